@@ -1,0 +1,50 @@
+# Every target makes what it needs; `make demo` and `make test` are all a newcomer has to know.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test slow lint types docs format clean
+
+demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
+	$(BIN)/clocs run --plugin cmsc --dataset demo
+
+test: $(VENV)/.test  ## the test suite without the tests that take minutes
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.test  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+docs: $(VENV)/.test  ## draw the pictures of docs/ anew and check that the pages agree with the code
+	$(BIN)/python docs/pictures/make_demo_ecg.py
+	$(BIN)/python -m pytest tests/test_docs.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Stamps: a changed pyproject.toml or constraints.txt installs again.
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[test]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.test $(VENV)/.run

@@ -1,0 +1,81 @@
+"""The public API of clocs: what a plugin or a notebook needs. Importing it imports no torch."""
+
+from clocs_core.data.batches import Batch, Views
+from clocs_core.data.records import Drop, DropReport, Entry, Episode, Framing, Label, Listing, Record, Task
+from clocs_core.errors import (
+    AmbiguousName,
+    ClocsError,
+    DataError,
+    DataNotFound,
+    NonFiniteLoss,
+    PluginError,
+    RunFolderError,
+    SettingsError,
+    UnknownName,
+)
+from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, Picture, RunDone, RunStarted
+from clocs_core.extend.hookspecs import hookimpl
+from clocs_core.extend.offers import (
+    Dataset,
+    Defaults,
+    Encoder,
+    Loss,
+    Method,
+    Metric,
+    Needs,
+    NoOptions,
+    Objective,
+    Perturbation,
+    Source,
+    ViewGenerator,
+)
+from clocs_core.options import option
+from clocs_core.scores import Comparison, Score
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AmbiguousName",
+    "Batch",
+    "ClocsError",
+    "Comparison",
+    "DataError",
+    "DataNotFound",
+    "Dataset",
+    "Defaults",
+    "Drop",
+    "DropReport",
+    "EmbeddingMap",
+    "Encoder",
+    "Entry",
+    "Episode",
+    "EpochDone",
+    "Framing",
+    "Health",
+    "Label",
+    "Listing",
+    "Loss",
+    "Method",
+    "Metric",
+    "Needs",
+    "NoOptions",
+    "NonFiniteLoss",
+    "Objective",
+    "Perturbation",
+    "Picture",
+    "PluginError",
+    "Record",
+    "RunDone",
+    "RunFolderError",
+    "RunStarted",
+    "Score",
+    "SettingsError",
+    "Source",
+    "Task",
+    "UnknownName",
+    "ViewGenerator",
+    "Views",
+    "__version__",
+    "hookimpl",
+    "option",
+]

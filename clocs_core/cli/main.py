@@ -1,0 +1,98 @@
+"""Loads the plugins, builds the commands, and turns what the user can put right into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint
+
+import click
+
+from clocs_core import __version__
+from clocs_core.cli.plugins import plugins_command
+from clocs_core.cli.run import run_command
+from clocs_core.cli.session import Session
+from clocs_core.errors import ClocsError
+from clocs_core.extend.catalogue import build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
+
+__all__ = ["build_cli", "main", "open_session"]
+
+MISTAKE = 2  # what click uses for a wrong command line
+INTERRUPTED = 130  # 128 + SIGINT, as shells do
+
+
+def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
+    """Run one command. Returns the exit code; a mistake of the user never shows a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        ours, rest = _take_global_options(given)
+        session = open_session(entry_points, ours.without, ours.trace_hooks)
+        cli = build_cli(session)
+        result = cli.main(rest, prog_name="clocs", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except ClocsError as problem:
+        return _complain(str(problem))
+    except click.ClickException as problem:
+        problem.show()
+        return problem.exit_code
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # `clocs plugins | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the interpreter flushes it on the way out
+        return 0
+    except OSError as problem:  # a full disk, a folder without permission
+        where = f" {problem.filename}" if problem.filename else ""
+        return _complain(f"The system refused{where}: {problem.strerror or problem}. What was on disk before is whole.")
+
+
+def open_session(entry_points: Iterable[EntryPoint] | None, without: Sequence[str], trace_hooks: bool) -> Session:
+    """Load the plugins and their offers, and warn of those that are set aside."""
+    found = installed_entry_points() if entry_points is None else entry_points
+    trace = (lambda text: click.echo(text.rstrip(), err=True)) if trace_hooks else None
+    catalogue, host = build_catalogue(load_plugins(found, without, trace))
+    return Session(catalogue, host)
+
+
+def build_cli(session: Session) -> click.Group:
+    """The commands of clocs, and those that plugins add."""
+
+    @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+    @click.version_option(__version__, prog_name="clocs")
+    @click.option("--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. May stand anywhere.")
+    @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. May stand anywhere.")
+    @click.pass_context
+    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool) -> None:
+        """Contrastive learning of physiological signals across space, time and patients."""
+        context.obj = session  # the two options were taken from the line before plugins were loaded
+        for broken in session.host.broken:
+            click.echo(f"Warning: {broken.problem}", err=True)
+
+    cli.add_command(run_command)
+    cli.add_command(plugins_command)
+    session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
+    return cli
+
+
+_EPILOG = "`clocs plugins` lists the methods and data sets that are installed; `clocs run --help` how to run one."
+
+
+def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Options that decide which plugins are loaded, wherever they stand: commands are only known afterwards."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--trace-hooks", action="store_true")
+    try:
+        return parser.parse_known_args(arguments)
+    except argparse.ArgumentError as problem:
+        raise click.UsageError(str(problem)) from None
+
+
+def _complain(text: str) -> int:
+    click.echo(f"Error: {text}", err=True)
+    return MISTAKE

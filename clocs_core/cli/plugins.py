@@ -1,0 +1,73 @@
+"""`clocs plugins`: what is installed, from which distribution, offering what."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from clocs_core.cli.session import Session, pass_session
+from clocs_core.options import field_types, help_of
+
+__all__ = ["plugins_command"]
+
+
+@click.command("plugins")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every option of every offer.")
+@pass_session
+def plugins_command(session: Session, as_json: bool) -> None:
+    """List the plugins that are installed and what they offer."""
+    if as_json:
+        click.echo(json.dumps(_document(session), indent=2))
+        return
+    for plugin in session.host.plugins:
+        click.secho(f"{plugin.name}", bold=True, nl=False)
+        click.echo(f"  ({plugin.distribution} {plugin.version})")
+        rows = [
+            (item.offer.kind, item.offer.name, item.offer.summary)
+            for shelf in session.catalogue.shelves()
+            for item in shelf
+            if item.plugin == plugin
+        ]
+        for kind, name, summary in rows:
+            click.echo(f"  {kind:<13}{name:<16}{summary}")
+        if not rows:
+            click.echo("  listens to events, or adds commands")
+    for broken in session.host.broken:
+        click.secho(f"{broken.name}", bold=True, nl=False)
+        click.echo(f"  ({broken.distribution})  not loaded")
+
+
+def _document(session: Session) -> dict[str, object]:
+    import attrs
+
+    offers = [
+        {
+            "plugin": item.plugin.name,
+            "kind": item.offer.kind,
+            "name": item.offer.name,
+            "summary": item.offer.summary,
+            "options": [
+                {
+                    "name": field.name,
+                    "type": str(field_types(item.offer.options)[field.name])
+                    .removeprefix("<class '")
+                    .removesuffix("'>"),
+                    "default": field.default if isinstance(field.default, (int, float, str, list, tuple)) else None,
+                    "help": help_of(field),
+                }
+                for field in attrs.fields(item.offer.options)
+            ],
+        }
+        for shelf in session.catalogue.shelves()
+        for item in shelf
+    ]
+    return {
+        "plugins": [
+            {"name": one.name, "distribution": one.distribution, "version": one.version} for one in session.host.plugins
+        ],
+        "offers": offers,
+        "broken": [
+            {"name": one.name, "distribution": one.distribution, "problem": one.problem} for one in session.host.broken
+        ],
+    }

@@ -1,0 +1,192 @@
+"""`clocs run`: pre-train, evaluate and report, or go on with a run that was interrupted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clocs_core.cli.session import Session, pass_session
+from clocs_core.errors import SettingsError
+from clocs_core.options import from_text
+from clocs_core.runfolder import RunFolder, open_run_folder, refuse_taken
+from clocs_core.settings import Tables, read_tables
+
+if TYPE_CHECKING:
+    from clocs_core.extend.plan import Plan
+    from clocs_core.report.document import Report
+
+__all__ = ["run_command"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# flag: (table, key, metavar, help). A flag is a short way to write one line of the settings file.
+_FLAGS: dict[str, tuple[str, str, str, str]] = {
+    "--plugin": ("run", "method", "METHOD", "The method to pre-train with."),
+    "--dataset": ("run", "dataset", "NAME", "The data set to train and to evaluate on."),
+    "--task": ("data", "task", "NAME", "Which question of the data set to evaluate; its first by default."),
+    "--data-root": (
+        "data",
+        "data_root",
+        "FOLDER",
+        "Holds one folder per data set, and what is prepared from them. "
+        "Default: CLOCS_DATA, or this platform's place for data.",
+    ),
+    "--root": ("data", "root", "PATH", "This data set's own folder or file."),
+    "--leads": ("data", "channels", "NAMES", "Leads by name, comma separated, or a preset such as 4 or 12."),
+    "--channels": ("data", "channels", "NAMES", "The same as --leads, for signals without leads."),
+    "--encoder": ("run", "encoder", "NAME", "The encoder; the method's own by default."),
+    "--embedding-dim": ("run", "embedding_dim", "E", "Dimension of a representation."),
+    "--epochs": ("train", "epochs", "N", "At most so many epochs."),
+    "--batch-size": ("train", "batch_size", "K", "Instances per step."),
+    "--learning-rate": ("train", "learning_rate", "RATE", "Of Adam."),
+    "--seed": ("run", "seed", "N", "Seeds weights, order, views and dropout."),
+    "--split-seed": ("data", "split_seed", "N", "Which patients train, validate and test."),
+    "--label-fraction": ("evaluate", "label_fraction", "F", "Share of the labels, or several, comma separated."),
+    "--device": ("run", "device", "DEVICE", "auto, cpu or cuda."),
+}
+
+
+def _with_flags(command: F) -> F:
+    for flag, (_, _, metavar, text) in reversed(_FLAGS.items()):
+        command = click.option(flag, metavar=metavar, help=text)(command)
+    return command
+
+
+@click.command("run")
+@_with_flags
+@click.option("--out", metavar="FOLDER", help="The run's own folder. Default: a new one under runs/.")
+@click.option("--config", metavar="FILE", help="Settings as TOML, such as the settings.toml of another run.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted; takes no other settings.")
+@click.option(
+    "-o",
+    "--option",
+    "assignments",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set any option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. May be repeated.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="one per core",
+    help="Processes that read recordings.",
+)
+@pass_session
+def run_command(
+    session: Session,
+    /,
+    out: str | None,
+    config: str | None,
+    resume: str | None,
+    assignments: tuple[str, ...],
+    workers: int,
+    **flags: str | None,
+) -> int | None:
+    """Pre-train an encoder, evaluate it beside its controls, and write a report.
+
+    Later settings win: defaults, the data set's own, --config, flags and -o. `clocs plugins --json` lists every
+    option of every part; the effective settings are written into the run folder.
+    """
+    from clocs_core.extend.plan import resolve
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    if resume is not None:
+        unused = [
+            *(f"--{name.replace('_', '-')}" for name in given),
+            *(["--config"] if config else []),
+            *(["--out"] if out else []),
+            *(["-o"] if assignments else []),
+        ]
+        if unused:
+            raise SettingsError(f"--resume goes on with the run's own settings; leave out {', '.join(unused)}.")
+        return _resume(session, Path(resume), workers)
+    tables = _tables(read_tables(Path(config)) if config else {}, given)
+    plan = resolve(session.catalogue, tables, assignments)
+    path = Path(out) if out else _new_folder(plan, datetime.now())
+    refuse_taken(path)
+    return _run(session, plan, path, workers)
+
+
+def _resume(session: Session, path: Path, workers: int) -> int | None:
+    from clocs_core.extend.plan import resolve
+
+    folder, tables = open_run_folder(path)
+    if folder.report.exists():
+        click.echo(f"{path} is finished: see {folder.page}")
+        return 0
+    return _run(session, resolve(session.catalogue, tables), path, workers)
+
+
+def _tables(tables: Tables, given: dict[str, str]) -> Tables:
+    """The tables with flags written over them. The text of a flag is read as the type of its setting."""
+    from clocs_core.options import field_types
+    from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
+
+    classes: dict[str, type[Any]] = {
+        "run": RunSettings,
+        "data": DataSettings,
+        "train": TrainSettings,
+        "evaluate": EvaluateSettings,
+    }
+    if "leads" in given and "channels" in given:
+        raise SettingsError("--leads and --channels are two names for one setting; give one of them.")
+    merged = {name: dict(table) for name, table in tables.items()}
+    for flag, (table, key, _, _) in _FLAGS.items():
+        text = given.get(flag.removeprefix("--").replace("-", "_"))
+        if text is not None:
+            merged.setdefault(table, {})[key] = from_text(field_types(classes[table])[key], text)
+    return merged
+
+
+def _new_folder(plan: Plan, now: datetime) -> Path:
+    """runs/<method>-<dataset>-s<seed>-<time>, with a number behind it where that is taken."""
+    base = f"{plan.method.name}-{plan.dataset.offer.name}-s{plan.run.seed}-{now:%Y%m%d-%H%M%S}"
+    path, number = Path("runs") / base, 1
+    while path.exists():
+        number += 1
+        path = Path("runs") / f"{base}-{number}"
+    return path
+
+
+def _run(session: Session, plan: Plan, path: Path, workers: int) -> int | None:
+    from rich.console import Console
+
+    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.experiment import pretrain_run
+
+    try:
+        with ConsoleDisplay(Console(stderr=True)) as display:
+            report = pretrain_run(plan, path, session.host, display, workers, time.monotonic)
+    except KeyboardInterrupt:
+        saved = f"what was learnt is saved. Go on with: clocs run --resume {path}"
+        click.echo(f"\nStopped; {saved if path.exists() else 'nothing was learnt yet.'}", err=True)
+        return 130
+    _summarise(report, RunFolder(path))
+    return None
+
+
+def _summarise(report: Report, folder: RunFolder) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from clocs_core.report.tables import comparison_sentence, score_rows
+
+    console = Console(width=None if os.isatty(1) else 120)
+    if report.scores:
+        table = Table("protocol", "weights", "labels", "metric", "level", "value", "95 % interval", box=None)
+        for row in score_rows(report.scores):
+            table.add_row(*row)
+        console.print(table)
+    for compared in report.comparisons:
+        console.print(comparison_sentence(compared), highlight=False, markup=False)
+    for note in report.notes:
+        console.print(note, highlight=False, markup=False)
+    click.echo(f"Report: {folder.page}")
+    click.echo(f"TensorBoard: tensorboard --logdir {folder.path.parent}")

@@ -1,0 +1,167 @@
+"""From a recording to frames: cut, stretched where asked, with every lead-frame marked as usable or not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+import numpy as np
+
+from clocs_core.data.records import Drop, Framing, Label, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Frames", "cut_frames", "frame_labels"]
+
+
+@attrs.frozen(eq=False)
+class Frames:
+    """The frames of one recording. A lead-frame that is not valid holds zeros and is named among the drops."""
+
+    samples: NDArray[np.float32]  # (frame, channel, sample), in the record's unit
+    start: NDArray[np.int64]  # (frame,): the first source sample of each frame
+    valid: NDArray[np.bool_]  # (frame, channel)
+    drops: tuple[Drop, ...] = ()
+
+
+def cut_frames(record: Record, framing: Framing) -> Frames:
+    """Cut a recording as `framing` says, computing in float64 and storing float32.
+
+    A lead-frame is not valid when its stretch of the source holds a NaN or an infinity, or is flat. The samples
+    that are not finite are bridged by a line before resampling, so that they spoil no other frame of their lead.
+    """
+    plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
+    if plan.frames == 0:
+        return _no_frames(record, framing)
+    source = np.asarray(record.samples, dtype=np.float64)
+    finite = np.isfinite(source)
+    signal = source if finite.all() else _bridge(source, finite)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows float32 is found below, as an infinity
+        frames = _cut(signal, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
+    nan = ~np.all(np.isfinite(frames), axis=2)
+    flat = frames.max(axis=2) == frames.min(axis=2)
+    for i, (first, end) in enumerate(plan.spans()):
+        nan[i] |= ~finite[:, first:end].all(axis=1)
+        # Resampling puts ripples of 1e-17 on a flat line, so flatness is asked of the source.
+        flat[i] |= signal[:, first:end].max(axis=1) == signal[:, first:end].min(axis=1)
+    frames[nan | flat] = 0
+    start = np.array([first for first, _ in plan.spans()], dtype=np.int64)
+    return Frames(frames, start, ~(nan | flat), _name_drops(record, nan, flat))
+
+
+def frame_labels(label: Label, start: Iterable[int]) -> list[int | frozenset[int] | None]:
+    """The label of each frame, given the first source sample of each.
+
+    A class or a set of classes holds for every frame. Of episodes, the one that holds the frame's first sample
+    counts, and none does where none holds it. Where episodes overlap the one that starts last counts, since it
+    says what the rhythm changed to; of two that start together, the one that is listed last.
+    """
+    if not isinstance(label, tuple):
+        return [label for _ in start]
+    episodes = sorted(label, key=lambda episode: episode.onset)  # stable: ties keep the order of the list
+    found: list[int | frozenset[int] | None] = []
+    for first in start:
+        holding = [episode.label for episode in episodes if episode.onset <= first <= episode.offset]
+        found.append(holding[-1] if holding else None)
+    return found
+
+
+@attrs.frozen
+class _Plan:
+    """How many frames there are, and how many source samples, whole or not, each one spans."""
+
+    frames: int
+    span: Fraction
+    source: int
+    scale: Fraction  # samples after resampling per sample before
+    resampled: int  # length of the whole recording after resampling; 0 where each window is stretched by itself
+
+    def spans(self) -> list[tuple[int, int]]:
+        """First source sample of each frame, and one past the last that it touches."""
+        edges = [i * self.span for i in range(self.frames + 1)]
+        ends = [min(-(-edge.numerator // edge.denominator), self.source) for edge in edges[1:]]
+        return [(int(first), end) for first, end in zip(edges, ends, strict=False)]
+
+
+def _plan(source: int, sampling_rate: float, framing: Framing) -> _Plan:
+    samples = framing.frame_samples
+    if framing.source_samples is not None:
+        span = Fraction(framing.source_samples)
+        return _Plan(source // framing.source_samples, span, source, samples / span, 0)
+    if framing.frames_per_record is not None:
+        resampled = samples * framing.frames_per_record if source else 0
+        scale = Fraction(resampled, max(source, 1))
+    else:
+        rate = framing.sampling_rate or sampling_rate
+        resampled = round(source * rate / sampling_rate)
+        # The Fourier method stretches what there is to a whole number of samples; a filter knows the rates only.
+        fourier = framing.resampler == "fft"
+        scale = Fraction(resampled, max(source, 1)) if fourier else _simple(Fraction(rate / sampling_rate))
+    return _Plan(resampled // samples, samples / scale if scale else Fraction(0), source, scale, resampled)
+
+
+def _simple(ratio: Fraction) -> Fraction:
+    """Nearly the same ratio in small numbers: a polyphase filter for 1234567/617283 has 25 million taps."""
+    return ratio.limit_denominator(10_000) or ratio
+
+
+def _cut(signal: NDArray[np.float64], plan: _Plan, framing: Framing) -> NDArray[np.float64]:
+    channels = signal.shape[0]
+    if plan.resampled:
+        whole = _resample(signal, plan.resampled, plan.scale, framing.resampler)
+        used = whole[:, : plan.frames * framing.frame_samples]
+        frames = used.reshape(channels, plan.frames, framing.frame_samples)
+    else:
+        windows = signal[:, : plan.frames * int(plan.span)].reshape(channels, plan.frames, int(plan.span))
+        frames = _resample(windows, framing.frame_samples, plan.scale, framing.resampler)
+    return frames.transpose(1, 0, 2)  # (frame, channel, sample)
+
+
+def _resample(
+    signal: NDArray[np.float64], length: int, scale: Fraction, resampler: Literal["fft", "polyphase"]
+) -> NDArray[np.float64]:
+    """Stretch the last axis by `scale`, to `length` samples: sample k is at the time of source sample k / scale."""
+    if scale == 1:
+        return signal
+    from scipy import signal as scipy_signal  # 1.5 s to import, and only some framings resample
+
+    if resampler == "fft":
+        return np.asarray(scipy_signal.resample(signal, length, axis=-1))
+    ratio = _simple(scale)
+    # padtype: with scipy's default, zeros, a lead with an offset gets a step at both ends of every window.
+    stretched = np.asarray(
+        scipy_signal.resample_poly(signal, ratio.numerator, ratio.denominator, axis=-1, padtype="line")
+    )
+    missing = max(0, length - stretched.shape[-1])  # a simplified ratio can end a sample early
+    edges = [(0, 0)] * (signal.ndim - 1) + [(0, missing)]
+    return np.pad(stretched, edges, mode="edge")[..., :length]
+
+
+def _bridge(source: NDArray[np.float64], finite: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """A copy in which samples that are not finite lie on the line between their neighbours; zeros in a lost lead."""
+    bridged = source.copy()
+    at = np.arange(source.shape[1])
+    for lead, good in zip(bridged, finite, strict=True):
+        lead[~good] = np.interp(at[~good], at[good], lead[good]) if good.any() else 0.0
+    return bridged
+
+
+def _name_drops(record: Record, nan: NDArray[np.bool_], flat: NDArray[np.bool_]) -> tuple[Drop, ...]:
+    return tuple(
+        Drop("NaN" if nan[frame, lead] else "flat", record.record, f"{record.channels[lead]} frame {frame}")
+        for frame, lead in np.argwhere(nan | flat)
+    )
+
+
+def _no_frames(record: Record, framing: Framing) -> Frames:
+    channels = len(record.channels)
+    return Frames(
+        samples=np.zeros((0, channels, framing.frame_samples), dtype=np.float32),
+        start=np.zeros(0, dtype=np.int64),
+        valid=np.zeros((0, channels), dtype=np.bool_),
+        drops=(Drop("shorter than a frame", record.record),),
+    )

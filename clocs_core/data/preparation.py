@@ -1,0 +1,184 @@
+"""From recordings to prepared frames: shards in parallel, then one set of files, which gets its name last.
+
+A kill at any moment leaves the frames of before, those of now, or shards that the next call goes on from.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from filelock import FileLock
+from safetensors.numpy import load_file, save
+
+from clocs_core.data.prepared import (
+    CHUNK,
+    FRAMES,
+    INDEX,
+    MANIFEST,
+    SCHEMA,
+    Prepared,
+    fingerprint_of,
+    open_prepared,
+    read_drops,
+)
+from clocs_core.data.records import DropReport, Entry, Framing
+from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
+from clocs_core.errors import DataError
+from clocs_core.files import flush, sync_folder, write_checked
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clocs_core.extend.offers import Load
+
+__all__ = ["prepare"]
+
+
+def prepare(
+    entries: Sequence[Entry],
+    load: Load,
+    options: Any,
+    framing: Framing,
+    *,
+    dataset: str,
+    revision: int,
+    channels: tuple[str, ...],
+    folder: Path,
+    workers: int,
+    progress: Callable[[int, int], None],
+) -> Prepared:
+    """Open the frames of these recordings, preparing them first where they are not on disk or are damaged.
+
+    load(entry, options) -> Record runs in `workers` processes; one that raises is a drop. Channels are put in the
+    order of `channels`, or of the first recording that loads if that is empty, and voltages in that one's unit.
+    progress(done, total) is told of recordings, and not called where nothing is left to do.
+
+    Raises DataError where no recording gives a usable frame, and OSError where the disk is full.
+    """
+    _refuse_bad_listing(entries, dataset)
+    fingerprint = fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
+    with suppress(DataError):
+        return _open_and_tidy(folder, fingerprint)
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{fingerprint}.lock"):
+        with suppress(DataError):  # another process was first
+            return _open_and_tidy(folder, fingerprint)
+        shutil.rmtree(folder / fingerprint, ignore_errors=True)  # damaged
+        partial = folder / f"{fingerprint}.partial"
+        partial.mkdir(exist_ok=True)
+        convention = agree_on_convention(partial, entries, load, options, channels, dataset)
+        jobs = list_jobs(partial, entries, load, options, framing, convention)
+        run_jobs(jobs, workers, progress)
+        facts = {"dataset": dataset, "revision": revision, "fingerprint": fingerprint}
+        _assemble(partial, jobs, facts, framing, convention)
+        (partial / "assembled").rename(folder / fingerprint)
+        sync_folder(folder)
+    return _open_and_tidy(folder, fingerprint)
+
+
+def _refuse_bad_listing(entries: Sequence[Entry], dataset: str) -> None:
+    if not entries:
+        raise DataError(f"{dataset}: there is no recording to prepare. Check the folder, and what its scan left out.")
+    record, times = Counter(entry.record for entry in entries).most_common(1)[0]
+    if times > 1:
+        raise DataError(f"{dataset}: record {record} is listed {times} times; each needs a name of its own.")
+
+
+def _open_and_tidy(folder: Path, fingerprint: str) -> Prepared:
+    prepared = open_prepared(folder, fingerprint)
+    shutil.rmtree(folder / f"{fingerprint}.partial", ignore_errors=True)  # a kill may have come before this
+    return prepared
+
+
+def _assemble(
+    partial: Path, jobs: list[Job], facts: Mapping[str, object], framing: Framing, convention: Convention
+) -> None:
+    """Put the shards together in `<partial>/assembled`, in the order of the entries, all of it on disk."""
+    target = partial / "assembled"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    shards = [json.loads(job.file(".json").read_text(encoding="utf-8")) for job in jobs]
+    records = [pair for shard in shards for pair in shard["records"]]
+    drops = sum((read_drops(shard["drops"]) for shard in shards), DropReport())
+    index = _join_indices(jobs, [len(shard["records"]) for shard in shards])
+    if not index["valid"].any():
+        shutil.rmtree(partial)  # tiny, and of no use to a call with other settings
+        raise _no_usable_frame(facts, framing, drops, max(tuple(shard["longest"]) for shard in shards), bool(records))
+    rates = sum((Counter(dict(map(tuple, shard["rates"]))) for shard in shards), Counter[float]())
+    manifest = {
+        "schema": SCHEMA,
+        **facts,
+        "framing": attrs.asdict(framing),
+        "channels": convention.channels,
+        "unit": convention.unit,
+        "sampling_rates": sorted(rates.items()),
+        "shape": [len(index["start"]), len(convention.channels), framing.frame_samples],
+        "drops": attrs.asdict(drops),
+        "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
+        "files": {
+            FRAMES: _join_files([job.file(".bin") for job in jobs], target / FRAMES),
+            INDEX: write_checked(target / INDEX, save(index)),
+        },
+        "records": records,
+    }
+    write_checked(target / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    sync_folder(target)
+
+
+def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]]:
+    """The indices of the shards end to end, their records counted on from shard to shard."""
+    indices = [load_file(job.file(".index")) for job in jobs]
+    before = 0
+    for index, count in zip(indices, records, strict=True):
+        index["record"] = index["record"] + before
+        before += count
+    return {name: np.concatenate([index[name] for index in indices]) for name in indices[0]}
+
+
+def _join_files(parts: list[Path], target: Path) -> dict[str, object]:
+    """Copy the parts end to end in constant memory; size and checksum of the whole."""
+    digest = sha256()
+    with open(target, "wb") as out:
+        for part in parts:
+            with open(part, "rb") as file:
+                while chunk := file.read(CHUNK):
+                    digest.update(chunk)
+                    out.write(chunk)
+        flush(out)
+        return {"size": out.tell(), "sha256": digest.hexdigest()}
+
+
+def _no_usable_frame(
+    facts: Mapping[str, object],
+    framing: Framing,
+    drops: DropReport,
+    longest: tuple[float, int, float, str],
+    some_frames: bool,
+) -> DataError:
+    if some_frames or not longest[1]:
+        return DataError(f"{facts['dataset']}: no frame can be used: {drops.sentence()}. Check the recordings.")
+    field = "source_samples" if framing.source_samples else "frame_samples"
+    rate = f" at {framing.sampling_rate:g} Hz" if framing.sampling_rate else ""
+    seconds, samples, own_rate, record = longest
+    return DataError(
+        f"{facts['dataset']}: no recording gives a frame of {getattr(framing, field)} samples{rate}. The longest, "
+        f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). Ask for shorter frames: "
+        f"`-o {field}=…`. All in all: {drops.sentence()}."
+    )
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,177 @@
+"""Frames prepared once on disk and read by memory map: `<folder>/<fingerprint>/` with frames, index and manifest.
+
+    frames.f32           little-endian float32, (frame, channel, sample)
+    index.safetensors    valid (frame, channel), start, record, position (frame,)
+    manifest.json        what they are of, what was dropped, sizes and checksums
+
+`preparation` makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from clocs_core.data.records import DropReport, Entry, Framing
+from clocs_core.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FRAMES",
+    "INDEX",
+    "MANIFEST",
+    "SCHEMA",
+    "Prepared",
+    "fingerprint_of",
+    "open_prepared",
+    "read_drops",
+    "verify",
+]
+
+SCHEMA = 1  # raise it when framing or this layout changes what is stored: every prepared set is then made anew
+CHUNK = 1 << 22  # bytes read at a time
+FRAMES, INDEX, MANIFEST = "frames.f32", "index.safetensors", "manifest.json"
+
+
+@attrs.frozen(eq=False)
+class Prepared:
+    """The frames of a data set, on disk. `records` are those that gave a frame, in the order of the scan."""
+
+    folder: Path  # of this set: its name is the fingerprint
+    fingerprint: str
+    dataset: str
+    framing: Framing
+    channels: tuple[str, ...]
+    unit: str
+    sampling_rates: Mapping[float, int]  # Hz of the source: how many recordings
+    records: tuple[tuple[str, str], ...]  # (record, patient)
+    drops: DropReport
+    versions: Mapping[str, str]
+    checksums: Mapping[str, str]  # file: SHA-256
+    frames: NDArray[np.float32]  # (frame, channel, sample), a read-only memory map
+    valid: NDArray[np.bool_]  # (frame, channel): False where a lead-frame cannot be used and holds zeros
+    start: NDArray[np.int64]  # (frame,): first source sample
+    record: NDArray[np.int64]  # (frame,): index into `records`
+    position: NDArray[np.int64]  # (frame,): number of the frame within its recording
+
+    @property
+    def frames_file(self) -> Path:
+        """The file that `frames` maps, for who wants to map it another way."""
+        return self.folder / FRAMES
+
+
+    @property
+    def frame_rate(self) -> float | None:
+        """Hz of the samples of a frame, where one number holds for all recordings."""
+        if self.framing.sampling_rate is not None:
+            return self.framing.sampling_rate
+        if len(self.sampling_rates) != 1 or self.framing.frames_per_record is not None:
+            return None
+        (rate,) = self.sampling_rates
+        return rate * self.framing.frame_samples / (self.framing.source_samples or self.framing.frame_samples)
+
+
+def open_prepared(folder: Path, fingerprint: str) -> Prepared:
+    """Open prepared frames after a cheap check of manifest and sizes. Raises DataError where they cannot be used."""
+    here = folder / fingerprint
+    try:
+        held = json.loads((here / MANIFEST).read_text(encoding="utf-8"))
+        if held["schema"] != SCHEMA:
+            raise _damaged(here, f"its schema is {held['schema']!r}, expected {SCHEMA}")
+        for name, fact in held["files"].items():
+            if (size := (here / name).stat().st_size) != fact["size"]:
+                raise _damaged(here, f"{name} has {size:,} bytes, expected {fact['size']:,}")
+        index = load_file(here / INDEX)
+        shape = tuple(held["shape"])
+        return Prepared(
+            folder=here,
+            fingerprint=held["fingerprint"],
+            dataset=held["dataset"],
+            framing=Framing(**held["framing"]),
+            channels=tuple(held["channels"]),
+            unit=held["unit"],
+            sampling_rates=dict(held["sampling_rates"]),
+            records=tuple((record, patient) for record, patient in held["records"]),
+            drops=read_drops(held["drops"]),
+            versions=held["versions"],
+            checksums={name: fact["sha256"] for name, fact in held["files"].items()},
+            frames=np.memmap(here / FRAMES, dtype="<f4", mode="r", shape=shape),
+            valid=index["valid"].astype(np.bool_),
+            start=index["start"],
+            record=index["record"],
+            position=index["position"],
+        )
+    except FileNotFoundError as error:
+        raise _damaged(here, f"{Path(error.filename).name} is missing") from error
+    except DataError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, SafetensorError) as error:
+        raise _damaged(here, repr(error)) from error
+
+
+def verify(prepared: Prepared) -> None:
+    """Read every byte again and compare checksums. Raises DataError naming the first file that differs."""
+    for name, expected in prepared.checksums.items():
+        with open(prepared.folder / name, "rb") as file:
+            found = sha256()
+            while chunk := file.read(CHUNK):
+                found.update(chunk)
+        if found.hexdigest() != expected:
+            raise _damaged(prepared.folder, f"{name} has checksum {found.hexdigest()[:12]}, expected {expected[:12]}")
+
+
+def fingerprint_of(
+    entries: Sequence[Entry],
+    options: Any,
+    framing: Framing,
+    *,
+    dataset: str,
+    revision: int,
+    channels: tuple[str, ...],
+) -> str:
+    """16 hexadecimal digits for all that the frames depend on: files by name, size and time; never the labels."""
+    facts = {
+        "schema": SCHEMA,
+        "dataset": dataset,
+        "revision": revision,
+        "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
+        "framing": attrs.asdict(framing),
+        "channels": channels,
+        "entries": [[entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in entries],
+    }
+    return sha256(json.dumps(facts, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return value.as_posix()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"an option of type {type(value).__name__} has no fingerprint: {value!r}")
+
+
+def _stamp(file: Path) -> list[object]:
+    try:
+        found = file.stat()
+    except OSError:  # gone since the scan: its load will say so, and its return be noticed
+        return [file.name, None, None]
+    return [file.name, found.st_size, found.st_mtime_ns]
+
+
+def read_drops(held: Mapping[str, Any]) -> DropReport:
+    """A drop report as a manifest holds it."""
+    return DropReport(dict(held["counts"]), {reason: tuple(names) for reason, names in held["first"].items()})
+
+
+def _damaged(here: Path, found: str) -> DataError:
+    return DataError(f"The prepared frames in {here} cannot be used: {found}. Delete that folder and prepare again.")

@@ -1,0 +1,241 @@
+"""What a worker process does: load, frame and write a shard of recordings, one recording in memory at a time.
+
+A shard is finished when its .json is there, written last; an interrupted preparation goes on from those that are.
+Workers import this module: no torch here.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from safetensors.numpy import save
+
+from clocs_core.data.framing import Frames, cut_frames
+from clocs_core.data.records import Drop, DropReport, Entry, Framing, Record
+from clocs_core.errors import DataError
+from clocs_core.files import flush, write_checked
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clocs_core.extend.offers import Load
+
+__all__ = ["Convention", "Job", "agree_on_convention", "list_jobs", "run_jobs"]
+
+SHARD = 64  # recordings per shard: what a kill can cost, and about 15 MB of ten-second twelve-lead recordings
+IN_PROCESS = 256  # up to so many recordings, starting workers takes longer than the work
+MICROVOLTS = {"mV": 1000, "uV": 1, "µV": 1, "μV": 1}  # the last two are the micro sign and the Greek letter
+
+
+@attrs.frozen
+class Convention:
+    """What all recordings of a set are brought to."""
+
+    channels: tuple[str, ...]
+    unit: str
+
+
+@attrs.frozen(eq=False)
+class Job:
+    """One shard: recordings to load, frame and write to `<path>.bin`, `.index` and, last of all, `.json`."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+    load: Load
+    options: Any
+    framing: Framing
+    convention: Convention
+
+    def file(self, suffix: str) -> Path:
+        """One of the shard's three files."""
+        return self.path.with_suffix(suffix)
+
+    def done(self) -> bool:
+        """Whether an earlier call finished this shard, of these very recordings."""
+        try:
+            held = json.loads(self.file(".json").read_text(encoding="utf-8"))
+            sizes = [self.file(suffix).stat().st_size for suffix in (".bin", ".index")]
+        except (OSError, ValueError):
+            return False
+        return bool(held["sizes"] == sizes and held["asked"] == [entry.record for entry in self.entries])
+
+
+def agree_on_convention(
+    partial: Path, entries: Sequence[Entry], load: Load, options: Any, channels: tuple[str, ...], dataset: str
+) -> Convention:
+    """Channels and unit of the set, from the first entry that loads: the same whichever worker comes first."""
+    kept = partial / "convention.json"
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        held = json.loads(kept.read_text(encoding="utf-8"))
+        return Convention(tuple(held["channels"]), held["unit"])
+    failure: Exception | None = None
+    for entry in entries:
+        found = _load_one(entry, load, options)
+        if isinstance(found, Record):
+            convention = Convention(channels or found.channels, found.unit)
+            write_checked(kept, json.dumps(attrs.asdict(convention)).encode())
+            return convention
+        failure = failure or found
+    shutil.rmtree(partial)
+    raise DataError(
+        f"{dataset}: none of {len(entries):,} recordings could be read. The first, {entries[0].record}: {failure!r}. "
+        "Check the folder, and that what its reader needs is installed."
+    ) from failure
+
+
+def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
+    """The recording, or what its load raised: a damaged file costs one recording. Want of memory stops everything."""
+    try:
+        return attrs.evolve(load(entry, options), record=entry.record)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return error
+
+
+def list_jobs(
+    partial: Path, entries: Sequence[Entry], load: Load, options: Any, framing: Framing, convention: Convention
+) -> list[Job]:
+    """The shards of a set, in the order of its entries."""
+    parts = [tuple(entries[first : first + SHARD]) for first in range(0, len(entries), SHARD)]
+    return [
+        Job(partial / f"shard-{number:05d}", part, load, options, framing, convention)
+        for number, part in enumerate(parts)
+    ]
+
+
+def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]) -> None:
+    """Do the shards that are not done, in this process or in workers, in any order."""
+    total = sum(len(job.entries) for job in jobs)
+    left = [job for job in jobs if not job.done()]
+    waiting = sum(len(job.entries) for job in left)
+    alone = workers <= 1 or waiting <= IN_PROCESS
+    done = total - waiting
+    progress(done, total)
+    with closing((_make_shard(job) for job in left) if alone else _in_workers(left, workers)) as shards:
+        for recordings in shards:
+            done += recordings
+            progress(done, total)
+
+
+def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
+    # spawn: a fork of a process that has threads or a CUDA context can hang.
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _end_with_parent)
+    try:
+        for future in as_completed([pool.submit(_make_shard, job) for job in jobs]):
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            f"One of {workers} processes that read recordings was killed, perhaps for want of memory. "
+            "What is done is kept: run the same command again, with fewer workers."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Make this worker end when its parent does, by whatever means, and leave Ctrl-C to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _make_shard(job: Job) -> int:
+    """Load, frame and write the recordings of one shard, holding one of them at a time; how many they were."""
+    shard = _Shard()
+    with open(job.file(".bin"), "wb") as file:
+        for entry in job.entries:
+            frames = shard.frames_of(entry, job)
+            if frames is not None:
+                file.write(np.ascontiguousarray(frames.samples, dtype="<f4").data)
+        flush(file)
+    write_checked(job.file(".index"), save(shard.index(len(job.convention.channels))))
+    facts = {
+        "asked": [entry.record for entry in job.entries],
+        "sizes": [job.file(suffix).stat().st_size for suffix in (".bin", ".index")],
+        "records": shard.records,
+        "rates": sorted(shard.rates.items()),
+        "longest": shard.longest,
+        "drops": attrs.asdict(DropReport.of(shard.drops)),
+    }
+    write_checked(job.file(".json"), json.dumps(facts).encode())
+    return len(job.entries)
+
+
+@attrs.define
+class _Shard:
+    """What grows while a shard is made."""
+
+    records: list[tuple[str, str]] = attrs.field(factory=list)
+    valid: list[NDArray[np.bool_]] = attrs.field(factory=list)
+    start: list[NDArray[np.int64]] = attrs.field(factory=list)
+    drops: list[Drop] = attrs.field(factory=list)
+    rates: Counter[float] = attrs.field(factory=Counter)
+    longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
+
+    def frames_of(self, entry: Entry, job: Job) -> Frames | None:
+        """Load and frame one recording, and take down all but the samples."""
+        found = _load_one(entry, job.load, job.options)
+        if isinstance(found, Exception):
+            self.drops.append(Drop(f"unreadable: {type(found).__name__}", entry.record))
+            return None
+        samples, rate = found.samples.shape[1], float(found.sampling_rate)
+        self.rates[rate] += 1
+        self.longest = max(self.longest, (samples / rate, samples, rate, entry.record))
+        record = _conform(found, job.convention)
+        if isinstance(record, Drop):
+            self.drops.append(record)
+            return None
+        frames = cut_frames(record, job.framing)
+        self.drops.extend(frames.drops)
+        if len(frames.start):
+            self.records.append((entry.record, entry.patient))
+            self.valid.append(frames.valid)
+            self.start.append(frames.start)
+        return frames
+
+    def index(self, channels: int) -> dict[str, NDArray[Any]]:
+        none, counts = np.zeros(0, dtype=np.int64), [len(start) for start in self.start]
+        return {
+            "valid": np.concatenate([np.zeros((0, channels), np.bool_), *self.valid]).astype(np.uint8),
+            "start": np.concatenate([none, *self.start]),
+            "record": np.repeat(np.arange(len(counts), dtype=np.int64), counts),
+            "position": np.concatenate([none, *map(np.arange, counts)]),
+        }
+
+
+def _conform(record: Record, convention: Convention) -> Record | Drop:
+    """The record with its channels in the order of the set and its samples in the unit of the set."""
+    missing = [name for name in convention.channels if name not in record.channels]
+    if missing:
+        return Drop(f"missing channel {missing[0]}", record.record)
+    samples = record.samples
+    if record.channels != convention.channels:
+        samples = samples[[record.channels.index(name) for name in convention.channels]]
+    if record.unit != convention.unit:
+        if not {record.unit, convention.unit} <= MICROVOLTS.keys():
+            return Drop(f"unit {record.unit} instead of {convention.unit}", record.record)
+        # Multiplied, then divided, by whole numbers: a factor of 0.001 is not exact.
+        samples = samples.astype(np.float64) * MICROVOLTS[record.unit] / MICROVOLTS[convention.unit]
+    conforming: dict[str, Any] = {"samples": samples, **attrs.asdict(convention)}
+    return attrs.evolve(record, **conforming)

@@ -1,0 +1,157 @@
+"""Frames where the training step can reach them: on its device if they fit, else in pinned or mapped host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clocs_core.data.batches import Batch
+from clocs_core.data.framing import frame_labels
+from clocs_core.data.prepared import Prepared
+from clocs_core.data.records import Drop, Label, Task
+
+__all__ = ["Instances", "Store", "fill_store", "list_instances"]
+
+_SHARE_OF_DEVICE = 0.6  # of the free device memory; the rest is for activations
+
+
+@attrs.frozen(eq=False)
+class Instances:
+    """Which frames and channels make each instance of a method."""
+
+    frame: Tensor  # (n, segment) int64, rows of the store
+    channel: Tensor  # (n, channel) int64, numbers of the chosen channels
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+@attrs.frozen(eq=False)
+class Store:
+    """All frames of a prepared data set with their ids and labels, and the gather of a batch."""
+
+    signal: Tensor  # (frame, column, sample) float32, on the device or on the host
+    column: Tensor  # (channel,) int64: where each chosen channel lies along the columns of `signal`
+    patient: Tensor  # (frame,) int64
+    record: Tensor  # (frame,) int64
+    position: Tensor  # (frame,) int64, number of the frame in its recording
+    label: Tensor  # (frame,) int64 with -1 for none, or (frame, class) float32 with NaN for none
+    patients: tuple[str, ...]
+    records: tuple[str, ...]
+    device: torch.device
+
+    def gather(self, instances: Instances, rows: Tensor) -> Batch:
+        """The batch of the given instances. No host sync where the store is on the device."""
+        frame, channel = instances.frame[rows], instances.channel[rows]  # (batch, segment), (batch, channel)
+        flat = frame.unsqueeze(2) * self.signal.shape[1] + self.column[channel].unsqueeze(
+            1
+        )  # (batch, segment, channel)
+        picked = self.signal.flatten(0, 1).index_select(0, flat.flatten().to(self.signal.device))
+        signal = picked.to(self.device, non_blocking=True).view(*flat.shape, -1)  # (batch, segment, channel, sample)
+        first = frame[:, 0]
+        return Batch(
+            signal=signal,
+            patient=self.patient[first],
+            record=self.record[first],
+            segment=self.position[first],
+            channel=channel[:, 0],
+            label=self.label[first],
+        )
+
+
+def fill_store(
+    prepared: Prepared, labels: Mapping[str, Label], task: Task, channels: Sequence[str], device: torch.device
+) -> Store:
+    """Put prepared frames where the device can gather them. `labels` are by record id."""
+    names = [patient for _, patient in prepared.records]
+    patients = sorted(set(names))
+    code = {name: number for number, name in enumerate(patients)}
+    patient_of_record = np.array([code[name] for name in names], dtype=np.int64)
+    signal, column = _signal(prepared, channels, device)
+    return Store(
+        signal=signal,
+        column=column,
+        patient=torch.from_numpy(patient_of_record[prepared.record]).to(device),
+        record=torch.from_numpy(prepared.record.astype(np.int64)).to(device),
+        position=torch.from_numpy(prepared.position.astype(np.int64)).to(device),
+        label=torch.from_numpy(_labels(prepared, labels, task)).to(device),
+        patients=tuple(patients),
+        records=tuple(record for record, _ in prepared.records),
+        device=device,
+    )
+
+
+def list_instances(
+    prepared: Prepared,
+    patients: frozenset[str],
+    channels: Sequence[str],
+    segments: int,
+    together: bool,
+    device: torch.device,
+) -> tuple[Instances, tuple[Drop, ...]]:
+    """The instances that the recordings of some patients give, and the recordings that are too short for any.
+
+    An instance is `segments` adjacent frames of one recording, counted from its beginning without overlap; of
+    `together` all channels, else of one channel each. One with a dropped lead-frame in it is left out.
+    """
+    mine = np.array([patient in patients for _, patient in prepared.records], dtype=bool)
+    columns = np.array([prepared.channels.index(name) for name in channels], dtype=np.int64)
+    frames = len(prepared.record)
+    first = np.arange(0, max(0, frames - segments + 1))
+    whole = (prepared.position[first] % segments == 0) & (
+        prepared.record[first] == prepared.record[first + segments - 1]
+    )
+    first = first[whole & mine[prepared.record[first]]]
+    frame = first[:, None] + np.arange(segments)  # (group, segment)
+    good = prepared.valid[frame][:, :, columns].all(axis=1)  # (group, channel)
+    if together:
+        keep = good.all(axis=1)
+        frame, channel = frame[keep], np.tile(np.arange(len(columns)), (int(keep.sum()), 1))
+    else:
+        group, column = np.nonzero(good)
+        frame, channel = frame[group], column[:, None]
+    seen = set(prepared.record[first].tolist())
+    drops = tuple(
+        Drop(f"fewer than {segments} frames in a row", prepared.records[number][0])
+        for number in sorted(set(prepared.record.tolist()) - seen)
+        if mine[number]
+    )
+    return Instances(torch.from_numpy(frame).to(device), torch.from_numpy(channel).to(device)), drops
+
+
+def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor]:
+    column = torch.tensor([prepared.channels.index(name) for name in channels], dtype=torch.int64)
+    # A private map of the file: pages are read when a batch first touches them, nothing is copied.
+    mapped = torch.from_file(
+        str(prepared.frames_file), shared=False, size=prepared.frames.size, dtype=torch.float32
+    ).view(prepared.frames.shape)
+    if device.type == "cpu":
+        return mapped, column
+    chosen = mapped[:, column]  # one copy of the whole store
+    free, _ = torch.cuda.mem_get_info(device)
+    fits = chosen.numel() * chosen.element_size() < _SHARE_OF_DEVICE * free
+    return chosen.to(device) if fits else chosen.pin_memory(), torch.arange(len(channels), device=device)
+
+
+def _labels(prepared: Prepared, labels: Mapping[str, Label], task: Task) -> NDArray[np.int64] | NDArray[np.float32]:
+    per_frame: list[int | frozenset[int] | None] = []
+    bounds = np.searchsorted(prepared.record, np.arange(len(prepared.records) + 1))
+    for number, (record, _) in enumerate(prepared.records):
+        per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]])
+    if task.kind == "one_of":
+        return np.array([-1 if label is None else label for label in per_frame], dtype=np.int64)
+    rows = np.full((len(per_frame), len(task.classes)), np.nan, dtype=np.float32)
+    for row, label in zip(rows, per_frame, strict=True):
+        if label is not None:
+            row[:] = 0
+            row[list(_as_set(label))] = 1
+    return rows
+
+
+def _as_set(label: int | frozenset[int]) -> frozenset[int]:
+    return label if isinstance(label, frozenset) else frozenset((label,))

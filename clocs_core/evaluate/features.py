@@ -1,0 +1,64 @@
+"""Representations of labelled frames, computed once: encoder frozen and in eval mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from clocs_core.data.records import Task
+from clocs_core.data.store import Instances, Store
+from clocs_core.train.step import min_max
+
+__all__ = ["Features", "embed", "labelled"]
+
+_AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
+
+
+@attrs.frozen(eq=False)
+class Features:
+    """Rows of a part of the data: embedding, label and whose they are."""
+
+    embedding: NDArray[np.float32]  # (n, dim)
+    label: NDArray[np.int64]  # (n,) with -1 for none, or (n, class) of 0 and 1 with -1 for none
+    patient: NDArray[np.int64]  # (n,)
+    record: NDArray[np.int64]  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.embedding)
+
+    def take(self, rows: NDArray[np.int64]) -> Features:
+        """Some of the rows, in the order given."""
+        return Features(self.embedding[rows], self.label[rows], self.patient[rows], self.record[rows])
+
+
+def embed(
+    encoder: nn.Module, store: Store, instances: Instances, normalise: bool, tick: Callable[[int, int], None]
+) -> Features:
+    """Embed every instance (one segment each) without gradient, in eval mode; the encoder's mode is put back."""
+    was_training = encoder.training
+    encoder.eval()
+    parts: list[tuple[torch.Tensor, ...]] = []
+    batches = torch.arange(len(instances), device=store.device).split(_AT_ONCE)
+    with torch.inference_mode():
+        for step, rows in enumerate(batches, start=1):
+            batch = store.gather(instances, rows)
+            signal = batch.signal[:, 0]  # (batch, channel, sample)
+            z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
+            label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
+            parts.append((z.float(), label, batch.patient, batch.record))
+            tick(step, len(batches))
+    encoder.train(was_training)
+    z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
+    whole = torch.nan_to_num(label, nan=-1).to(torch.int64)
+    return Features(z.numpy(), whole.numpy(), patient.numpy(), record.numpy())
+
+
+def labelled(features: Features, task: Task) -> Features:
+    """The rows that have a label."""
+    known = features.label >= 0 if task.kind == "one_of" else (features.label >= 0).all(axis=1)
+    return features.take(np.flatnonzero(known))

@@ -1,0 +1,101 @@
+"""Which scores a run reports: linear evaluation beside two controls that cannot be skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from clocs_core import seeds
+from clocs_core.data.records import Task
+from clocs_core.evaluate.features import Features, labelled
+from clocs_core.evaluate.linear import Predictions, by_record, choose_fraction, linear, prior
+from clocs_core.evaluate.statistics import Interval, bootstrap, compare
+from clocs_core.extend.offers import Metric
+from clocs_core.scores import Comparison, Score
+from clocs_core.settings import EvaluateSettings
+
+__all__ = ["Evaluation", "linear_protocol"]
+
+
+@attrs.frozen
+class Evaluation:
+    """Scores, paired comparisons, and what a reader must know about them."""
+
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def linear_protocol(
+    inits: Mapping[str, tuple[Features, Features]],
+    task: Task,
+    dataset: str,
+    metrics: tuple[Metric, ...],
+    settings: EvaluateSettings,
+    split_seed: int,
+) -> Evaluation:
+    """Linear evaluation of every init (training and test features), the class prior, and each init against the last.
+
+    The last init is the control, `random`. The share of labels and the bootstrap draws depend on the split seed
+    alone, so that methods and seeds are compared on equal terms.
+    """
+    rows = {init: (labelled(train, task), labelled(test, task)) for init, (train, test) in inits.items()}
+    for part, sizes in zip(("training", "test"), zip(*rows.values(), strict=True), strict=True):
+        if not len(sizes[0]):
+            return Evaluation(
+                notes=(f"There is no score: no {part} frame of {dataset} has a label for {task.name!r}.",)
+            )
+    if not metrics:
+        return Evaluation(notes=(f"There is no score: no installed plugin offers a metric for {task.kind} tasks.",))
+    evaluation = Evaluation()
+    for fraction in settings.label_fraction:
+        evaluation = _one_fraction(evaluation, rows, task, dataset, metrics, settings.resamples, fraction, split_seed)
+    return attrs.evolve(evaluation, notes=tuple(dict.fromkeys(evaluation.notes)))
+
+
+def _one_fraction(
+    so_far: Evaluation,
+    rows: Mapping[str, tuple[Features, Features]],
+    task: Task,
+    dataset: str,
+    metrics: tuple[Metric, ...],
+    resamples: int,
+    fraction: float,
+    split_seed: int,
+) -> Evaluation:
+    chosen = seeds.derive(split_seed, "label fraction")
+    few = {init: choose_fraction(train, fraction, chosen) for init, (train, _) in rows.items()}
+    predicted = {("linear", init): linear(few[init], test, task) for init, (_, test) in rows.items()}
+    control = list(rows)[-1]
+    predicted["prior", control] = prior(few[control], rows[control][1], task)
+    scores, comparisons = list(so_far.scores), list(so_far.comparisons)
+    for level, metric in ((level, metric) for metric in metrics for level in ("frame", "record")):
+        if level == "record" and task.per != "record":
+            continue  # a recording of a task with a label per frame has no label of its own
+        found = {key: _score(rows_, level, metric, resamples, split_seed) for key, rows_ in predicted.items()}
+        about = {"dataset": dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
+        scores += [
+            Score(protocol=protocol, init=init, value=one.value, low=one.low, high=one.high, **about)  # type: ignore[arg-type]
+            for (protocol, init), one in found.items()
+        ]
+        for init in list(rows)[:-1]:
+            gain = compare(found["linear", init], found["linear", control])
+            comparisons.append(
+                Comparison(
+                    a=init,
+                    b=control,
+                    protocol="linear",
+                    difference=gain.value,
+                    low=gain.low,
+                    high=gain.high,
+                    **about,  # type: ignore[arg-type]
+                )
+            )
+    notes = tuple(note for one in predicted.values() for note in one.notes)
+    return Evaluation(tuple(scores), tuple(comparisons), so_far.notes + notes)
+
+
+def _score(rows: Predictions, level: str, metric: Metric, resamples: int, split_seed: int) -> Interval:
+    chosen = by_record(rows) if level == "record" else rows
+    return bootstrap(chosen, metric.score, resamples, seeds.derive(split_seed, "bootstrap"))

@@ -1,0 +1,244 @@
+"""The story of a run on one page: scan, split, load, frame, store, pre-train, save, evaluate, report.
+
+The only caller of the event hooks. Settings come in as a plan, a report goes out; everything else is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+import torch
+
+from clocs_core.data import splits
+from clocs_core.data.material import Material, get_material
+from clocs_core.data.records import DropReport
+from clocs_core.data.splits import PARTS, Part
+from clocs_core.data.store import Instances, Store, fill_store, list_instances
+from clocs_core.environment import environment
+from clocs_core.errors import DataError
+from clocs_core.evaluate.features import Features, embed
+from clocs_core.evaluate.protocols import Evaluation, linear_protocol
+from clocs_core.extend.events import EmbeddingMap, EpochDone, RunDone, RunStarted
+from clocs_core.extend.host import Host
+from clocs_core.extend.plan import Plan
+from clocs_core.files import write_atomically
+from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_split
+from clocs_core.report.document import EpochRow, Report, read_rows, row_of, to_json, to_line
+from clocs_core.report.page import render
+from clocs_core.runfolder import RunFolder, create_run_folder
+from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device
+from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.encoderfile import save_encoder
+from clocs_core.train.pretrain import Learner, pretrain
+
+__all__ = ["Display", "pretrain_run"]
+
+Clock = Callable[[], float]
+
+_ALARMS = 3  # epochs in a row that look collapsed before anybody is told: the first ones often do, and recover
+
+
+class Display(Protocol):
+    """Where a run tells how it is getting on."""
+
+    def say(self, text: str) -> None:
+        """A line that a person wants to read once."""
+
+    def warn(self, text: str) -> None:
+        """A line that a person must read."""
+
+    def stage(self, text: str) -> None:
+        """A new stage begins, which may take a while."""
+
+    def tick(self, done: int, total: int) -> None:
+        """The stage has come so far."""
+
+    def epoch(self, done: EpochDone, epochs: int) -> None:
+        """An epoch of at most `epochs` is over."""
+
+
+def pretrain_run(plan: Plan, path: Path, host: Host, show: Display, workers: int, clock: Clock) -> Report:
+    """Pre-train, evaluate and report into the folder `path`, or go on where it stands. Returns what report.json holds.
+
+    The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
+    """
+    began = clock()
+    device = choose_device(plan.run.device)
+    show.stage("preparing recordings")
+    material = get_material(plan, workers, show.tick)
+    instances, drops = _instances(plan, material, device)
+    learner = build_learner(plan, len(material.channels), device)
+    show.say(_found(plan, material, instances, drops))
+    folder = RunFolder(path)
+    if not folder.settings.exists():
+        folder = create_run_folder(path, plan.tables())
+    with folder.lock():
+        write_atomically(folder.split, splits.to_json(material.split))
+        prepared = clock()
+
+        show.stage("pre-training")
+        store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
+        run = RunStarted(path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
+        rows = _train(plan, folder, host, show, clock, learner, store, instances, material, run)
+        versions = environment(device, host)
+        unit = material.pretrain.unit
+        save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder)
+        trained = clock()
+
+        show.stage("evaluating")
+        evaluation, embeddings, frames = _evaluate(plan, material, learner, device, show)
+        report = Report(
+            method=plan.method.name,
+            dataset=plan.dataset.offer.name,
+            task=plan.task.name if material.has_labels else None,
+            seed=plan.run.seed,
+            settings=plan.tables(),
+            epochs_run=learner.progress.epoch,
+            best_epoch=learner.progress.best_epoch,
+            stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
+            split=summarise_split(material, frames),
+            environment=versions,
+            scores=evaluation.scores,
+            comparisons=evaluation.comparisons,
+            notes=evaluation.notes + _health_notes(rows, plan),
+            drops=drops,
+            form=material.listing.form,
+            seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
+        )
+        pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings)
+        write_atomically(folder.page, render(report, rows, pictures))
+        write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
+        done = RunDone(
+            report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures)
+        )
+        host.announce("clocs_run_done", show.warn, run=run, done=done)
+    return report
+
+
+def _instances(plan: Plan, material: Material, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
+    """The method's instances in each part, and everything that was left out on the way to them."""
+    needs = plan.needs
+    drops = DropReport.of(material.listing.drops) + material.pretrain.drops
+    instances: dict[Part, Instances] = {}
+    for part in PARTS:
+        instances[part], short = list_instances(
+            material.pretrain,
+            frozenset(material.split.patients(part)),
+            material.channels,
+            needs.segments,
+            needs.channels == "all",
+            device,
+        )
+        drops = drops + DropReport.of(short)
+        if part != "test" and not len(instances[part]):
+            raise DataError(
+                f"Method {plan.method.name!r} contrasts {needs.segments} frames in a row of "
+                f"{plan.pretrain_framing.frame_samples} samples, and no recording of the {part} patients has them; "
+                "use shorter frames (`-o frame_samples=…`) or a method that needs fewer."
+            )
+    return instances, drops
+
+
+def _train(
+    plan: Plan,
+    folder: RunFolder,
+    host: Host,
+    show: Display,
+    clock: Clock,
+    learner: Learner,
+    store: Store,
+    instances: dict[Part, Instances],
+    material: Material,
+    run: RunStarted,
+) -> tuple[EpochRow, ...]:
+    """Train from where the checkpoint stands, changing `learner`, which ends with its best weights kept."""
+    if folder.checkpoint.exists():
+        load_checkpoint(learner, folder.checkpoint)
+        show.say(f"going on after epoch {learner.progress.epoch}")
+    # A kill between the metrics and the checkpoint leaves a line too many, or half of one.
+    past = read_rows(folder.metrics.read_text(encoding="utf-8")) if folder.metrics.exists() else ()
+    rows = [row for row in past if row.epoch <= learner.progress.epoch]
+    write_atomically(folder.metrics, "".join(map(to_line, rows)))
+    run = attrs.evolve(run, first_epoch=learner.progress.epoch + 1)
+    if not learner.progress.finished:
+        host.announce("clocs_run_started", show.warn, run=run)
+    epochs = pretrain(
+        learner,
+        store,
+        build_views(plan, material.pretrain.unit),
+        instances["train"],
+        instances["validation"],
+        plan.train,
+        plan.run.seed,
+        clock,
+        show.tick,
+    )
+    alarms = 0
+    for done in epochs:
+        rows.append(row_of(done))
+        with open(folder.metrics, "a", encoding="utf-8") as file:
+            file.write(to_line(rows[-1]))
+        save_checkpoint(learner, folder.checkpoint)
+        host.announce("clocs_epoch_done", show.warn, run=run, epoch=done)
+        show.epoch(done, plan.train.epochs)
+        problem = done.health.warning()
+        alarms = alarms + 1 if problem else 0
+        if problem and alarms == _ALARMS:
+            show.warn(f"epoch {done.epoch}: {problem}")
+    return tuple(rows)
+
+
+def _evaluate(
+    plan: Plan, material: Material, learner: Learner, device: torch.device, show: Display
+) -> tuple[Evaluation, EmbeddingMap, dict[Part, int]]:
+    """Embed training and test frames with the best encoder and with its first, random weights; score both."""
+    store = fill_store(material.evaluate, material.labels, plan.task, material.channels, device)
+    together = plan.needs.encoder_channels == "all"
+    parts = {
+        part: list_instances(
+            material.evaluate, frozenset(material.split.patients(part)), material.channels, 1, together, device
+        )[0]
+        for part in PARTS
+    }
+    frames = {part: len(found) for part, found in parts.items()}
+    trained, untrained = (build_encoders(plan, len(material.channels), device) for _ in range(2))
+    trained.load_state_dict(learner.best)
+    normalise = plan.data.normalise == "min-max"
+
+    def features(encoder: torch.nn.Module, part: Part) -> Features:
+        return embed(encoder, store, parts[part], normalise, show.tick)
+
+    if not frames["test"]:
+        raise DataError("No recording of the test patients has a frame; use shorter frames (`-o frame_samples=…`).")
+    test = features(trained[0], "test")
+    embeddings = name_embeddings(plan, store, test)
+    if not material.has_labels:
+        return Evaluation(notes=(f"There is no score: {plan.dataset.offer.name} has no labels.",)), embeddings, frames
+    inits = {
+        plan.method.name: (features(trained[0], "train"), test),
+        "random": (features(untrained[0], "train"), features(untrained[0], "test")),
+    }
+    evaluation = linear_protocol(
+        inits, plan.task, plan.dataset.offer.name, plan.metrics, plan.evaluate, plan.data.split_seed
+    )
+    return evaluation, embeddings, frames
+
+
+def _health_notes(rows: tuple[EpochRow, ...], plan: Plan) -> tuple[str, ...]:
+    if rows and rows[-1].effective_rank < min(2.0, plan.run.embedding_dim):
+        return (f"The embeddings look collapsed: effective rank {rows[-1].effective_rank:.1f} at the end.",)
+    return ()
+
+
+def _found(plan: Plan, material: Material, instances: dict[Part, Instances], drops: DropReport) -> str:
+    entries, patients = len(material.listing.entries), len(material.split.parts)
+    counts = " / ".join(f"{n:,}" for n in material.split.counts().values())
+    each = " / ".join(f"{len(instances[part]):,}" for part in PARTS)
+    form = f" ({material.listing.form})" if material.listing.form else ""
+    return (
+        f"{plan.dataset.offer.name}{form}: {entries:,} recordings of {patients:,} patients, "
+        f"{counts} to train / validate / test; instances {each}; {drops.sentence()}"
+    )

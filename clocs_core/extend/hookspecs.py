@@ -1,0 +1,112 @@
+"""The hooks, in the order in which they are called. `docs/hooks.md` has one heading for each.
+
+A plugin is a module named by an entry point of the group `clocs`. It marks functions of these names with
+`clocs_core.hookimpl`; each may ask for fewer arguments than the spec has, never for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+from clocs_core.extend.offers import (
+    Dataset,
+    Encoder,
+    Loss,
+    Method,
+    Metric,
+    Objective,
+    Perturbation,
+    ViewGenerator,
+)
+
+if TYPE_CHECKING:
+    import click
+
+    from clocs_core.extend.events import EpochDone, RunDone, RunStarted
+
+__all__ = ["PROJECT", "hookimpl"]
+
+PROJECT = "clocs"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+# ------------------------------------------------------------------ offers: once per process, for the catalogue
+
+
+@hookspec
+def clocs_datasets() -> Iterable[Dataset]:
+    """Offer data sets. Called once, before anything else, when a command first needs the catalogue."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_views() -> Iterable[ViewGenerator]:
+    """Offer view generators. Called once, after `clocs_datasets`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_perturbations() -> Iterable[Perturbation]:
+    """Offer perturbations of signals. Called once, after `clocs_views`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_encoders() -> Iterable[Encoder]:
+    """Offer encoders. Called once, after `clocs_perturbations`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_losses() -> Iterable[Loss]:
+    """Offer losses: pure functions of embeddings and patient ids. Called once, after `clocs_encoders`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_objectives() -> Iterable[Objective]:
+    """Offer objectives: what is minimised where it has state. Called once, after `clocs_losses`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_methods() -> Iterable[Method]:
+    """Offer methods, put together from the offers above by name. Called once, after `clocs_objectives`."""
+    raise NotImplementedError
+
+
+@hookspec
+def clocs_metrics() -> Iterable[Metric]:
+    """Offer metrics. Called once, after `clocs_methods`; every metric that suits a task is reported."""
+    raise NotImplementedError
+
+
+# ------------------------------------------------------------------------------ the command line, as it is built
+
+
+@hookspec
+def clocs_commands(cli: click.Group) -> None:
+    """Add commands to `clocs`. Called once, while the command line is built, before any argument is read."""
+
+
+# ----------------------------------------------------------------------------------- events, in the order of a run
+
+
+@hookspec
+def clocs_run_started(run: RunStarted) -> None:
+    """A run is about to train, or to go on. Called once per process that trains, before its first epoch."""
+
+
+@hookspec
+def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
+    """An epoch is over. Called after the epoch's metrics and checkpoint are safely on disk."""
+
+
+@hookspec
+def clocs_run_done(run: RunStarted, done: RunDone) -> None:
+    """The report is written. Called once, last. A run that is killed and resumed calls it once."""

@@ -1,0 +1,248 @@
+"""What a plugin can offer. Each offer is a small frozen record: a name, a sentence, and functions that do the work.
+
+The functions are plain module-level functions, so that an offer can be pickled and sent to a worker process; the
+heavy imports (torch, scipy, a file format) belong inside them, so that listing the offers costs nothing.
+`options` is an attrs class that the plugin declares; `-o name=value` on the command line fills it in, strictly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import attrs
+
+from clocs_core.data.batches import Batch, Views
+from clocs_core.data.records import Entry, Framing, Listing, Record, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Generator, Tensor, nn
+
+__all__ = [
+    "Dataset",
+    "Defaults",
+    "Encoder",
+    "Loss",
+    "Method",
+    "Metric",
+    "Needs",
+    "NoOptions",
+    "Objective",
+    "Offer",
+    "Perturbation",
+    "Source",
+    "ViewGenerator",
+]
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
+
+
+def _plain_name(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError(
+            f"{type(instance).__name__} has the name {value!r}; use lower-case letters, digits, '-' and '_', "
+            "so that it can be typed on a command line"
+        )
+
+
+def _one_sentence(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        raise ValueError(f"{type(instance).__name__} needs a summary of one line, got {value!r}")
+
+
+@attrs.frozen
+class NoOptions:
+    """The options of an offer that has none."""
+
+
+@attrs.frozen(kw_only=True)
+class Offer:
+    """What every offer has: a name to ask for it by, and one line that says what it is."""
+
+    kind: ClassVar[str] = "offer"
+    name: str = attrs.field(validator=_plain_name)
+    summary: str = attrs.field(validator=_one_sentence)
+    options: type[Any] = attrs.field(default=NoOptions)
+
+    @options.validator
+    def _attrs_class(self, attribute: attrs.Attribute[Any], value: type[Any]) -> None:
+        if not (isinstance(value, type) and attrs.has(value)):
+            raise ValueError(f"{self.kind} {self.name!r}: options must be an attrs class, got {value!r}")
+
+
+@attrs.frozen
+class Source:
+    """A file that a data set is downloaded from: its address, its size in bytes and its SHA-256, where known."""
+
+    file: str
+    address: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+@attrs.frozen
+class Defaults:
+    """What a data set asks for unless the user says otherwise.
+
+    split: "60/20/20" cuts int(0.6 n) training and int(0.2 n) validation patients, the rest tests; "64/16/20"
+    takes int(0.2 n) test patients first and int(0.2) of the others for validation. These two rules give every
+    patient count of the paper's appendix A.2.
+    """
+
+    batch_size: int = 256
+    learning_rate: float = 1e-4
+    epochs: int = 400
+    normalise: Literal["min-max", "none"] = "min-max"
+    split: Literal["60/20/20", "64/16/20"] = "60/20/20"
+    channels: str = ""  # a preset or names, comma separated; empty: all channels
+
+
+def _own_rate(segments: int) -> Framing:
+    return Framing()
+
+
+Scan: TypeAlias = Callable[[Path, Task, Any], Listing]
+Load: TypeAlias = Callable[[Entry, Any], Record]
+
+
+@attrs.frozen(kw_only=True)
+class Dataset(Offer):
+    """A data set: what its labels mean, what its channels are called, and how to find and read its recordings.
+
+    scan(root, task, options) -> Listing lists recordings without reading a signal. An entry that cannot serve the
+    task is a drop; one that has no label for it but a good signal is an entry with label None.
+    load(entry, options) -> Record reads one. It runs in worker processes that import no torch.
+    framing(segments) -> Framing says how recordings become frames for a method that contrasts so many segments.
+    channels: every channel by name, in the order of the files; empty where only the files know.
+    presets: names for choices of channels, such as {"4": ("II", "V2", "aVL", "aVR")}.
+    revision: raise it when the reader changes what it reads, so that prepared frames are made anew.
+    embedded: the data set makes its own recordings and reads no file.
+    """
+
+    kind: ClassVar[str] = "dataset"
+    modality: str
+    tasks: tuple[Task, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    channels: tuple[str, ...]
+    scan: Scan
+    load: Load
+    framing: Callable[[int], Framing] = _own_rate
+    presets: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    defaults: Defaults = Defaults()
+    licence: str = "not stated"
+    sources: tuple[Source, ...] = ()
+    revision: int = 1
+    embedded: bool = False
+
+
+@attrs.frozen
+class Needs:
+    """What one instance of a method is, and what the encoder reads of it.
+
+    segments: how many adjacent frames of one recording make an instance.
+    channels: `each` makes every channel an instance of its own, `all` keeps the channels of a frame together.
+    encoder_channels: how many input channels a view has: `one`, or `all` that were chosen.
+    least_channels: fewer chosen channels than this are refused.
+    encoders: how many encoders the views are divided among.
+    """
+
+    segments: int = 1
+    channels: Literal["each", "all"] = "each"
+    encoder_channels: Literal["one", "all"] = "one"
+    least_channels: int = 1
+    encoders: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class ViewGenerator(Offer):
+    """Makes the views that a method contrasts.
+
+    needs(options) -> Needs; build(options) -> function of (Batch, torch.Generator) -> Views, on the batch's device.
+    """
+
+    kind: ClassVar[str] = "views"
+    needs: Callable[[Any], Needs]
+    build: Callable[[Any], Callable[[Batch, Generator], Views]]
+
+
+@attrs.frozen(kw_only=True)
+class Perturbation(Offer):
+    """Changes signals (..., sample) at random, batched, on their device. Core applies it to any method's views.
+
+    build(options, unit) -> function of (signal, torch.Generator) -> signal. `unit` is the data set's, such as "mV".
+    """
+
+    kind: ClassVar[str] = "perturbation"
+    build: Callable[[Any, str], Callable[[Tensor, Generator], Tensor]]
+
+
+@attrs.frozen(kw_only=True)
+class Encoder(Offer):
+    """A network from signals (n, channel, sample) to representations (n, embedding_dim).
+
+    build(options, channels, samples, embedding_dim) -> nn.Module.
+    """
+
+    kind: ClassVar[str] = "encoder"
+    build: Callable[[Any, int, int, int], nn.Module]
+
+
+@attrs.frozen(kw_only=True)
+class Loss(Offer):
+    """A pure function of embeddings (view, batch, dim) and patient ids (batch,) to a scalar.
+
+    build(options) -> that function.
+    """
+
+    kind: ClassVar[str] = "loss"
+    build: Callable[[Any], Callable[[Tensor, Tensor], Tensor]]
+
+
+@attrs.frozen(kw_only=True)
+class Objective(Offer):
+    """What is minimised where it has state of its own: a target network, heads.
+
+    build(options, encoder, embedding_dim, task) -> nn.Module with forward(encode, views) -> scalar, where
+    encode((view, batch, channel, sample)) -> (view, batch, dim); and, if it wants it, after_step(encoder), made of
+    in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
+    """
+
+    kind: ClassVar[str] = "objective"
+    build: Callable[[Any, nn.Module, int, Task], nn.Module]
+
+
+@attrs.frozen(kw_only=True)
+class Method(Offer):
+    """A way to pre-train, put together from offers by name; the parts may come from different distributions.
+
+    presets: values for the options of its parts, as {"views": {"segments": 2}}.
+    """
+
+    kind: ClassVar[str] = "method"
+    views: str
+    encoder: str
+    loss: str | None = None
+    objective: str | None = None
+    perturbations: tuple[str, ...] = ()
+    presets: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.loss is None) == (self.objective is None):
+            raise ValueError(f"method {self.name!r} must name either a loss or an objective")
+
+
+@attrs.frozen(kw_only=True)
+class Metric(Offer):
+    """How good predictions are.
+
+    score(probability (n, class), label, weight (n,)) -> float, higher is better; label is (n,) integers for a
+    one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often each row stands in a
+    bootstrap sample. NaN where the metric is not defined.
+    """
+
+    kind: ClassVar[str] = "metric"
+    tasks: tuple[str, ...] = ("one_of", "any_of")
+    score: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], float]

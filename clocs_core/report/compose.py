@@ -1,0 +1,89 @@
+"""What a report shows beside its numbers: the split in counts, the embeddings with their names, the pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clocs_core import seeds
+from clocs_core.data.material import Material
+from clocs_core.data.splits import PARTS, Part
+from clocs_core.data.store import Instances, Store
+from clocs_core.evaluate.features import Features
+from clocs_core.extend.events import EmbeddingMap, Picture
+from clocs_core.extend.plan import Plan
+from clocs_core.report import figures
+from clocs_core.report.document import EpochRow, Report, SplitSummary
+from clocs_core.train.assemble import build_views
+
+__all__ = ["draw_pictures", "name_embeddings", "summarise_split"]
+
+
+def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
+    """Embeddings with the names of their patients, records and labels."""
+    classes = plan.task.classes
+
+    def name(label: NDArray[np.int64]) -> str:
+        chosen = [int(label)] if label.ndim == 0 else np.flatnonzero(label == 1).tolist()
+        return " + ".join(classes[one] for one in chosen if 0 <= one < len(classes)) or "no label"
+
+    return EmbeddingMap(
+        embedding=rows.embedding,
+        patient=tuple(store.patients[number] for number in rows.patient),
+        record=tuple(store.records[number] for number in rows.record),
+        label=tuple(name(label) for label in rows.label),
+    )
+
+
+def summarise_split(material: Material, frames: dict[Part, int]) -> SplitSummary:
+    """How many patients, recordings and frames each part has."""
+    split = material.split
+    records: dict[str, int] = dict.fromkeys(PARTS, 0)
+    for entry in material.listing.entries:
+        records[split.parts[entry.patient]] += 1
+    return SplitSummary(
+        hash=split.hash,
+        rule=split.rule,
+        seed=split.seed,
+        patients=dict(split.counts().items()),
+        frames=dict(frames.items()),
+        records=records,
+    )
+
+
+def draw_pictures(
+    plan: Plan,
+    material: Material,
+    store: Store,
+    validation: Instances,
+    rows: tuple[EpochRow, ...],
+    report: Report,
+    embeddings: EmbeddingMap,
+) -> list[Picture]:
+    """Curves, scores, embeddings and a few traces; scores and labels only where there are any."""
+    pictures = [figures.loss_curves(rows, report.best_epoch), figures.health_curves(rows)]
+    if report.scores:
+        pictures.append(figures.score_bars(report.scores))
+    if material.has_labels:
+        pictures.append(figures.embedding_map(embeddings, "label"))
+    pictures.append(figures.embedding_map(embeddings, "patient"))
+    pictures.append(_traces(plan, material, store, validation))
+    return pictures
+
+
+def _traces(plan: Plan, material: Material, store: Store, validation: Instances) -> Picture:
+    """Three validation instances, spread over the part, as the encoder sees them."""
+    rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
+    views = build_views(plan, material.pretrain.unit)(
+        store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")
+    )
+    shown = views.signal[:6, :, 0].transpose(0, 1).cpu().numpy()  # (instance, view, sample); six fit on a page
+    titles = [
+        f"{store.patients[patient]}, {store.records[record]}, {material.channels[channel]}"
+        for patient, record, channel in zip(
+            views.batch.patient.tolist(), views.batch.record.tolist(), views.batch.channel.tolist(), strict=True
+        )
+    ]
+    names = [f"view {number + 1}" for number in range(shown.shape[1])]
+    return figures.traces(shown, titles, names, material.pretrain.frame_rate)

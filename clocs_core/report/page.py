@@ -1,0 +1,120 @@
+"""The report as one HTML file that opens anywhere: no network, no script, pictures inside."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+import attrs
+from jinja2 import Environment, StrictUndefined
+
+from clocs_core.extend.events import Picture
+from clocs_core.report.document import EpochRow, Report
+from clocs_core.report.tables import (
+    COMPARISON_HEADINGS,
+    SCORE_HEADINGS,
+    comparison_rows,
+    outcome,
+    score_rows,
+    show_number,
+    verdict,
+)
+from clocs_core.scores import Score
+
+__all__ = ["render"]
+
+EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
+
+_SECTION_OF = {
+    "scores": "scores",
+    "loss": "training",
+    "health": "training",
+    "embedding-by-label": "embeddings",
+    "embedding-by-patient": "embeddings",
+    "traces": "signals",
+}
+
+
+@attrs.frozen
+class _Whisker:
+    """A score on a scale from 0 to 1, in per cent of its width."""
+
+    low: float
+    width: float
+    value: float
+    is_control: bool
+
+
+def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]) -> str:
+    """The page as text. Every name in it is escaped: patient ids come from files that anybody may have written."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"count": _count, "duration": _duration, "toml": _toml_value}
+    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri}
+    template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
+    return template.render(
+        report=report,
+        verdict=verdict(report.scores, report.comparisons, report.notes),
+        score_headings=SCORE_HEADINGS,
+        scores=list(zip(score_rows(report.scores), map(_whisker, report.scores), strict=True)),
+        comparison_headings=COMPARISON_HEADINGS,
+        comparisons=list(
+            zip(comparison_rows(report.comparisons), map(outcome, report.comparisons), strict=True)
+        ),
+        epoch_headings=EPOCH_HEADINGS,
+        epochs=[_epoch_cells(row) for row in rows],
+        pictures=_by_section(pictures),
+    )
+
+
+def _by_section(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
+    """The pictures by the section they belong to; those of a name that the page does not know go to `more`."""
+    sections: dict[str, list[Picture]] = {name: [] for name in (*_SECTION_OF.values(), "more")}
+    for picture in pictures:
+        sections[_SECTION_OF.get(picture.name, "more")].append(picture)
+    return sections
+
+
+def _whisker(score: Score) -> _Whisker | None:
+    if not 0 <= score.low <= score.value <= score.high <= 1:  # NaN included
+        return None
+    is_control = score.protocol == "prior" or score.init == "random"
+    return _Whisker(100 * score.low, 100 * (score.high - score.low), 100 * score.value, is_control)
+
+
+def _epoch_cells(row: EpochRow) -> list[str]:
+    values = attrs.astuple(row)
+    return [show_number(value) if isinstance(value, float) else _count(value) for value in values]
+
+
+def _count(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as a person says them: "8.2 s", "1 min 05 s", "2 h 03 min"."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + b64encode(png).decode("ascii")
+
+
+def _css_width(png: bytes) -> int:
+    """How wide to show a picture: at 144 dots per inch, three dots to two CSS pixels. Bytes 16 to 20 say its width."""
+    return int.from_bytes(png[16:20], "big") * 2 // 3
+
+
+def _toml_value(value: object) -> str:
+    """A setting as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,157 @@
+"""Scores and comparisons as rows and sentences, for a console, for HTML and for a log alike. Nothing is printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import attrs
+
+from clocs_core.scores import Comparison, Score
+
+__all__ = [
+    "COMPARISON_HEADINGS",
+    "SCORE_HEADINGS",
+    "Outcome",
+    "Verdict",
+    "comparison_rows",
+    "comparison_sentence",
+    "initial_weights",
+    "outcome",
+    "score_rows",
+    "show_number",
+    "verdict",
+]
+
+SCORE_HEADINGS = ("protocol", "init", "labels F", "metric", "level", "value", "95 % interval")
+COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading")
+
+Outcome: TypeAlias = Literal["above", "below", "undecided", "undefined"]
+"""Where the interval of a difference lies: all above 0, all below 0, across 0, or nowhere."""
+
+_READING: dict[Outcome, str] = {
+    "above": "excludes 0",
+    "below": "excludes 0",
+    "undecided": "contains 0",
+    "undefined": "not defined",
+}
+
+
+@attrs.frozen
+class Verdict:
+    """What to read first: one sentence, what else there is to know, and where the headline's interval lies."""
+
+    outcome: Outcome
+    headline: str
+    rest: str = ""
+
+
+def show_number(value: float) -> str:
+    """A number to three decimals; a smaller one keeps its first digit, because 0.000 would claim to be nothing."""
+    if math.isnan(value):
+        return "n/a"
+    if value != 0 and abs(value) < 0.0005:
+        return f"{value:.1g}"
+    return f"{value:.3f}"
+
+
+def initial_weights(score: Score) -> str:
+    """What was scored, in words: the method's name, random, supervised, or the class prior (no encoder at all)."""
+    return "class prior" if score.protocol == "prior" else score.init
+
+
+def score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
+    """A row per score under SCORE_HEADINGS, in the order given."""
+    return tuple(
+        (
+            score.protocol,
+            initial_weights(score),
+            f"{score.label_fraction:g}",
+            score.metric,
+            score.level,
+            show_number(score.value),
+            _interval(score.low, score.high),
+        )
+        for score in scores
+    )
+
+
+def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
+    """A row per comparison under COMPARISON_HEADINGS, in the order given."""
+    return tuple(
+        (
+            compared.a,
+            compared.b,
+            compared.protocol,
+            f"{compared.label_fraction:g}",
+            compared.metric,
+            compared.level,
+            show_number(compared.difference),
+            _interval(compared.low, compared.high),
+            _READING[outcome(compared)],
+        )
+        for compared in comparisons
+    )
+
+
+def outcome(compared: Comparison) -> Outcome:
+    """Where the interval lies. One that only touches 0 contains it."""
+    if any(math.isnan(value) for value in (compared.difference, compared.low, compared.high)):
+        return "undefined"
+    if compared.low > 0:
+        return "above"
+    return "below" if compared.high < 0 else "undecided"
+
+
+def comparison_sentence(compared: Comparison) -> str:
+    """The comparison as a sentence that says whether the interval contains 0."""
+    a, b, found = compared.a, compared.b, outcome(compared)
+    where = (
+        f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {float(compared.label_fraction)!r})"
+    )
+    by, low, high = compared.difference, compared.low, compared.high
+    if found == "undefined":
+        return f"{a} and {b} cannot be compared {where}: the difference or its interval is not defined."
+    if found == "undecided":
+        size = f"{show_number(by)} {_interval(low, high)}"
+        return f"{a} and {b} differ by {size} {where}: the interval contains 0, so this test cannot tell them apart."
+    size = f"{show_number(by)} {_interval(low, high)}"
+    if found == "below":
+        size = f"{show_number(-by)} {_interval(-high, -low)}"
+    return f"{a} is {found} {b} by {size} {where}: the interval excludes 0."
+
+
+def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
+    """What to read first, from the comparison with the most labels (the first of them, in the order given).
+
+    The rest counts all comparisons, so that a reader sees at once whether the headline is the exception.
+    """
+    if not scores:
+        why = "; the notes say why." if notes else ", and the run left no note that says why."
+        return Verdict("undefined", f"There is no score{why}")
+    if not comparisons:
+        return Verdict(
+            "undefined", "There are scores but no comparison: nothing here says whether pre-training helped."
+        )
+    most = max(compared.label_fraction for compared in comparisons)
+    first = next(compared for compared in comparisons if compared.label_fraction == most)
+    return Verdict(outcome(first), comparison_sentence(first), _count_outcomes(comparisons))
+
+
+def _count_outcomes(comparisons: Sequence[Comparison]) -> str:
+    found = [outcome(compared) for compared in comparisons]
+    if len(found) < 2:
+        return ""
+    words = (
+        ("above", "above 0"),
+        ("undecided", "across 0"),
+        ("below", "below 0"),
+        ("undefined", "not defined"),
+    )
+    counts = [f"{found.count(name)} {text}" for name, text in words if name in found]
+    return f"Of all {len(found)} intervals: {', '.join(counts)}."
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{show_number(low)}, {show_number(high)}]"

@@ -1,0 +1,109 @@
+"""The folder that a run writes into: what lies where, how it begins, and how it is opened again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.files import sync_folder, write_atomically
+from clocs_core.settings import Tables, dump_tables, read_tables
+
+__all__ = ["RunFolder", "create_run_folder", "open_run_folder", "refuse_taken"]
+
+
+@attrs.frozen
+class RunFolder:
+    """The paths of a run. `settings` exists from the first moment, `report` only when the run is over."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        """The effective settings; `clocs run --config` with this file repeats the run."""
+        return self.path / "settings.toml"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where training stands."""
+        return self.path / "checkpoint.safetensors"
+
+    @property
+    def encoder(self) -> Path:
+        """The best encoder, with its description inside."""
+        return self.path / "encoder.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON line per epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def split(self) -> Path:
+        """Which patient is in which part."""
+        return self.path / "split.json"
+
+    @property
+    def report(self) -> Path:
+        """Scores with their controls."""
+        return self.path / "report.json"
+
+    @property
+    def page(self) -> Path:
+        """The same for people."""
+        return self.path / "report.html"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out of this folder. The system lets go of it when the process ends, however it ends."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise RunFolderError(
+                f"Another process is working in {self.path}; wait for it, or choose another `--out`."
+            ) from None
+
+
+def refuse_taken(path: Path) -> None:
+    """Raise RunFolderError where something is in the way of a new run folder."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunFolderError(
+            f"{path} is there already. Choose another place with `--out`, or, if it is a run that was interrupted, "
+            f"go on with it: `clocs run --resume {path}`."
+        )
+
+
+def create_run_folder(path: Path, tables: Tables) -> RunFolder:
+    """Make a run folder with its settings inside, in one move. Raises RunFolderError where something is in the way."""
+    refuse_taken(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        write_atomically(temporary / "settings.toml", dump_tables(tables))
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as problem:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise RunFolderError(f"Cannot make the run folder {path}: {problem.strerror or problem}.") from None
+    return RunFolder(path)
+
+
+def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
+    """A run folder that exists, and its settings. Raises RunFolderError where it is none, or of another version."""
+    folder = RunFolder(path)
+    if not folder.settings.is_file():
+        found = "is not there" if not path.exists() else "has no settings.toml"
+        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `clocs run` made.")
+    try:
+        return folder, read_tables(folder.settings)
+    except SettingsError as problem:
+        raise RunFolderError(str(problem)) from None

@@ -1,0 +1,27 @@
+"""For tests of plugins: checks that every kind of offer must pass, and made-up signals to try it on.
+
+A plugin's own test is one line, whatever runs it:
+
+    @pytest.mark.parametrize("check", checks_of(OFFER, root=FIXTURE), ids=str)
+    def test_the_offer_keeps_its_promises(check):
+        check.run()
+
+Nothing here imports pytest. A check that cannot be made, because a data set has no files here, raises
+`unittest.SkipTest`, which pytest and unittest both show as skipped, with the reason. Importing this imports no torch.
+"""
+
+from clocs_core.testing.checks import Check, ConformanceError, failures
+from clocs_core.testing.kit import checks_of, checks_of_catalogue
+from clocs_core.testing.plugins import checks_of_plugins
+from clocs_core.testing.synthetic import synthetic_batch, synthetic_record
+
+__all__ = [
+    "Check",
+    "ConformanceError",
+    "checks_of",
+    "checks_of_catalogue",
+    "checks_of_plugins",
+    "failures",
+    "synthetic_batch",
+    "synthetic_record",
+]

@@ -1,0 +1,94 @@
+"""A check: one rule of the contract, one offer, and a function that raises where the offer breaks the rule.
+
+A rule is a function of a case (the offer and what is needed to try it). Its name is the check's name and its
+docstring says the rule, so that whoever meets a failure reads both.
+"""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+import attrs
+
+from clocs_core.extend.offers import Offer
+
+__all__ = ["Check", "ConformanceError", "Rule", "expect", "failures", "label_of", "make_checks", "skipped"]
+
+C = TypeVar("C")
+Rule = Callable[[C], None]
+
+
+class ConformanceError(AssertionError):
+    """An offer breaks a rule; the message says what was expected, what was found and what to change."""
+
+
+@attrs.frozen
+class Check:
+    """One rule for one offer. `run` raises ConformanceError where it is broken; str() is an id for a test."""
+
+    name: str
+    offer: str
+    run: Callable[[], None] = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.offer}:{self.name}"
+
+
+def failures(checks: Iterable[Check]) -> dict[str, str]:
+    """Run checks; the messages of those that fail, by the name of the check. One that is skipped does not fail."""
+    found: dict[str, str] = {}
+    for check in checks:
+        try:
+            check.run()
+        except ConformanceError as problem:
+            found[check.name] = str(problem)
+        except unittest.SkipTest:
+            continue
+    return found
+
+
+def expect(holds: bool, expected: str, found: object, change: str) -> None:
+    """Raise ConformanceError unless `holds`. The three parts make the message; `change` is a whole sentence."""
+    if not holds:
+        raise ConformanceError(f"expected {expected}; found {found}. {change}")
+
+
+def label_of(offer: Offer) -> str:
+    """How a check calls an offer: "loss:patient"."""
+    return f"{offer.kind}:{offer.name}"
+
+
+def make_checks(label: str, rules: Iterable[Rule[C]], case: C) -> list[Check]:
+    """The checks of rules for one case."""
+    return [Check(_name(rule), label, partial(_run, label, rule, case)) for rule in rules]
+
+
+def skipped(label: str, name: str, reason: str) -> Check:
+    """A check that says that others could not be made, and what they need."""
+
+    def skip() -> None:
+        raise unittest.SkipTest(f"{label}: {reason}")
+
+    return Check(name, label, skip)
+
+
+def _name(rule: Callable[..., None]) -> str:
+    return rule.__name__.strip("_").replace("_", "-")
+
+
+def _run(label: str, rule: Rule[C], case: C) -> None:
+    text = " ".join((rule.__doc__ or "").split())
+    try:
+        rule(case)
+    except ConformanceError as problem:
+        raise ConformanceError(f"{label}:{_name(rule)}: {problem} (The rule: {text})") from None
+    except unittest.SkipTest:
+        raise
+    except Exception as problem:  # a stranger's code may fail in any way; the traceback stays attached
+        raise ConformanceError(
+            f"{label}:{_name(rule)}: expected no exception; found {type(problem).__name__}: {problem}. "
+            f"See the traceback of its cause. (The rule: {text})"
+        ) from problem

@@ -1,0 +1,113 @@
+"""What the kit runs in a process of its own, by the path of this file: `child.py RESULT`, the job pickled on stdin.
+
+It imports nothing of ours before the job begins, so that what a plugin imports, opens and writes can be told.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+Events = list[tuple[str, str]]
+
+
+def main() -> None:
+    """Do the job and leave its result, or the exception's text, in the file RESULT."""
+    job, arguments = pickle.load(sys.stdin.buffer)
+    result: object = try_imports(*arguments) if job == "imports" else try_dataset(*arguments)
+    Path(sys.argv[1]).write_bytes(pickle.dumps(result))
+
+
+def try_imports(modules: list[str], heavy: tuple[str, ...], budget: float) -> dict[str, dict[str, Any]]:
+    """Import modules one after the other and tell what each did; stop after the first that breaks a rule.
+
+    What a module breaks hides what the next one does, so the caller starts another process for the rest.
+    """
+    events = watch()
+    importlib.import_module("clocs_core")  # everybody's, and nobody's fault
+    told: dict[str, dict[str, Any]] = {}
+    for name in modules:
+        events.clear()
+        began, error = time.process_time(), ""
+        try:
+            importlib.import_module(name)
+        except BaseException as problem:  # a stranger's module may do anything, SystemExit included
+            error = f"{type(problem).__name__}: {problem}"
+        seconds = time.process_time() - began  # of this process: another's work does not count
+        found = {
+            "error": error,
+            "seconds": seconds,
+            "heavy": [one for one in heavy if one in sys.modules],
+            "sockets": [what for event, what in events if event.startswith("socket.")],
+            "written": [what for event, what in events if event == "write"],
+        }
+        told[name] = found
+        if error or found["heavy"] or found["sockets"] or found["written"] or seconds > budget:
+            break
+    return told
+
+
+def try_dataset(pickled: bytes, entries: int) -> dict[str, Any]:
+    """Scan a data set and load some of its entries; tell what was found, opened, read and imported."""
+    events = watch()
+    try:
+        offer, task, root, options = pickle.loads(pickled)
+        offer.scan(root, task, options)  # the first time it imports, which also opens files
+        events.clear()
+        before = bytes_read()
+        listing = offer.scan(root, task, options)
+        after = bytes_read()
+        opened = {what for event, what in events if event == "open"}
+        records = [offer.load(entry, options) for entry in pick(listing.entries, entries)]
+    except BaseException as problem:  # a stranger's code may do anything
+        return {"error": f"{type(problem).__name__}: {problem}"}
+    return {
+        "error": "",
+        "listing": listing,
+        "opened": opened,
+        "bytes_read": None if before is None or after is None else after - before,
+        "records": [(r.patient, r.record, r.channels, r.unit, r.sampling_rate, r.label, r.samples) for r in records],
+        "torch": "torch" in sys.modules,
+    }
+
+
+def pick(entries: Any, count: int) -> list[Any]:
+    """The first entries and the last."""
+    return [*entries[: count - 1], *entries[count - 1 :][-1:]]
+
+
+def watch() -> Events:
+    """A list that is filled with what this process does: sockets, files opened, files and folders written."""
+    events: Events = []
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event.startswith("socket."):
+            events.append((event, f"{event}{arguments[1:]}"))
+        elif event == "os.mkdir":
+            events.append(("write", str(arguments[0])))
+        elif event == "open" and isinstance(arguments[0], (str, bytes)):
+            path, mode, flags = arguments
+            writes = flags & (os.O_WRONLY | os.O_RDWR) if isinstance(flags, int) else False
+            writes = writes or (isinstance(mode, str) and any(letter in mode for letter in "wax+"))
+            events.append(("write" if writes else "open", os.path.realpath(os.fsdecode(path))))
+
+    sys.addaudithook(note)
+    return events
+
+
+def bytes_read() -> int | None:
+    """How many bytes this process has read so far, where the system says it."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("rchar")), None)
+
+
+if __name__ == "__main__":
+    main()

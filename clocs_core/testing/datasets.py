@@ -1,0 +1,78 @@
+"""Rules for data sets: what they declare holds together. `recordings` has those for what is found and read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from clocs_core.data.records import Framing
+from clocs_core.extend.offers import Dataset
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, skipped
+from clocs_core.testing.recordings import RULES, DatasetCase
+
+__all__ = ["checks_of_dataset"]
+
+NOWHERE = Path("an-embedded-data-set-reads-no-file")
+
+
+def checks_of_dataset(offer: Dataset, root: Path | None, options: Any) -> list[Check]:
+    """The checks of a data set; without its files, those of what it declares, and one that is skipped and says so."""
+    declared = (_tasks, _channels, _presets, _default_channels, _framing)
+    label, case = label_of(offer), DatasetCase(offer, root or NOWHERE, options)
+    if root is None and not offer.embedded:
+        reason = f"no root was given, so {len(RULES)} checks that need recordings are not made"
+        return [*make_checks(label, declared, case), skipped(label, "recordings", reason)]
+    return make_checks(label, (*declared, *RULES), case)
+
+
+def _tasks(case: DatasetCase) -> None:
+    """Tasks have names of their own, and classes that are all different; only a set whose files say them has none."""
+    twice = [name for name, count in Counter(task.name for task in case.offer.tasks).items() if count > 1]
+    expect(not twice, "task names that differ", f"{', '.join(twice)} twice", "Rename one of them.")
+    for task in case.offer.tasks:
+        expect(
+            bool(task.classes) or not case.offer.channels,
+            f"classes of task {task.name!r}",
+            "none",
+            "Name them; only a data set that leaves its channels to the files may leave its classes to them.",
+        )
+        distinct = len(set(task.classes)) == len(task.classes) and all(task.classes)
+        expect(distinct, f"classes of task {task.name!r} that differ", task.classes, "Name each class once.")
+
+
+def _channels(case: DatasetCase) -> None:
+    """Channels have names, each its own, that can be written in a list with commas."""
+    names = case.offer.channels
+    fits = len(set(names)) == len(names) and all(name.strip() == name and name and "," not in name for name in names)
+    expect(fits, "channel names that differ, without commas or outer spaces", names, "Rename them.")
+
+
+def _presets(case: DatasetCase) -> None:
+    """Presets choose channels that the data set has, each once, and are not named like a channel."""
+    names = case.offer.channels
+    for preset, chosen in case.offer.presets.items():
+        missing = [name for name in chosen if names and name not in names]
+        expect(not missing, f"channels of {case.offer.name} in preset {preset!r}", ", ".join(missing), "Correct them.")
+        once = len(chosen) > 0 and len(set(chosen)) == len(chosen)
+        expect(once, f"one channel or more, each once, in preset {preset!r}", chosen, "Correct the preset.")
+        clash = preset in names
+        expect(not clash, "a preset named unlike a channel", preset, "Rename the preset: it hides the channel.")
+
+
+def _default_channels(case: DatasetCase) -> None:
+    """The default channels are a preset, names of channels, or empty."""
+    text, names = case.offer.defaults.channels, case.offer.channels
+    asked = [part.strip() for part in text.split(",") if part.strip()]
+    fits = text in case.offer.presets or not names or all(name in names for name in asked)
+    known = ", ".join([*case.offer.presets, *names])
+    expect(fits and len(set(asked)) == len(asked), f"some of {known}", text, "Correct defaults=Defaults(channels=…).")
+
+
+def _framing(case: DatasetCase) -> None:
+    """framing(1) and framing(2) are Framings of one frame length: one encoder reads both."""
+    one, two = (case.offer.framing(segments) for segments in (1, 2))
+    both = isinstance(one, Framing) and isinstance(two, Framing)
+    expect(both, "a Framing for 1 and for 2 segments", f"{one!r} and {two!r}", "Return clocs_core.Framing(...).")
+    lengths = f"{one.frame_samples} and {two.frame_samples}"
+    expect(one.frame_samples == two.frame_samples, "one frame_samples", lengths, "Change the rate, not the length.")

@@ -1,0 +1,157 @@
+"""Rules for encoders: any number of channels in, (n, embedding_dim) out, every row by itself once trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from clocs_core.extend.offers import Encoder
+from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.tensors import close, refuse_host_sync, refuse_other_devices
+
+__all__ = ["checks_of_encoder"]
+
+ROWS = 4
+SAMPLES = 1000
+TINY = 4  # samples: shorter than any kernel, which an encoder may refuse
+
+
+@attrs.frozen
+class _Case:
+    offer: Encoder
+    options: Any
+
+    def build(self, channels: int = 1, samples: int = SAMPLES, dim: int = 16, seed: int = 0) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.offer.build(self.options, channels, samples, dim)
+
+    def signal(self, channels: int = 1, samples: int = SAMPLES) -> Tensor:
+        return synthetic_batch(ROWS, 1, channels, samples).signal[:, 0]  # (n, channel, sample)
+
+
+def checks_of_encoder(offer: Encoder, options: Any) -> list[Check]:
+    """The checks of an encoder."""
+    rules = (
+        _shape,
+        _short_frames,
+        _dtype,
+        _finite,
+        _gradient,
+        _rows_are_independent,
+        _eval_is_deterministic,
+        _state,
+        _seeded,
+        _signal_unchanged,
+        _device,
+        _no_host_sync,
+    )
+    return make_checks(label_of(offer), rules, _Case(offer, options))
+
+
+def _shape(case: _Case) -> None:
+    """(n, channel, sample) becomes (n, embedding_dim), for 1 and 3 channels, 2500 and 1000 samples, 16 and 64 dim."""
+    for channels, samples, dim in ((1, 2500, 16), (3, 2500, 64), (3, 1000, 16), (1, 1000, 64)):
+        found = tuple(case.build(channels, samples, dim).eval()(case.signal(channels, samples)).shape)
+        asked = f"{channels} channels, {samples} samples, embedding_dim {dim}"
+        expect(found == (ROWS, dim), f"{(ROWS, dim)} for {asked}", found, "Size the layers by what build is given.")
+
+
+def _short_frames(case: _Case) -> None:
+    """A frame that is too short is encoded, or refused by build with a ValueError that says why."""
+    try:
+        made = case.build(samples=TINY)
+    except ValueError as problem:
+        expect(bool(str(problem)), "a message", "none", "Say how many samples the encoder needs.")
+        return
+    found = tuple(made.eval()(case.signal(samples=TINY)).shape)
+    expect(found == (ROWS, 16), f"{(ROWS, 16)}, or a ValueError of build", found, "Refuse short frames in build.")
+
+
+def _dtype(case: _Case) -> None:
+    """Float32 signals give float32 representations."""
+    found = case.build().eval()(case.signal()).dtype
+    expect(found == torch.float32, "torch.float32", found, "Do not convert inside the encoder.")
+
+
+def _finite(case: _Case) -> None:
+    """Finite signals, flat ones included, give finite representations."""
+    for made in (case.build().eval(), case.build().train()):
+        finite = bool(made(case.signal()).isfinite().all())
+        expect(finite, "finite representations", "a NaN or an infinity", "Guard divisions against flat signals.")
+
+
+def _gradient(case: _Case) -> None:
+    """In training, a gradient reaches every parameter that wants one, and is finite."""
+    made = case.build().train()
+    wanted = {name: parameter for name, parameter in made.named_parameters() if parameter.requires_grad}
+    output = made(case.signal())
+    expect(output.requires_grad, "a representation with a gradient", "none", "Do not detach, and use no no_grad.")
+    output.square().sum().backward()
+    missed = [name for name, parameter in wanted.items() if parameter.grad is None]
+    expect(not missed, "a gradient for every parameter", f"none for {', '.join(missed)}", "Use them, or freeze them.")
+    odd = [name for name, one in wanted.items() if one.grad is not None and not one.grad.isfinite().all()]
+    expect(not odd, "finite gradients", f"others for {', '.join(odd)}", "Guard divisions and square roots.")
+
+
+def _rows_are_independent(case: _Case) -> None:
+    """In evaluation, a representation does not depend on the other rows of the batch."""
+    made, signal = case.build().eval(), case.signal()
+    together = made(signal)
+    alone = torch.cat([made(row[None]) for row in signal])
+    expect(
+        close(alone, together),
+        "each row to be encoded as if it were alone",
+        "a dependence on its neighbours",
+        "In eval mode, normalise by running statistics or within a row, never over the batch.",
+    )
+
+
+def _eval_is_deterministic(case: _Case) -> None:
+    """In evaluation, the same signals give the same representations."""
+    made, signal = case.build().eval(), case.signal()
+    same = torch.equal(made(signal), made(signal))
+    expect(same, "equal representations", "different ones", "Draw nothing in eval mode; use nn.Dropout, not F.dropout.")
+
+
+def _state(case: _Case) -> None:
+    """The state dict holds all that was learnt: a second encoder that loads it encodes the same."""
+    first, second, signal = case.build(seed=0), case.build(seed=1), case.signal()
+    second.load_state_dict(first.state_dict())
+    expect(
+        close(second.eval()(signal), first.eval()(signal), 1e-6),
+        "equal representations after loading the state",
+        "different ones",
+        "Keep every tensor as an nn.Parameter or a registered buffer.",
+    )
+
+
+def _seeded(case: _Case) -> None:
+    """Two encoders built under the same torch.manual_seed have the same weights."""
+    first, second = case.build(seed=2).state_dict(), case.build(seed=2).state_dict()
+    odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+
+
+def _signal_unchanged(case: _Case) -> None:
+    """The signal is not modified."""
+    made, signal = case.build().eval(), case.signal()
+    before = signal.clone()
+    made(signal)
+    expect(torch.equal(signal, before), "the input as it was", "other values", "Use no in-place op on the input.")
+
+
+def _device(case: _Case) -> None:
+    """Every tensor is made on the device of the signal."""
+    made, signal = case.build().eval(), case.signal()
+    refuse_other_devices(lambda: made(signal), signal.device)
+
+
+def _no_host_sync(case: _Case) -> None:
+    """No value is needed on the host, in training and in evaluation."""
+    for made in (case.build().train(), case.build().eval()):
+        refuse_host_sync(lambda fake, made=made: made(fake(case.signal())))  # type: ignore[misc]

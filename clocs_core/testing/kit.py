@@ -1,0 +1,107 @@
+"""From an offer, or a whole catalogue, to its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clocs_core.errors import ClocsError
+from clocs_core.extend.catalogue import Catalogue
+from clocs_core.extend.offers import (
+    Dataset,
+    Encoder,
+    Loss,
+    Method,
+    Metric,
+    Objective,
+    Offer,
+    Perturbation,
+    ViewGenerator,
+)
+from clocs_core.testing.checks import Check, label_of, skipped
+from clocs_core.testing.every_offer import checks_of_every_offer
+
+__all__ = ["checks_of", "checks_of_catalogue"]
+
+
+def checks_of_catalogue(catalogue: Catalogue, roots: Mapping[str, Path] | None = None) -> list[Check]:
+    """The checks of every offer. roots: where a data set's files are, by its name."""
+    roots = roots or {}
+    return [
+        check
+        for shelf in catalogue.shelves()
+        for item in shelf
+        for check in checks_of(item.offer, root=roots.get(item.offer.name), catalogue=catalogue)
+    ]
+
+
+def checks_of(
+    offer: Offer, *, root: Path | None = None, options: Any | None = None, catalogue: Catalogue | None = None
+) -> list[Check]:
+    """The checks of one offer, by its kind.
+
+    root: where a data set's files are. options: other than the defaults. catalogue: where a method's parts are, and
+    where an objective's views are, by a method that uses it; without it an objective is tried on two plain segments.
+    """
+    return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue)
+
+
+def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Catalogue | None) -> list[Check]:
+    # The modules are imported where they are used: most of them import torch, which tests of data sets do without.
+    if options is None:
+        try:
+            options = offer.options()
+        except Exception:  # whatever the plugin's class raises; the check `options-default` tells of it
+            return [skipped(label_of(offer), "others", f"{offer.options.__name__}() cannot be made; pass options=…")]
+    match offer:
+        case Dataset():
+            from clocs_core.testing.datasets import checks_of_dataset
+
+            return checks_of_dataset(offer, root, options)
+        case ViewGenerator():
+            from clocs_core.testing.views import checks_of_views
+
+            return checks_of_views(offer, options)
+        case Perturbation():
+            from clocs_core.testing.perturbations import checks_of_perturbation
+
+            return checks_of_perturbation(offer, options)
+        case Encoder():
+            from clocs_core.testing.encoders import checks_of_encoder
+
+            return checks_of_encoder(offer, options)
+        case Loss():
+            from clocs_core.testing.losses import checks_of_loss
+
+            return checks_of_loss(offer, options)
+        case Objective():
+            from clocs_core.testing.objectives import checks_of_objective
+
+            return checks_of_objective(offer, options, *_views_of(offer, catalogue))
+        case Method():
+            from clocs_core.testing.methods import checks_of_method
+
+            if catalogue is None:
+                return [skipped(label_of(offer), "parts", "its parts are looked for in a catalogue; pass catalogue=…")]
+            return checks_of_method(offer, catalogue)
+        case Metric():
+            from clocs_core.testing.metrics import checks_of_metric
+
+            return checks_of_metric(offer)
+    return []
+
+
+def _views_of(objective: Objective, catalogue: Catalogue | None) -> tuple[ViewGenerator | None, Any]:
+    """The view generator, with its options, of the first method that uses the objective."""
+    from clocs_core.testing.methods import options_of_part
+
+    methods = [] if catalogue is None else [item.offer for item in catalogue.methods]
+    for method in methods:
+        if method.objective == objective.name and catalogue is not None:
+            try:
+                generator = catalogue.views.get(method.views).offer
+                return generator, options_of_part(method, "views", generator)
+            except ClocsError:  # the method's own checks tell of it
+                continue
+    return None, None

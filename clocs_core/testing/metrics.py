@@ -1,0 +1,157 @@
+"""Rules for metrics: higher is better, and weights count rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.extend.offers import Metric
+from clocs_core.testing.checks import Check, expect, label_of, make_checks
+
+__all__ = ["checks_of_metric"]
+
+KINDS = ("one_of", "any_of")
+ROWS, CLASSES = 24, 3
+
+
+@attrs.frozen
+class _Sample:
+    """Rows to score: probability (n, class), label (n,) or (n, class), weight (n,)."""
+
+    kind: str
+    probability: NDArray[np.float64]
+    label: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+@attrs.frozen
+class _Case:
+    offer: Metric
+
+    def score(self, sample: _Sample, **other: Any) -> float:
+        sample = attrs.evolve(sample, **other)
+        return self.offer.score(sample.probability.copy(), sample.label.copy(), sample.weight.copy())
+
+    def samples(self, classes_that_occur: int = CLASSES) -> Iterator[_Sample]:
+        """For each kind of task, noisy predictions of labels in turn."""
+        rng = np.random.default_rng(0)
+        for kind in self.offer.tasks:
+            label = np.arange(ROWS) % classes_that_occur
+            truth = np.eye(CLASSES, dtype=np.int64)[label]
+            if kind == "any_of":
+                label = truth
+            probability = 0.4 * truth + rng.random(truth.shape)
+            if kind == "one_of":
+                probability /= probability.sum(1, keepdims=True)
+            yield _Sample(kind, np.clip(probability, 0, 1), label, rng.integers(1, 4, ROWS).astype(np.float64))
+
+
+def checks_of_metric(offer: Metric) -> list[Check]:
+    """The checks of a metric."""
+    rules = (
+        _tasks,
+        _number,
+        _perfect_is_best,
+        _weight_scale,
+        _weight_zero,
+        _weight_counts,
+        _order_of_rows,
+        _absent_class,
+        _arguments_unchanged,
+    )
+    return make_checks(label_of(offer), rules, _Case(offer))
+
+
+def _tasks(case: _Case) -> None:
+    """The metric names the kinds of task that it suits."""
+    tasks = case.offer.tasks
+    fits = isinstance(tasks, tuple) and len(tasks) > 0 and set(tasks) <= set(KINDS)
+    expect(fits, f"a tuple of {' and '.join(map(repr, KINDS))}", repr(tasks), "Name the kinds of task it can score.")
+
+
+def _number(case: _Case) -> None:
+    """A score is a number, as a Python float."""
+    for sample in case.samples():
+        found = case.score(sample)
+        fits = isinstance(found, float) and np.isfinite(found)
+        expect(fits, f"a finite float for a {sample.kind} task", repr(found), "Return float(...).")
+
+
+def _perfect_is_best(case: _Case) -> None:
+    """Perfect predictions score at least as high as shuffled ones, and higher than the opposite."""
+    rng = np.random.default_rng(1)
+    for sample in case.samples():
+        truth = sample.label if sample.kind == "any_of" else np.eye(CLASSES)[sample.label]
+        perfect = 0.05 + 0.85 * truth.astype(np.float64)
+        best = case.score(sample, probability=perfect)
+        others = [case.score(sample, probability=rng.permutation(perfect)) for _ in range(5)]
+        worst = case.score(sample, probability=0.95 - perfect)
+        found = f"{best} for perfect predictions, {max(others)} for shuffled ones, {worst} for the opposite"
+        fits = best >= max(others) and best > worst
+        expect(fits, "the highest score for perfect predictions", found, "Higher must be better; negate an error.")
+
+
+def _weight_scale(case: _Case) -> None:
+    """Doubling all weights leaves the score as it is."""
+    for sample in case.samples():
+        _expect_same(case.score(sample, weight=2 * sample.weight), case.score(sample), "Divide by the sum of weights.")
+
+
+def _weight_zero(case: _Case) -> None:
+    """A row of weight 0 does not count, whatever it says."""
+    for sample in case.samples():
+        without = attrs.evolve(
+            sample, probability=sample.probability[1:], label=sample.label[1:], weight=sample.weight[1:]
+        )
+        weight = np.concatenate([[0.0], sample.weight[1:]])
+        probability = np.concatenate([1 - sample.probability[:1], sample.probability[1:]])
+        found = case.score(sample, weight=weight, probability=probability)
+        _expect_same(found, case.score(without), "Multiply each row's part by its weight, or drop rows of weight 0.")
+
+
+def _weight_counts(case: _Case) -> None:
+    """A row of weight 2 counts as much as the row twice."""
+    for sample in case.samples():
+        ones, twice = np.ones(ROWS), np.append(np.arange(ROWS), 0)
+        doubled = attrs.evolve(
+            sample, probability=sample.probability[twice], label=sample.label[twice], weight=np.ones(ROWS + 1)
+        )
+        ones[0] = 2.0
+        _expect_same(case.score(sample, weight=ones), case.score(doubled), "Weight every row's part of the score.")
+
+
+def _order_of_rows(case: _Case) -> None:
+    """Another order of the rows leaves the score as it is."""
+    for sample in case.samples():
+        back = attrs.evolve(
+            sample, probability=sample.probability[::-1], label=sample.label[::-1], weight=sample.weight[::-1]
+        )
+        _expect_same(case.score(back), case.score(sample), "Score rows by what they hold, not by their place.")
+
+
+def _absent_class(case: _Case) -> None:
+    """Labels that lack a class, or hold one only, give a float: NaN where the metric is not defined."""
+    for present in (CLASSES - 1, 1):
+        for sample in case.samples(present):
+            found = case.score(sample)
+            asked = f"a float where {present} of {CLASSES} classes occur"
+            expect(isinstance(found, float), asked, repr(found), "Leave absent classes out, or return NaN.")
+
+
+def _arguments_unchanged(case: _Case) -> None:
+    """The arrays are not modified: the next bootstrap sample uses them again."""
+    for sample in case.samples():
+        kept = (sample.probability.copy(), sample.label.copy(), sample.weight.copy())
+        given = (sample.probability, sample.label, sample.weight)
+        case.offer.score(*given)
+        same = all(np.array_equal(a, b) for a, b in zip(given, kept, strict=True))
+        expect(same, "the arrays as they were", "other values", "Work on copies.")
+
+
+def _expect_same(found: float, expected: float, change: str) -> None:
+    same = bool(np.isclose(found, expected, rtol=1e-9, atol=1e-9, equal_nan=True))
+    expect(same, f"the same score, {expected}", found, change)

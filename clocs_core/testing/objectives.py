@@ -1,0 +1,217 @@
+"""Rules for objectives: modules that turn views into a scalar, keep their state, and change nothing but themselves."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from clocs_core.data.batches import Batch, Views
+from clocs_core.data.records import Task
+from clocs_core.extend.offers import Needs, Objective, ViewGenerator
+from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync
+from clocs_core.testing.views import batch_for
+from clocs_core.train.step import encode, train_step
+
+__all__ = ["checks_of_objective"]
+
+DIM, SAMPLES = 16, 200
+TASK = Task("rhythm", classes=("a", "b", "c"))
+
+
+@attrs.frozen
+class _Made:
+    """An objective with the encoders and the views to try it on."""
+
+    objective: nn.Module
+    encoders: nn.ModuleList
+    views: Views
+
+    def loss(self) -> Tensor:
+        found: Tensor = self.objective(partial(encode, list(self.encoders), self.views.encoder_of_view), self.views)
+        return found
+
+    def eval(self) -> _Made:
+        return attrs.evolve(self, objective=self.objective.eval(), encoders=self.encoders.eval())
+
+
+@attrs.frozen
+class _Case:
+    offer: Objective
+    options: Any
+    generator: ViewGenerator | None
+    view_options: Any
+
+    def views(self) -> Views:
+        """The views of the method that uses the objective, or else two segments."""
+        if self.generator is None:
+            batch = synthetic_batch(6, 2, 1, SAMPLES)
+            return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
+        batch = batch_for(self.needs(), samples=SAMPLES)
+        return self.generator.build(self.view_options)(batch, torch.Generator().manual_seed(0))
+
+    def needs(self) -> Needs:
+        return Needs() if self.generator is None else self.generator.needs(self.view_options)
+
+    def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
+        views = self.views()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            if encoders is None:
+                encoders = nn.ModuleList(_encoder(views.signal.shape[2]) for _ in range(self.needs().encoders))
+            objective = self.offer.build(self.options, encoders[0], DIM, TASK)
+        return _Made(objective.train(), encoders.train(), views)
+
+
+def checks_of_objective(
+    offer: Objective, options: Any, generator: ViewGenerator | None, view_options: Any
+) -> list[Check]:
+    """The checks of an objective, tried on the views of `generator`, or on two plain segments where it is None."""
+    rules = (
+        _scalar,
+        _finite,
+        _reaches_encoder,
+        _own_gradient,
+        _own_parameters,
+        _state,
+        _no_host_sync,
+        _after_step_finite,
+        _after_step_changes_itself,
+        _after_step_in_place,
+        _after_step_no_host_sync,
+    )
+    return make_checks(label_of(offer), rules, _Case(offer, options, generator, view_options))
+
+
+def _scalar(case: _Case) -> None:
+    """forward(encode, views) gives one number, a tensor without dimensions."""
+    shape = tuple(case.make().loss().shape)
+    expect(shape == (), "a tensor of shape ()", shape, "Reduce by a mean over the batch.")
+
+
+def _finite(case: _Case) -> None:
+    """The loss is finite."""
+    finite = bool(case.make().loss().isfinite().all())
+    expect(finite, "a finite loss", "a NaN or an infinity", "Guard divisions, logarithms and square roots.")
+
+
+def _reaches_encoder(case: _Case) -> None:
+    """The gradient reaches the encoder that is given."""
+    made = case.make()
+    _backward(made)
+    reached = any(one.grad is not None and bool(one.grad.abs().sum() > 0) for one in made.encoders.parameters())
+    expect(reached, "a gradient in the encoder", "none", "Encode through the `encode` that forward is given.")
+
+
+def _own_gradient(case: _Case) -> None:
+    """A gradient reaches every parameter of the objective that wants one: the optimiser is given these."""
+    made = case.make()
+    _backward(made)
+    named = made.objective.named_parameters()
+    missed = [name for name, one in named if one.requires_grad and one.grad is None]
+    found = f"none for {', '.join(missed)}"
+    expect(not missed, "a gradient for every parameter", found, "Freeze a target with requires_grad_(False).")
+
+
+def _own_parameters(case: _Case) -> None:
+    """The encoder is not among the objective's modules: it would be trained and saved twice."""
+    made = case.make()
+    theirs = {id(one) for one in made.encoders.parameters()}
+    shared = [name for name, one in made.objective.named_parameters() if id(one) in theirs]
+    found = f"those of the encoder, as {', '.join(shared)}"
+    expect(not shared, "parameters of its own only", found, "Keep a copy.deepcopy of the encoder, or no reference.")
+
+
+def _state(case: _Case) -> None:
+    """The state dict holds all its state: a second objective that loads it gives the same loss."""
+    first = case.make(seed=0)
+    train_step(list(first.encoders), first.objective, _optimiser(first), first.views)
+    other = _encoder(first.views.signal.shape[2])  # another encoder: what is copied from it must be loaded too
+    second = attrs.evolve(case.make(seed=1, encoders=nn.ModuleList([other])), encoders=first.encoders)
+    second.objective.load_state_dict(first.objective.state_dict())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        expected = first.eval().loss()
+        torch.manual_seed(3)
+        found = second.eval().loss()
+    advice = "Keep every tensor as an nn.Parameter or a registered buffer."
+    expect(close(found, expected, 1e-6), f"the same loss, {expected.tolist()}", found.tolist(), advice)
+
+
+def _no_host_sync(case: _Case) -> None:
+    """No value is needed on the host to compute the loss."""
+    made = case.make()
+
+    def forward(fake: Any) -> None:
+        views, target = made.views, made.views.target
+        batch: Batch = on_tensors(views.batch, fake)
+        target = None if target is None else fake(target)
+        attrs.evolve(made, views=attrs.evolve(views, signal=fake(views.signal), batch=batch, target=target)).loss()
+
+    refuse_host_sync(forward)
+
+
+def _after_step_finite(case: _Case) -> None:
+    """Three training steps leave encoder and objective finite."""
+    made = case.make()
+    optimiser = _optimiser(made)
+    for _ in range(3):
+        train_step(list(made.encoders), made.objective, optimiser, made.views)
+    state = {**made.objective.state_dict(), **made.encoders.state_dict()}
+    odd = [name for name, tensor in state.items() if tensor.is_floating_point() and not tensor.isfinite().all()]
+    expect(not odd, "finite weights", f"others in {', '.join(odd)}", "Guard what after_step divides by.")
+
+
+def _after_step_changes_itself(case: _Case) -> None:
+    """after_step leaves the encoder as it is."""
+    made = case.make()
+    before = copy.deepcopy(made.encoders.state_dict())
+    _after_step(made)
+    changed = [name for name, tensor in made.encoders.state_dict().items() if not torch.equal(tensor, before[name])]
+    expect(not changed, "the encoder as it was", f"another {', '.join(changed)}", "Change the objective's own state.")
+
+
+def _after_step_in_place(case: _Case) -> None:
+    """after_step changes tensors in place: a captured step knows them by their address."""
+    made = case.make()
+    before = {name: tensor.data_ptr() for name, tensor in made.objective.state_dict().items()}
+    _after_step(made)
+    after = {name: tensor.data_ptr() for name, tensor in made.objective.state_dict().items()}
+    moved = [name for name in before if after.get(name) != before[name]]
+    expect(not moved, "state at the same address", f"new tensors for {', '.join(moved)}", "Use copy_, lerp_ and so on.")
+
+
+def _after_step_no_host_sync(case: _Case) -> None:
+    """after_step needs no value on the host."""
+    made = case.make()
+    refuse_host_sync(lambda fake: _after_step(made))
+
+
+def _encoder(channels: int) -> nn.Module:
+    """A small encoder of the kit's own."""
+    convolution = nn.Conv1d(channels, 8, 7, stride=3)
+    return nn.Sequential(convolution, nn.Tanh(), nn.AvgPool1d(8), nn.Flatten(), nn.LazyLinear(DIM))
+
+
+def _after_step(made: _Made) -> None:
+    after_step = getattr(made.objective, "after_step", None)
+    if after_step is not None:
+        with torch.no_grad():
+            after_step(made.encoders[0])
+
+
+def _backward(made: _Made) -> None:
+    loss = made.loss()
+    if loss.requires_grad:
+        loss.sum().backward()
+
+
+def _optimiser(made: _Made) -> torch.optim.Optimizer:
+    parameters = [*made.encoders.parameters(), *made.objective.parameters()]
+    return torch.optim.SGD([one for one in dict.fromkeys(parameters) if one.requires_grad], lr=0.01)

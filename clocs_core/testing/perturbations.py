@@ -1,0 +1,116 @@
+"""Rules for perturbations: they change signals (..., sample) on their device, by the generator that is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_core.extend.offers import Perturbation
+from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.tensors import refuse_host_sync, refuse_other_devices, refuse_other_randomness
+
+__all__ = ["checks_of_perturbation"]
+
+BATCH, SAMPLES = 6, 200
+UNITS = ("mV", "uV", "")  # a voltage in two sizes, and no unit at all
+ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+
+
+@attrs.frozen
+class _Case:
+    offer: Perturbation
+    options: Any
+
+    def signal(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Views of two segments, (view, batch, channel, sample), the last instance flat."""
+        return synthetic_batch(BATCH, 2, 3, SAMPLES).signal.transpose(0, 1).contiguous().to(dtype)
+
+    def apply(self, signal: Tensor, unit: str = "mV") -> Tensor:
+        return self.offer.build(self.options, unit)(signal, torch.Generator().manual_seed(1))
+
+
+def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
+    """The checks of a perturbation."""
+    rules = (
+        _units,
+        _shape,
+        _dtype,
+        _device,
+        _finite,
+        _signal_unchanged,
+        _seeded,
+        _own_randomness,
+        _no_host_sync,
+    )
+    return make_checks(label_of(offer), rules, _Case(offer, options))
+
+
+def _units(case: _Case) -> None:
+    """Signals of any unit are accepted: a voltage, or none at all."""
+    for unit in UNITS:
+        try:
+            made = case.offer.build(case.options, unit)
+            made(case.signal(), torch.Generator().manual_seed(1))
+        except Exception as problem:  # whatever it raises, the unit is what was tried
+            expect(False, f"unit {unit!r} to be accepted", repr(problem), "Fall back to a size relative to the signal.")
+
+
+def _shape(case: _Case) -> None:
+    """The shape stays, whatever dimensions come before the samples."""
+    signal = case.signal()
+    for one in (signal, signal[0], signal[0, 0], signal[0, 0, 0]):
+        shape, found = tuple(one.shape), tuple(case.apply(one).shape)
+        expect(found == shape, f"{shape}, as the signal", found, "Treat signals as (..., sample).")
+
+
+def _dtype(case: _Case) -> None:
+    """The dtype stays."""
+    for dtype in (torch.float32, torch.float64):
+        found = case.apply(case.signal(dtype)).dtype
+        expect(found == dtype, f"{dtype}, as the signal", found, "Draw noise with dtype=signal.dtype.")
+
+
+def _device(case: _Case) -> None:
+    """The device stays, and everything is made on it."""
+    signal = case.signal()
+    refuse_other_devices(lambda: case.apply(signal), signal.device)
+
+
+def _finite(case: _Case) -> None:
+    """Finite signals, flat ones included, stay finite, in every unit."""
+    for unit in UNITS:
+        finite = bool(case.apply(case.signal(), unit).isfinite().all())
+        advice = "A flat signal has no deviation: do not divide by it."
+        expect(finite, f"finite signals in unit {unit!r}", "a NaN or an infinity", advice)
+
+
+def _signal_unchanged(case: _Case) -> None:
+    """The signal that is given is not modified: views may share its memory."""
+    signal = case.signal()
+    before = signal.clone()
+    case.apply(signal)
+    expect(torch.equal(signal, before), "the input as it was", "other values", "Return a new tensor, no in-place ops.")
+
+
+def _seeded(case: _Case) -> None:
+    """The same generator state gives the same result."""
+    signal = case.signal()
+    same = torch.equal(case.apply(signal.clone()), case.apply(signal.clone()))
+    expect(same, "equal results under equal seeds", "different ones", ADVICE)
+
+
+def _own_randomness(case: _Case) -> None:
+    """Randomness comes from the generator that is given; the global ones do not move."""
+    signal = case.signal()
+    refuse_other_randomness(lambda: case.apply(signal), ADVICE)
+
+
+def _no_host_sync(case: _Case) -> None:
+    """No value is needed on the host, in any unit."""
+    signal = case.signal()
+    for unit in UNITS:
+        refuse_host_sync(lambda fake, unit=unit: case.apply(fake(signal), unit))  # type: ignore[misc]

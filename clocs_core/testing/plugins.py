@@ -1,0 +1,83 @@
+"""Rules for a plugin's module: importing it is quick and has no effect, so that `clocs --help` answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+import attrs
+
+from clocs_core.testing.checks import Check, expect, make_checks
+from clocs_core.testing.isolated import run_isolated
+
+__all__ = ["HEAVY", "checks_of_plugins"]
+
+HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "tensorboard", "wfdb", "pandas", "triton")
+BUDGET = 2.0  # s of processor time
+
+
+def checks_of_plugins(modules: Iterable[ModuleType | str], budget: float = BUDGET) -> list[Check]:
+    """The checks of plugins' modules, given as such or by name. They share a fresh interpreter while all is well.
+
+    budget: seconds of processor time that an import may take, after that of clocs_core.
+    """
+    names = [module if isinstance(module, str) else module.__name__ for module in modules]
+    reports = _Reports(names, budget)
+    rules = (_imports, _light, _quick, _no_socket, _writes_nothing)
+    return [check for name in names for check in make_checks(f"plugin:{name}", rules, _Case(name, reports))]
+
+
+@attrs.define
+class _Reports:
+    """What importing each module does, found out once, when it is first asked for."""
+
+    names: list[str]
+    budget: float
+    told: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+
+    def of(self, name: str) -> dict[str, Any]:
+        while name not in self.told:  # each round tells of one module or more, the one that breaks a rule last
+            left = [one for one in self.names if one not in self.told]
+            self.told |= run_isolated("imports", left, HEAVY, self.budget)
+        return self.told[name]
+
+
+@attrs.frozen
+class _Case:
+    name: str
+    reports: _Reports
+
+    def report(self) -> dict[str, Any]:
+        return self.reports.of(self.name)
+
+
+def _imports(case: _Case) -> None:
+    """The module can be imported in a fresh interpreter."""
+    error = case.report()["error"]
+    expect(not error, f"import {case.name} to work by itself", error, "Import what it needs, and install what it uses.")
+
+
+def _light(case: _Case) -> None:
+    """Importing it imports none of the heavy libraries."""
+    heavy = case.report()["heavy"]
+    advice = "Import these inside the functions that need them; types under `if TYPE_CHECKING:`."
+    expect(not heavy, f"none of {', '.join(HEAVY)}", ", ".join(heavy), advice)
+
+
+def _quick(case: _Case) -> None:
+    """Importing it takes little processor time."""
+    seconds, budget = case.report()["seconds"], case.reports.budget
+    expect(seconds <= budget, f"at most {budget} s", f"{seconds:.2f} s", "Do the work when an offer is used.")
+
+
+def _no_socket(case: _Case) -> None:
+    """Importing it opens no socket."""
+    sockets = case.report()["sockets"]
+    expect(not sockets, "no use of the network", ", ".join(sockets), "Download only where the user asks for it.")
+
+
+def _writes_nothing(case: _Case) -> None:
+    """Importing it writes no file and makes no folder."""
+    written = case.report()["written"]
+    expect(not written, "nothing written", ", ".join(written), "Make folders when an offer is used.")

@@ -1,0 +1,86 @@
+"""What the rules about tensors share: nothing of the host, no other device, no other randomness, no change of input."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from clocs_core.data.batches import Batch
+from clocs_core.testing.checks import expect
+
+__all__ = ["close", "copy_of", "on_tensors", "refuse_host_sync", "refuse_other_devices", "refuse_other_randomness"]
+
+
+def refuse_host_sync(call: Callable[[Callable[[Tensor], Tensor]], object]) -> None:
+    """Run `call` on tensors without values: what needs a value on the host fails, as it would stall a GPU.
+
+    `call` is given a function that makes such a tensor of a real one.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with mode:
+            call(mode.from_tensor)
+    except Exception as problem:  # torch raises several kinds, none of them public
+        expect(
+            False,
+            "a computation that stays on the device",
+            f"{type(problem).__name__}: {problem}",
+            "Avoid .item(), float(), .tolist(), .numpy(), `if tensor`, nonzero and boolean masks: each makes the GPU "
+            "wait for the host, and none can be captured. torch.where with fixed shapes will do.",
+        )
+
+
+def refuse_other_devices(call: Callable[[], Tensor], device: torch.device) -> None:
+    """Run `call` where tensors that name no device land on another one than `device`."""
+    try:
+        with torch.device("meta"):
+            found = call().device
+    except Exception as problem:  # mixing devices fails in as many ways as there are operations
+        expect(
+            False,
+            f"every tensor to be made on the device of the input ({device})",
+            f"{type(problem).__name__}: {problem}",
+            "Pass device=signal.device wherever a tensor is made.",
+        )
+    else:
+        expect(found == device, f"a result on {device}", found, "Pass device=signal.device wherever a tensor is made.")
+
+
+def refuse_other_randomness(call: Callable[[], object], advice: str) -> None:
+    """Run `call` and see that no generator of the process has moved: torch's, numpy's or Python's own."""
+    names = ("torch", "numpy", "random")
+    before = _random_states()
+    call()
+    moved = [name for name, old, new in zip(names, before, _random_states(), strict=True) if old != new]
+    expect(not moved, "no use of a global random generator", f"that of {' and '.join(moved)} has moved", advice)
+
+
+def copy_of(batch: Batch, take: Tensor | None = None) -> Batch:
+    """The batch, cloned; with `take`, those of its instances, in that order."""
+    return on_tensors(batch, lambda tensor: tensor.clone() if take is None else tensor[take])
+
+
+def on_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """The batch with a function applied to each of its tensors."""
+    held = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
+    return attrs.evolve(batch, **{name: change(tensor) for name, tensor in held.items() if tensor is not None})
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
+    """Whether two results are equal but for rounding, measured against the largest value."""
+    if a.shape != b.shape:
+        return False
+    scale = max(1.0, float(b.detach().abs().max())) if b.numel() else 1.0
+    return bool(torch.allclose(a.detach(), b.detach(), rtol=0.0, atol=tolerance * scale, equal_nan=True))
+
+
+def _random_states() -> tuple[bytes, bytes, bytes]:
+    theirs = np.random.get_state()  # noqa: NPY002  the old global generator is what is watched
+    return torch.get_rng_state().numpy().tobytes(), pickle.dumps(theirs), pickle.dumps(random.getstate())

@@ -1,0 +1,182 @@
+"""Rules for view generators: views are made on the batch's device, in its order, by the generator that is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_core.data.batches import Batch, Views
+from clocs_core.extend.offers import Needs, ViewGenerator
+from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.tensors import (
+    close,
+    copy_of,
+    on_tensors,
+    refuse_host_sync,
+    refuse_other_devices,
+    refuse_other_randomness,
+)
+
+__all__ = ["batch_for", "checks_of_views"]
+
+BATCH, SAMPLES = 6, 200
+ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+
+
+def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES) -> Batch:
+    """A batch of instances as these needs describe them."""
+    channels = 1 if needs.channels == "each" else max(3, needs.least_channels)
+    return synthetic_batch(batch, needs.segments, channels, samples, patients=3)
+
+
+@attrs.frozen
+class _Case:
+    offer: ViewGenerator
+    options: Any
+
+    def needs(self) -> Needs:
+        return self.offer.needs(self.options)
+
+    def batch(self) -> Batch:
+        return batch_for(self.needs())
+
+    def make(self, batch: Batch | None = None) -> Views:
+        """Views under a fresh generator that is seeded the same every time."""
+        return self.offer.build(self.options)(batch or self.batch(), torch.Generator().manual_seed(1))
+
+
+def checks_of_views(offer: ViewGenerator, options: Any) -> list[Check]:
+    """The checks of a view generator."""
+    rules = (
+        _needs,
+        _shape,
+        _dtype,
+        _device,
+        _finite,
+        _target,
+        _encoder_of_view,
+        _batch_unchanged,
+        _seeded,
+        _own_randomness,
+        _order_of_batch,
+        _no_host_sync,
+    )
+    return make_checks(label_of(offer), rules, _Case(offer, options))
+
+
+def _needs(case: _Case) -> None:
+    """needs(options) gives Needs that can be met."""
+    needs = case.needs()
+    expect(isinstance(needs, Needs), "Needs", repr(needs), "Return clocs_core.Needs(...).")
+    least = min(needs.segments, needs.least_channels, needs.encoders)
+    expect(least >= 1, "one or more segments, channels and encoders", repr(needs), "Ask for at least one of each.")
+    expect(
+        not (needs.channels == "each" and needs.encoder_channels == "all"),
+        'an encoder that reads one channel where an instance holds one (channels="each")',
+        repr(needs),
+        'Set channels="all", or encoder_channels="one".',
+    )
+
+
+def _shape(case: _Case) -> None:
+    """Views are (view, batch, channel, sample): the batch and samples of the input, the channels that Needs says."""
+    batch, views = case.batch(), case.make()
+    expect(isinstance(views, Views), "Views", type(views).__name__, "Return clocs_core.Views(...).")
+    chosen = batch.signal.shape[2] if case.needs().encoder_channels == "all" else 1
+    shape, rest = tuple(views.signal.shape), (BATCH, chosen, SAMPLES)
+    expect(
+        len(shape) == 4 and shape[0] >= 1 and shape[1:] == rest,
+        f"(view, batch, channel, sample) with one view or more and {rest} after it",
+        shape,
+        "Put the views first, keep every instance and every sample, and declare the channels of a view in Needs.",
+    )
+
+
+def _dtype(case: _Case) -> None:
+    """Views keep the dtype of the signal."""
+    for dtype in (torch.float32, torch.float64):
+        batch = case.batch()
+        found = case.make(attrs.evolve(batch, signal=batch.signal.to(dtype))).signal.dtype
+        expect(found == dtype, f"{dtype}, as the signal", found, "Do not convert; make new tensors with dtype=…")
+
+
+def _device(case: _Case) -> None:
+    """Views are made on the batch's device, and so is everything that they are made with."""
+    batch = case.batch()
+    refuse_other_devices(lambda: case.make(batch).signal, batch.signal.device)
+
+
+def _finite(case: _Case) -> None:
+    """Finite signals, flat ones included, give finite views."""
+    finite = case.make().signal.isfinite().all()
+    expect(bool(finite), "finite views", "a NaN or an infinity", "A flat signal has no deviation: do not divide by it.")
+
+
+def _target(case: _Case) -> None:
+    """A target, where there is one, belongs to each view of each instance: (view, batch, ...)."""
+    views = case.make()
+    if views.target is not None:
+        first, expected = tuple(views.target.shape[:2]), tuple(views.signal.shape[:2])
+        expect(first == expected, f"a target (view, batch, ...) beginning {expected}", first, "Give each view its own.")
+
+
+def _encoder_of_view(case: _Case) -> None:
+    """encoder_of_view is empty, or says for each view which of the encoders reads it."""
+    views, encoders = case.make(), case.needs().encoders
+    found, count = views.encoder_of_view, len(views.signal)
+    expect(
+        (not found and encoders == 1) or (len(found) == count and set(found) == set(range(encoders))),
+        f"{count} numbers, all of 0 to {encoders - 1} among them" + (", or none" if encoders == 1 else ""),
+        found,
+        "Name an encoder for each view, and count the encoders in Needs.",
+    )
+
+
+def _batch_unchanged(case: _Case) -> None:
+    """The batch is not modified."""
+    batch = case.batch()
+    before = copy_of(batch)
+    case.make(batch)
+    changed = [
+        field.name
+        for field in attrs.fields(Batch)
+        if isinstance(old := getattr(before, field.name), Tensor) and not torch.equal(old, getattr(batch, field.name))
+    ]
+    expect(
+        not changed, "the batch as it was", f"another {', '.join(changed)}", "Work on a clone, without in-place ops."
+    )
+
+
+def _seeded(case: _Case) -> None:
+    """The same generator state gives the same views."""
+    equal = torch.equal(case.make().signal, case.make().signal)
+    expect(equal, "equal views under equal seeds", "different ones", ADVICE)
+
+
+def _own_randomness(case: _Case) -> None:
+    """Randomness comes from the generator that is given; the global ones do not move."""
+    batch = case.batch()
+    refuse_other_randomness(lambda: case.make(batch), ADVICE)
+
+
+def _order_of_batch(case: _Case) -> None:
+    """Position i of every view is of instance i: where nothing is drawn, another order gives the same views in it."""
+    generator = torch.Generator().manual_seed(1)
+    untouched, batch = generator.get_state(), case.batch()
+    views = case.offer.build(case.options)(batch, generator)
+    if torch.equal(generator.get_state(), untouched):  # what is drawn belongs to a position, not to an instance
+        order = torch.arange(BATCH).flip(0)
+        same = close(case.make(copy_of(batch, order)).signal, views.signal[:, order])
+        expect(same, "views in the order of the batch", "another order", "Keep instance i at position i of every view.")
+    ids = tuple(views.batch.patient.shape)
+    expect(ids == (BATCH,), f"ids of {BATCH} instances in views.batch", ids, "Hand on the batch that was given.")
+
+
+def _no_host_sync(case: _Case) -> None:
+    """No value is needed on the host while views are made."""
+    batch = case.batch()
+    refuse_host_sync(lambda fake: case.make(on_tensors(batch, fake)))

@@ -1,0 +1,100 @@
+"""One training step: views of a batch, embeddings of the views, a scalar, its gradient, an update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import attrs
+import torch
+from torch import Generator, Tensor, nn
+
+from clocs_core.data.batches import Batch, Views
+
+__all__ = ["ContrastiveObjective", "ViewMaker", "encode", "min_max", "train_step", "validation_step"]
+
+Perturb = Callable[[Tensor, Generator], Tensor]
+
+
+class ContrastiveObjective(nn.Module):
+    """A loss that is a pure function of embeddings and patient ids, as an objective without state."""
+
+    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
+        """The loss of one batch."""
+        return self.loss(encode(views.signal), views.batch.patient)
+
+
+@attrs.frozen
+class ViewMaker:
+    """From a batch to what the encoder sees: the method's views, perturbed in the order given, then normalised."""
+
+    generate: Callable[[Batch, Generator], Views]
+    perturbations: tuple[Perturb, ...]
+    normalise: bool
+
+    def __call__(self, batch: Batch, generator: Generator) -> Views:
+        """The views of a batch, ready for the encoder."""
+        views = self.generate(batch, generator)
+        signal = views.signal  # (view, batch, channel, sample)
+        for perturb in self.perturbations:
+            signal = perturb(signal, generator)
+        return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
+
+
+def min_max(signal: Tensor) -> Tensor:
+    """Every signal (..., sample) between 0 and 1: "normalized in amplitude between the values of 0 and 1", A.1."""
+    low, high = signal.aminmax(dim=-1, keepdim=True)
+    return (signal - low) / (high - low + 1e-8)
+
+
+def encode(encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor) -> Tensor:
+    """Embeddings (view, batch, dim) of views (view, batch, channel, sample): one call per encoder on all its views."""
+    views, batch = signal.shape[:2]
+    if not any(encoder_of_view):
+        return _tensor(encoders[0](signal.flatten(0, 1))).view(views, batch, -1)  # (view, batch, dim)
+    parts: list[Tensor] = [signal] * views
+    for number, encoder in enumerate(encoders):
+        mine = [view for view, which in enumerate(encoder_of_view) if which == number]
+        if mine:
+            z = _tensor(encoder(signal[mine].flatten(0, 1))).view(len(mine), batch, -1)
+            for row, view in zip(z, mine, strict=True):
+                parts[view] = row
+    return torch.stack(parts)  # (view, batch, dim)
+
+
+def train_step(
+    encoders: Sequence[nn.Module], objective: nn.Module, optimiser: torch.optim.Optimizer, views: Views
+) -> Tensor:
+    """Change the weights once. Returns the loss, detached, on the device: no host sync here."""
+    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view), views))
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    optimiser.step()
+    after_step = getattr(objective, "after_step", None)
+    if after_step is not None:
+        with torch.no_grad():
+            after_step(encoders[0])
+    return loss.detach()
+
+
+def validation_step(encoders: Sequence[nn.Module], objective: nn.Module, views: Views) -> tuple[Tensor, Tensor]:
+    """The loss without a change, and the first embeddings (view, batch, dim) that the objective asked for."""
+    seen: list[Tensor] = []
+
+    def remember(signal: Tensor) -> Tensor:
+        seen.append(encode(encoders, views.encoder_of_view, signal))
+        return seen[-1]
+
+    with torch.no_grad():
+        loss = _tensor(objective(remember, views))
+        z = seen[0] if seen else encode(encoders, views.encoder_of_view, views.signal)
+    return loss, z
+
+
+def _tensor(value: object) -> Tensor:
+    assert isinstance(value, Tensor)  # nn.Module.__call__ is typed Any
+    return value

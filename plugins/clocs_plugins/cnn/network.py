@@ -1,0 +1,93 @@
+"""The network of the CLOCS paper (ICML 2021), appendix C, without the classifier on top.
+
+    blocks 1 to 3   Conv1d(kernel 7, stride 3, no padding), BatchNorm, ReLU, MaxPool(2), Dropout(0.1)
+                    with 4, 16 and 32 output channels
+    layer 4         Linear(features, E), ReLU
+
+2500 samples become 832, pooled 416; 137, pooled 68; 21, pooled 10: 320 features, as in the paper's table. The
+released code has no ReLU in layer 4; `layer4_relu=False` gives that network, with the same parameters.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from clocs_core import SettingsError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["CNN", "least_samples", "samples_left"]
+
+POOL = 2
+
+
+class CNN(nn.Module):
+    """Signals (n, channel, sample) to representations (n, embedding_dim).
+
+    Checkpoints know the names of its modules: blocks.0.conv, blocks.0.norm, …, linear.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        samples: int,
+        embedding_dim: int,
+        *,
+        widths: Sequence[int] = (4, 16, 32),
+        kernel: int = 7,
+        stride: int = 3,
+        dropout: float = 0.1,
+        layer4_relu: bool = True,
+    ) -> None:
+        super().__init__()
+        left = samples_left(samples, len(widths), kernel, stride)
+        if left < 1:
+            raise SettingsError(
+                f"The encoder cnn was asked to read frames of {samples} samples, but {len(widths)} blocks with "
+                f"kernel {kernel} and stride {stride} need at least {least_samples(len(widths), kernel, stride)}. "
+                "Use longer frames, or fewer blocks, a smaller kernel or a smaller stride."
+            )
+        sides = pairwise((channels, *widths))
+        self.blocks = nn.Sequential(*(_block(before, after, kernel, stride, dropout) for before, after in sides))
+        self.linear = nn.Linear(widths[-1] * left, embedding_dim)
+        self.activation = nn.ReLU() if layer4_relu else nn.Identity()
+
+    def forward(self, signal: Tensor) -> Tensor:
+        """Encode signals. In training one representation depends on all signals, by BatchNorm; else on its own."""
+        features = self.blocks(signal).flatten(1)  # (n, width * samples left)
+        representation: Tensor = self.activation(self.linear(features))  # (n, embedding_dim)
+        return representation
+
+
+def samples_left(samples: int, blocks: int, kernel: int, stride: int) -> int:
+    """How many samples of a frame are left after the convolutional blocks; 0 if it is too short for them."""
+    for _ in range(blocks):
+        convolved = (samples - kernel) // stride + 1 if samples >= kernel else 0
+        samples = convolved // POOL
+    return samples
+
+
+def least_samples(blocks: int, kernel: int, stride: int) -> int:
+    """The length of the shortest frame of which a sample is left after the convolutional blocks."""
+    samples = 1
+    for _ in range(blocks):
+        samples = (samples * POOL - 1) * stride + kernel
+    return samples
+
+
+def _block(before: int, after: int, kernel: int, stride: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(
+        OrderedDict(
+            conv=nn.Conv1d(before, after, kernel, stride),
+            norm=nn.BatchNorm1d(after),
+            relu=nn.ReLU(),
+            pool=nn.MaxPool1d(POOL),
+            dropout=nn.Dropout(dropout),
+        )
+    )

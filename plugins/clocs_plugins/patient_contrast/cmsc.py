@@ -1,0 +1,52 @@
+"""The views of contrastive multi-segment coding (CMSC), section 4 of the CLOCS paper.
+
+"We can extract V non-overlapping temporal segments"; representations of "adjacent and non-overlapping temporal
+segments" are positive pairs. The segments are the adjacent frames that make an instance, in their order.
+The plugin's card imports this file, so it imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+
+from clocs_core import Batch, Needs, Views, option
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+__all__ = ["SegmentsOptions", "build_segments", "segments_as_views", "segments_needs"]
+
+
+@attrs.frozen
+class SegmentsOptions:
+    """Options of the views `segments`."""
+
+    segments: int = option(2, "V, adjacent segments of a recording", check=(lambda v: v >= 2, "be 2 or more"))
+
+
+def segments_needs(options: SegmentsOptions) -> Needs:
+    """What an instance is: one channel of V adjacent frames."""
+    return Needs(segments=options.segments, channels="each")
+
+
+def build_segments(options: SegmentsOptions) -> Callable[[Batch, Generator], Views]:
+    """The function that makes each segment a view."""
+    return partial(segments_as_views, segments=options.segments)
+
+
+def segments_as_views(batch: Batch, _generator: Generator, *, segments: int) -> Views:
+    """Each of the `segments` of an instance as a view; nothing is drawn and nothing is copied.
+
+    Raises ValueError when the instances have another number of segments.
+    """
+    shape = tuple(batch.signal.shape)
+    if len(shape) != 4 or shape[1] != segments:
+        raise ValueError(
+            f"the views `segments` got a signal of shape {shape}, expected (batch, segment, channel, sample) "
+            f"with {segments} segments"
+        )
+    return Views(signal=batch.signal.transpose(0, 1), batch=batch)  # (view, batch, channel, sample)

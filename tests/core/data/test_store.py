@@ -1,0 +1,94 @@
+"""The store: which frames make an instance, and what a batch holds."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_material import CHANNELS, FRAME, TASK, TinyOptions, tiny_entries, tiny_load, tiny_prepared, tiny_store
+
+from clocs_core.data.records import Episode, Task
+from clocs_core.data.store import fill_store, list_instances
+
+CPU = torch.device("cpu")
+EVERYONE = frozenset(f"p{number}" for number in range(6))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return tiny_prepared(tmp_path_factory.mktemp("prepared"))
+
+
+def expected_instances(segments, channels, together):
+    """Every instance as (record, first frame, channels), in plain loops over the recordings."""
+    found = []
+    for entry in tiny_entries():
+        for first in range(0, 4 - segments + 1, segments):
+            frames = range(first, first + segments)
+            bad = {"Y"} if entry.record == "r1-0" and 0 in frames else set()
+            if together:
+                if not bad & set(channels):
+                    found.append((entry.record, first, tuple(channels)))
+            else:
+                found += [(entry.record, first, (name,)) for name in channels if name not in bad]
+    return found
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 4])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("channels", [CHANNELS, ("Z", "Y"), ("X",)])
+def test_instances_and_their_samples_are_those_of_a_plain_loop(prepared, segments, together, channels):
+    """One file serves methods that need one or several segments, one or all leads: the index makes the difference."""
+    store = tiny_store(prepared, channels)
+    instances, drops = list_instances(prepared, EVERYONE, channels, segments, together, CPU)
+    batch = store.gather(instances, torch.arange(len(instances)))
+    found = []
+    for row in range(len(instances)):
+        record = store.records[batch.record[row]]
+        first = int(batch.segment[row])
+        names = channels if together else (channels[batch.channel[row]],)
+        found.append((record, first, tuple(names)))
+        entry = next(one for one in tiny_entries() if one.record == record)
+        samples = tiny_load(entry, TinyOptions()).samples
+        for segment in range(segments):
+            start = (first + segment) * FRAME
+            for column, name in enumerate(names):
+                np.testing.assert_array_equal(
+                    batch.signal[row, segment, column], samples[CHANNELS.index(name), start : start + FRAME]
+                )
+        assert store.patients[batch.patient[row]] == entry.patient
+        assert batch.label[row] == entry.label
+    assert found == expected_instances(segments, channels, together)
+    assert drops == ()
+
+
+def test_only_the_patients_asked_for_are_listed(prepared):
+    """A part of the split sees its own patients, whatever else is in the file."""
+    instances, _ = list_instances(prepared, frozenset({"p2"}), CHANNELS, 2, False, CPU)
+    batch = tiny_store(prepared).gather(instances, torch.arange(len(instances)))
+    assert {tiny_store(prepared).patients[number] for number in batch.patient} == {"p2"}
+
+
+def test_a_recording_too_short_for_the_segments_is_a_named_drop(prepared):
+    """A method that needs five frames in a row gets none here, and the user is told which recordings went."""
+    instances, drops = list_instances(prepared, frozenset({"p0"}), CHANNELS, 5, False, CPU)
+    assert len(instances) == 0
+    assert [(drop.reason, drop.record) for drop in drops] == [
+        ("fewer than 5 frames in a row", "r0-0"),
+        ("fewer than 5 frames in a row", "r0-1"),
+    ]
+
+
+def test_a_set_of_classes_becomes_a_row_of_zeros_and_ones_and_no_label_a_row_of_nan(prepared):
+    """Any-of tasks keep every label of a recording."""
+    task = Task("finding", classes=("a", "b", "c"), kind="any_of")
+    labels = {entry.record: frozenset({0, 2}) for entry in tiny_entries()} | {"r0-0": None}
+    store = fill_store(prepared, labels, task, CHANNELS, CPU)
+    assert store.label[0].isnan().all()
+    assert store.label[4].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_frame_has_the_label_of_the_episode_that_holds_its_first_sample(prepared):
+    """Labels per frame, none where no episode reaches."""
+    episodes = (Episode(0, 60, 1), Episode(100, 149, 2))
+    labels = {entry.record: episodes for entry in tiny_entries()}
+    store = fill_store(prepared, labels, TASK, CHANNELS, CPU)
+    assert store.label[:4].tolist() == [1, 1, 2, -1]

@@ -1,0 +1,69 @@
+"""Which scores a run reports."""
+
+import attrs
+import numpy as np
+from tiny_material import TASK
+
+from clocs_core.data.records import Task
+from clocs_core.evaluate.features import Features
+from clocs_core.evaluate.protocols import linear_protocol
+from clocs_core.extend.offers import Metric
+from clocs_core.settings import EvaluateSettings
+
+
+def accuracy(probability, label, weight):
+    return float(((probability.argmax(1) == label) * weight).sum() / weight.sum())
+
+
+ACCURACY = Metric(name="accuracy", summary="Share of rows that are right.", score=accuracy)
+SETTINGS = EvaluateSettings(label_fraction=(0.5, 1.0), resamples=40)
+
+
+def features(seed, signal, n=120):
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 3, n)
+    z = (signal * np.eye(3)[label] + rng.normal(0, 0.5, (n, 3))).astype(np.float32)
+    return Features(z, label, np.arange(n) // 3, np.arange(n) // 3)
+
+
+def evaluate(task=TASK, metrics=(ACCURACY,), label=None):
+    inits = {"good": (features(0, 3.0), features(1, 3.0)), "random": (features(0, 0.3), features(1, 0.3))}
+    if label is not None:
+        inits = {
+            name: tuple(attrs.evolve(part, label=label(part.label)) for part in both) for name, both in inits.items()
+        }
+    return linear_protocol(inits, task, "tiny", metrics, SETTINGS, split_seed=0)
+
+
+def test_every_fraction_and_level_has_the_method_and_both_controls():
+    """Controls that cannot be skipped: the same encoder untrained, and the class prior."""
+    found = evaluate()
+    keys = [(s.protocol, s.init, s.label_fraction, s.level) for s in found.scores]
+    assert keys == [
+        (protocol, init, fraction, level)
+        for fraction in (0.5, 1.0)
+        for level in ("frame", "record")
+        for protocol, init in (("linear", "good"), ("linear", "random"), ("prior", "random"))
+    ]
+    assert all(score.low <= score.value <= score.high for score in found.scores)
+
+
+def test_the_method_is_compared_with_the_untrained_encoder_on_the_same_patients():
+    found = evaluate()
+    first = found.comparisons[0]
+    values = {(s.protocol, s.init): s.value for s in found.scores if s.label_fraction == 0.5 and s.level == "frame"}
+    assert (first.a, first.b, first.level, first.label_fraction) == ("good", "random", "frame", 0.5)
+    assert first.difference == values["linear", "good"] - values["linear", "random"]
+    assert first.low > 0
+
+
+def test_a_task_with_a_label_per_frame_has_no_scores_by_record():
+    task = Task("kind", classes=TASK.classes, per="frame")
+    assert {score.level for score in evaluate(task).scores} == {"frame"}
+
+
+def test_without_labels_or_metrics_there_is_a_reason_instead_of_a_score():
+    unlabelled = evaluate(label=lambda rows: np.full_like(rows, -1))
+    assert unlabelled.scores == ()
+    assert unlabelled.notes == ("There is no score: no training frame of tiny has a label for 'kind'.",)
+    assert "no installed plugin offers a metric" in evaluate(metrics=()).notes[0]

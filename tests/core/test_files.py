@@ -1,0 +1,28 @@
+"""Files are there whole or not at all."""
+
+import pytest
+
+from clocs_core.files import write_atomically
+
+
+def test_what_is_written_replaces_what_was_there(tmp_path):
+    path = tmp_path / "a.txt"
+    write_atomically(path, "old")
+    write_atomically(path, b"new")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    """A full disk shows itself when the data are flushed."""
+    path = tmp_path / "a.txt"
+    write_atomically(path, "old")
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("clocs_core.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,258 @@
+"""Plugins out of nothing, for tests of the extension layer: entry points without a distribution on disk, modules
+without a file, and one small offer of every kind. The functions are at module level, so that a plan can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import attrs
+import numpy as np
+
+from clocs_core import (
+    Dataset,
+    Defaults,
+    Encoder,
+    Entry,
+    Framing,
+    Listing,
+    Loss,
+    Method,
+    Metric,
+    Needs,
+    Objective,
+    Perturbation,
+    Record,
+    Task,
+    ViewGenerator,
+    Views,
+    hookimpl,
+    option,
+)
+
+
+@attrs.frozen
+class FakePoint:
+    """What the host uses of an entry point: a name, a distribution, and `load`."""
+
+    name: str
+    found: Any
+    distribution: str = "fakes"
+    version: str = "1.0"
+
+    @property
+    def dist(self) -> SimpleNamespace:
+        return SimpleNamespace(name=self.distribution, version=self.version)
+
+    def load(self) -> Any:
+        """Import the module, or fail the way the test wants it to."""
+        if isinstance(self.found, BaseException):
+            raise self.found
+        return self.found
+
+
+def fake_module(name: str, **hooks: Callable[..., Any]) -> ModuleType:
+    """A module whose functions are all marked as hooks."""
+    module = ModuleType(name)
+    for hook, function in hooks.items():
+        setattr(module, hook, hookimpl(function))
+    return module
+
+
+def fake_point(name: str, distribution: str = "fakes", **hooks: Callable[..., Any]) -> FakePoint:
+    """The entry point of a plugin with these hooks."""
+    return FakePoint(name, fake_module(name, **hooks), distribution)
+
+
+# ------------------------------------------------------------------------------------------ one offer of every kind
+
+
+@attrs.frozen
+class TinyOptions:
+    """Options of the data set `tiny`."""
+
+    people: int = option(10, "patients", check=(lambda n: n > 0, "be positive"))
+    labelled: bool = option(True, "whether there are labels")
+    gain: float = option(1.0, "of the amplifier")
+
+
+@attrs.frozen
+class PairOptions:
+    """Options of the views `pairs`."""
+
+    segments: int = option(2, "frames in a row")
+    gain: float = option(1.0, "of the views; the data set has an option of the same name")
+
+
+@attrs.frozen
+class FlatOptions:
+    """Options of the encoder `flat`."""
+
+    bias: bool = option(True, "whether there is one")
+    widths: tuple[int, ...] = option((4,), "of the layers")
+
+
+@attrs.frozen
+class SpreadOptions:
+    """Options of the loss `spread`."""
+
+    temperature: float = option(0.1, "of the softmax", check=(lambda tau: tau > 0, "be positive"))
+
+
+@attrs.frozen
+class NoiseOptions:
+    """Options of the perturbations `noise` and `hum`."""
+
+    sigma: float | None = option(None, "how strong")
+
+
+def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
+    """Two recordings of every patient; the class belongs to the patient."""
+    names = [f"p{number}" for number in range(options.people)]
+    return Listing(
+        [
+            Entry(f"{patient}-{visit}", patient, number % 2 if options.labelled else None)
+            for number, patient in enumerate(names)
+            for visit in range(2)
+        ]
+    )
+
+
+def tiny_load(entry: Entry, options: TinyOptions) -> Record:
+    """Two channels of two seconds: a slow or a fast wave, by patient, in noise."""
+    number = int(entry.patient[1:])
+    noise = np.random.default_rng([number, int(entry.record[-1])])
+    time = np.arange(200) / 100.0
+    wave = options.gain * np.sin(2 * np.pi * (2 + number % 2 * 3) * time)
+    samples = np.stack([wave, -wave]) + 0.3 * noise.normal(size=(2, 200))
+    return Record(entry.patient, entry.record, ("left", "right"), "mV", 100.0, samples, entry.label)
+
+
+def tiny_framing(segments: int) -> Framing:
+    """Frames of 50 samples; a method of several segments works at twice the rate."""
+    return Framing(frame_samples=50, sampling_rate=None if segments == 1 else 200.0)
+
+
+def pair_needs(options: PairOptions) -> Needs:
+    return Needs(segments=options.segments)
+
+
+def all_channels_needs(_options: object) -> Needs:
+    return Needs(channels="all", least_channels=2)
+
+
+def build_pairs(_options: PairOptions) -> Callable[..., Views]:
+    return segments_as_views
+
+
+def segments_as_views(batch: Any, _generator: Any) -> Views:
+    return Views(signal=batch.signal.transpose(0, 1), batch=batch)
+
+
+def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> Any:
+    from torch import nn
+
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, embedding_dim, bias=options.bias))
+
+
+def build_spread(options: SpreadOptions) -> Callable[..., Any]:
+    from functools import partial
+
+    return partial(spread, temperature=options.temperature)
+
+
+def spread(z: Any, _patient: Any, temperature: float) -> Any:
+    import torch
+    from torch.nn.functional import cross_entropy, normalize
+
+    first, second = normalize(z[0], dim=-1), normalize(z[-1], dim=-1)
+    return cross_entropy(first @ second.T / temperature, torch.arange(len(first), device=z.device))
+
+
+def build_heads(*_arguments: object) -> Any:
+    raise NotImplementedError
+
+
+def build_noise(_options: NoiseOptions, _unit: str) -> Callable[..., Any]:
+    return no_noise
+
+
+def no_noise(signal: Any, _generator: Any) -> Any:
+    return signal
+
+
+def hit_rate(probability: Any, label: Any, weight: Any) -> float:
+    """The weighted share of rows whose first class is guessed right."""
+    hits = (probability[:, 0] > 0.5) == (label == 0) if label.ndim == 1 else (probability[:, 0] > 0.5) == label[:, 0]
+    return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
+
+
+PARITY = Task("parity", classes=("even", "odd"))
+FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
+
+
+def tiny(name: str = "tiny", **changes: Any) -> Dataset:
+    """The data set `tiny`, with any field changed."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "summary": "ten patients",
+        "modality": "wave",
+        "tasks": (PARITY, FINDINGS),
+        "channels": ("left", "right"),
+        "presets": {"1": ("right",), "both": ("right", "left")},
+        "scan": tiny_scan,
+        "load": tiny_load,
+        "framing": tiny_framing,
+        "options": TinyOptions,
+        "defaults": Defaults(batch_size=8, learning_rate=0.01, epochs=3, split="64/16/20"),
+        "embedded": True,
+    }
+    return Dataset(**(fields | changes))
+
+
+def pairs() -> ViewGenerator:
+    return ViewGenerator(name="pairs", summary="pairs", options=PairOptions, needs=pair_needs, build=build_pairs)
+
+
+def flat(name: str = "flat") -> Encoder:
+    return Encoder(name=name, summary="one layer", options=FlatOptions, build=build_flat)
+
+
+def spread_loss() -> Loss:
+    return Loss(name="spread", summary="a softmax", options=SpreadOptions, build=build_spread)
+
+
+def together(name: str = "together", **changes: Any) -> Method:
+    """The method `together`, with any field changed."""
+    fields: dict[str, Any] = {"name": name, "summary": "pairs", "views": "pairs", "encoder": "flat", "loss": "spread"}
+    return Method(**(fields | changes))
+
+
+def offers() -> dict[str, Callable[[], list[Any]]]:
+    """The offer hooks of one plugin that has it all, by name."""
+    return {
+        "clocs_datasets": lambda: [tiny()],
+        "clocs_views": lambda: [
+            pairs(),
+            ViewGenerator(name="leads", summary="all leads", needs=all_channels_needs, build=build_pairs),
+        ],
+        "clocs_perturbations": lambda: [
+            Perturbation(name=name, summary=name, options=NoiseOptions, build=build_noise) for name in ("noise", "hum")
+        ],
+        "clocs_encoders": lambda: [flat()],
+        "clocs_losses": lambda: [spread_loss()],
+        "clocs_objectives": lambda: [Objective(name="heads", summary="heads", build=build_heads)],
+        "clocs_methods": lambda: [
+            together(),
+            together("noisy", perturbations=("noise",)),
+            together("preset", presets={"views": {"segments": 3}, "train": {"patience": 4, "epochs": 99}}),
+            together("leads", views="leads"),
+            together("stateful", loss=None, objective="heads"),
+        ],
+        "clocs_metrics": lambda: [
+            Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),
+            Metric(name="many", summary="hit rate", score=hit_rate, tasks=("any_of",)),
+        ],
+    }

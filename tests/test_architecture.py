@@ -1,0 +1,289 @@
+"""The rules that keep core apart from its plugins, and core's modules in the order of the data that flows through."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+
+from clocs_core.extend.catalogue import build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
+
+ROOT = Path(__file__).parents[1]
+CORE = sorted((ROOT / "clocs_core").rglob("*.py"))
+PLUGINS = sorted((ROOT / "plugins" / "clocs_plugins").rglob("*.py"))
+CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.name != "clocs_plugins"]
+
+# A module imports from its own row and from the rows above it. A name stands for a module, or a package and all in it;
+# the longest name that fits decides.
+ORDER: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("options",),
+    ("settings",),
+    ("data.records", "data.batches", "scores"),
+    ("files", "seeds"),
+    ("extend",),
+    ("",),  # clocs_core/__init__.py, the public API: everything above it, by name
+    ("data",),
+    ("train",),
+    ("evaluate",),
+    ("report",),
+    ("environment", "runfolder"),
+    ("experiment",),
+    ("cli",),
+    ("testing", "__main__"),
+)
+
+HEAVY = ("torch", "numpy", "scipy", "wfdb", "pandas", "sklearn", "tensorboard", "triton", "matplotlib")
+
+NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physionet", "cardiology", "ptbxl"}
+
+EVERYDAY = {
+    "perturbations": "a kind of offer, and the name of its hook",
+    "arrays": "what NumPy calls its own",
+    "supervised": "a kind of control, named in every report",
+    "classification": "what the linear protocol does",
+    "tensorboard": "the name of a program that users know; core says how to start it",
+}
+
+
+@attrs.frozen
+class Import:
+    """One import, as an absolute name, and where it stands."""
+
+    path: Path
+    line: int
+    name: str
+    top_level: bool
+    for_types_only: bool
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.name}"
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    """Every import of a file. `from a import b` is a.b where that is a module, else a."""
+
+    def visit(node: ast.AST, top_level: bool, for_types_only: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(path, child.lineno, alias.name, top_level, for_types_only)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path}:{child.lineno}: imports are absolute here"
+                assert child.module is not None
+                for alias in child.names:
+                    whole = f"{child.module}.{alias.name}"
+                    name = whole if is_module(whole) else child.module
+                    yield Import(path, child.lineno, name, top_level, for_types_only)
+            elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                yield from visit(ast.Module(child.body, []), top_level, True)
+                yield from visit(ast.Module(child.orelse, []), top_level, for_types_only)
+            else:
+                inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+                yield from visit(child, top_level and not inside, for_types_only)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), True, False)
+
+
+def is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def module_name(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def rank(module: str) -> int:
+    inner = module.removeprefix("clocs_core").removeprefix(".")
+    fitting = [
+        (len(name), place)
+        for place, row in enumerate(ORDER)
+        for name in row
+        if inner == name or (name and inner.startswith(f"{name}."))
+    ]
+    assert fitting, f"{module} has no place in the order of modules: give it one in ORDER"
+    return max(fitting)[1]
+
+
+def is_ours(name: str) -> bool:
+    return name.startswith("clocs")
+
+
+def says(where: list[str]) -> str:
+    return "\n".join(where)
+
+
+# ----------------------------------------------------------------------------------------------------- the order of core
+
+
+def test_core_imports_only_backwards_along_the_flow() -> None:
+    """So that a reader can start at the top, and no change at the end of the story reaches its beginning."""
+    wrong = [
+        str(one)
+        for path in CORE
+        for one in imports_of(path)
+        if one.name.startswith("clocs_core")
+        and not one.for_types_only
+        and rank(one.name) > rank(module_name(path))
+    ]
+    assert not wrong, says(wrong)
+
+
+def test_core_has_no_circle_of_imports() -> None:
+    """Within a row of the order too: modules that need each other are one module."""
+    graph = {
+        module_name(path): {
+            one.name
+            for one in imports_of(path)
+            if one.name.startswith("clocs_core") and not one.for_types_only and one.top_level
+        }
+        for path in CORE
+    }
+    done: set[str] = set()
+
+    def walk(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join((*above[above.index(module) :], module))
+        if module not in done:
+            for other in sorted(graph.get(module, ())):
+                walk(other, (*above, module))
+            done.add(module)
+
+    for module in graph:
+        walk(module, ())
+
+
+def test_packages_of_core_are_empty_boxes() -> None:
+    """An `__init__` that imports makes every import of a sibling cost as much as all of them."""
+    may_speak = {"clocs_core", "clocs_core.cli", "clocs_core.testing"}
+    full = [
+        str(path.relative_to(ROOT))
+        for path in CORE
+        if path.name == "__init__.py" and module_name(path) not in may_speak and path.read_text(encoding="utf-8").strip()
+    ]
+    assert not full, says(full)
+
+
+# ------------------------------------------------------------------------------------------------------ core and plugins
+
+
+def test_core_imports_no_plugin() -> None:
+    """Not even for its types: core finds plugins through entry points, all of them alike."""
+    wrong = [str(one) for path in CORE for one in imports_of(path) if one.name.startswith("clocs_plugin")]
+    assert not wrong, says(wrong)
+
+
+@cache
+def names_of_plugins() -> frozenset[str]:
+    """The entry points of this project, and what they offer that a user asks for by name."""
+    points = [point for point in installed_entry_points() if point.dist is not None and point.dist.name == "clocs"]
+    catalogue, host = build_catalogue(load_plugins(points))
+    shelves = (catalogue.datasets, catalogue.methods, catalogue.encoders, catalogue.losses)
+    offered = {name for shelf in shelves for name in shelf.names()}
+    return frozenset({plugin.name for plugin in host.plugins} | offered)
+
+
+def test_the_names_of_plugins_are_known_here() -> None:
+    """If nothing is installed, the next test would pass for want of names."""
+    assert len(names_of_plugins()) >= 5
+
+
+def test_core_says_no_name_of_a_plugin() -> None:
+    """Help texts and comments included: what core says of one plugin is missing for all others."""
+    names = (NEVER_IN_CORE | names_of_plugins()) - set(EVERYDAY)
+    pattern = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, sorted(names)))})(?![\w-])", re.IGNORECASE)
+    texts = [*CORE, *(path for path in (ROOT / "clocs_core").rglob("*") if path.suffix in (".jinja", ".html", ".css"))]
+    said = [
+        f"{path.relative_to(ROOT)}:{number} says {found.group()!r}: {line.strip()}"
+        for path in texts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := pattern.search(line))
+    ]
+    assert not said, says(said)
+
+
+def test_a_plugin_imports_of_ours_the_public_api_and_its_own_folder() -> None:
+    """Built-ins live by the rules of strangers, so whatever they need is there for strangers too."""
+    wrong = []
+    for path in PLUGINS:
+        own = ".".join(module_name(path).split(".")[1:3])  # clocs_plugins.demo, below the source root plugins/
+        for one in imports_of(path):
+            allowed = (
+                one.name == "clocs_core"
+                or one.name == "clocs_core.testing"
+                or one.name.startswith("clocs_core.testing.")
+                or one.name == own
+                or one.name.startswith(f"{own}.")
+            )
+            if is_ours(one.name) and not allowed:
+                wrong.append(str(one))
+    assert not wrong, says(wrong)
+
+
+def test_the_card_of_a_plugin_is_light() -> None:
+    """Every command imports every card; one that imports torch makes `clocs --help` wait for it."""
+    wrong = [
+        str(one)
+        for path in CARDS
+        for one in imports_of(path)
+        if one.top_level and not one.for_types_only and one.name.split(".")[0] in HEAVY
+    ]
+    assert not wrong, says(wrong)
+    assert len(CARDS) >= 5
+
+
+# ------------------------------------------------------------------------------------------------------------ size, names
+
+
+def test_files_are_small_and_named_for_what_they_hold() -> None:
+    """A file of 400 lines tells two stories; utils.py tells none."""
+    long = [
+        f"{path.relative_to(ROOT)} has {count} lines"
+        for path in [*CORE, *PLUGINS]
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    ]
+    assert not long, says(long)
+    assert not [path for path in [*CORE, *PLUGINS] if path.stem in ("utils", "util", "helpers", "common", "misc")]
+
+
+# ----------------------------------------------------------------------------------------------- what is imported, and when
+
+
+def imported_by(program: str) -> set[str]:
+    """The top-level packages that a fresh interpreter has imported after running a program."""
+    code = f"{program}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}}, file=sys.__stderr__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_the_public_api_imports_nothing_heavy() -> None:
+    """Worker processes that read recordings import it, and must not pay for torch."""
+    assert not imported_by("import clocs_core") & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["run", "--help"], ["--version"]])
+def test_commands_that_only_tell_import_nothing_heavy(arguments: list[str]) -> None:
+    assert not imported_by(f"from clocs_core.cli import main\nassert main({arguments}) == 0") & set(HEAVY)
+
+
+@pytest.mark.parametrize("command", ["--help", "plugins"])
+def test_commands_that_only_tell_answer_at_once(command: str) -> None:
+    """Half a second is where a person begins to wait. The best of many tries, for a machine that is busy."""
+    best = float("inf")
+    for _ in range(20):
+        before = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "clocs_core", command], stdout=subprocess.DEVNULL, check=True)
+        best = min(best, time.perf_counter() - before)
+        if best < 0.5:
+            return
+    pytest.fail(f"clocs {command} took {best:.2f} s at best, expected less than 0.5 s")
