@@ -167,7 +167,7 @@ def check_frames(prepared: Path) -> None:
 
 def outcome(folder: Path) -> Outcome:
     run = folder / "run"
-    (frames,) = folder.glob("data/prepared/demo/*/frames.f32")
+    (frames,) = folder.glob("data/prepared/demo/*/frames.bin")
     from safetensors.numpy import load_file
 
     weights = hashlib.sha256()

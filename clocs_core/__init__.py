@@ -1,7 +1,7 @@
 """The public API of clocs: what a plugin or a notebook needs. Importing it imports no torch."""
 
 from clocs_core.data.batches import Batch, Views
-from clocs_core.data.records import Drop, DropReport, Entry, Episode, Framing, Label, Listing, Record, Task
+from clocs_core.data.records import Drop, DropReport, Entry, Episode, Framing, Label, Listing, Part, Record, Task
 from clocs_core.errors import (
     AmbiguousName,
     ClocsError,
@@ -61,6 +61,7 @@ __all__ = [
     "NoOptions",
     "NonFiniteLoss",
     "Objective",
+    "Part",
     "Perturbation",
     "Picture",
     "PluginError",

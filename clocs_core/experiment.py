@@ -69,9 +69,12 @@ def pretrain_run(plan: Plan, path: Path, host: Host, show: Display, workers: int
     device = choose_device(plan.run.device)
     show.stage("preparing recordings")
     material = get_material(plan, workers, show.tick)
+    plan = attrs.evolve(plan, task=material.task, data=attrs.evolve(plan.data, channels=material.channels))
     instances, drops = _instances(plan, material, device)
     learner = build_learner(plan, len(material.channels), device)
     show.say(_found(plan, material, instances, drops))
+    for note in material.listing.notes:
+        show.say(note)
     folder = RunFolder(path)
     if not folder.settings.exists():
         folder = create_run_folder(path, plan.tables())

@@ -79,22 +79,37 @@ def refuse_taken(path: Path) -> None:
             f"{path} is there already. Choose another place with `--out`, or, if it is a run that was interrupted, "
             f"go on with it: `clocs run --resume {path}`."
         )
+    above = next(one for one in (path, *path.absolute().parents) if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):  # said now, not after an hour of reading recordings
+        raise RunFolderError(f"Cannot make the run folder {path}: {above} is not a folder that can be written to.")
 
 
 def create_run_folder(path: Path, tables: Tables) -> RunFolder:
     """Make a run folder with its settings inside, in one move. Raises RunFolderError where something is in the way."""
     refuse_taken(path)
+    folder = RunFolder(path)
+    try:
+        if path.exists():  # empty; the current folder, or one that is mounted, cannot be replaced by another
+            write_atomically(folder.settings, dump_tables(tables))
+        else:
+            _make_and_move(folder, dump_tables(tables))
+    except OSError as problem:
+        raise RunFolderError(f"Cannot make the run folder {path}: {problem.strerror or problem}.") from None
+    return folder
+
+
+def _make_and_move(folder: RunFolder, settings: str) -> None:
+    path = folder.path
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
-        write_atomically(temporary / "settings.toml", dump_tables(tables))
+        write_atomically(RunFolder(temporary).settings, settings)
         temporary.replace(path)
         sync_folder(path.parent)
-    except OSError as problem:
+    except OSError:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise RunFolderError(f"Cannot make the run folder {path}: {problem.strerror or problem}.") from None
-    return RunFolder(path)
+        raise
 
 
 def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:

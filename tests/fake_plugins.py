@@ -66,6 +66,11 @@ def fake_point(name: str, distribution: str = "fakes", **hooks: Callable[..., An
     return FakePoint(name, fake_module(name, **hooks), distribution)
 
 
+def no_offers() -> list[Any]:
+    """A hook that offers nothing; `list` itself cannot be marked as a hook."""
+    return []
+
+
 # ------------------------------------------------------------------------------------------ one offer of every kind
 
 

@@ -48,9 +48,7 @@ NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physion
 
 EVERYDAY = {
     "perturbations": "a kind of offer, and the name of its hook",
-    "arrays": "what NumPy calls its own",
     "supervised": "a kind of control, named in every report",
-    "classification": "what the linear protocol does",
     "tensorboard": "the name of a program that users know; core says how to start it",
 }
 
@@ -124,7 +122,7 @@ def says(where: list[str]) -> str:
     return "\n".join(where)
 
 
-# ----------------------------------------------------------------------------------------------------- the order of core
+# ---------------------------------------------------------------------------------------------------- the order of core
 
 
 def test_core_imports_only_backwards_along_the_flow() -> None:
@@ -133,9 +131,7 @@ def test_core_imports_only_backwards_along_the_flow() -> None:
         str(one)
         for path in CORE
         for one in imports_of(path)
-        if one.name.startswith("clocs_core")
-        and not one.for_types_only
-        and rank(one.name) > rank(module_name(path))
+        if one.name.startswith("clocs_core") and not one.for_types_only and rank(one.name) > rank(module_name(path))
     ]
     assert not wrong, says(wrong)
 
@@ -169,12 +165,14 @@ def test_packages_of_core_are_empty_boxes() -> None:
     full = [
         str(path.relative_to(ROOT))
         for path in CORE
-        if path.name == "__init__.py" and module_name(path) not in may_speak and path.read_text(encoding="utf-8").strip()
+        if path.name == "__init__.py"
+        and module_name(path) not in may_speak
+        and path.read_text(encoding="utf-8").strip()
     ]
     assert not full, says(full)
 
 
-# ------------------------------------------------------------------------------------------------------ core and plugins
+# ----------------------------------------------------------------------------------------------------- core and plugins
 
 
 def test_core_imports_no_plugin() -> None:
@@ -242,7 +240,7 @@ def test_the_card_of_a_plugin_is_light() -> None:
     assert len(CARDS) >= 5
 
 
-# ------------------------------------------------------------------------------------------------------------ size, names
+# ---------------------------------------------------------------------------------------------------------- size, names
 
 
 def test_files_are_small_and_named_for_what_they_hold() -> None:
@@ -256,7 +254,7 @@ def test_files_are_small_and_named_for_what_they_hold() -> None:
     assert not [path for path in [*CORE, *PLUGINS] if path.stem in ("utils", "util", "helpers", "common", "misc")]
 
 
-# ----------------------------------------------------------------------------------------------- what is imported, and when
+# ------------------------------------------------------------------------------------------- what is imported, and when
 
 
 def imported_by(program: str) -> set[str]:

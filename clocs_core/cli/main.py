@@ -70,8 +70,9 @@ def build_cli(session: Session) -> click.Group:
     def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool) -> None:
         """Contrastive learning of physiological signals across space, time and patients."""
         context.obj = session  # the two options were taken from the line before plugins were loaded
-        for broken in session.host.broken:
-            click.echo(f"Warning: {broken.problem}", err=True)
+        conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
+        for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
+            click.echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
     cli.add_command(plugins_command)

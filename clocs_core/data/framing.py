@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
@@ -22,35 +22,42 @@ __all__ = ["Frames", "cut_frames", "frame_labels"]
 class Frames:
     """The frames of one recording. A lead-frame that is not valid holds zeros and is named among the drops."""
 
-    samples: NDArray[np.float32]  # (frame, channel, sample), in the record's unit
+    samples: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), in the record's unit times `gain`
     start: NDArray[np.int64]  # (frame,): the first source sample of each frame
     valid: NDArray[np.bool_]  # (frame, channel)
     drops: tuple[Drop, ...] = ()
+    gain: float = 1.0
 
 
 def cut_frames(record: Record, framing: Framing) -> Frames:
-    """Cut a recording as `framing` says, computing in float64 and storing float32.
+    """Cut a recording as `framing` says, computing in float64 and storing float32, or int16 where that is lossless.
 
-    A lead-frame is not valid when its stretch of the source holds a NaN or an infinity, or is flat. The samples
-    that are not finite are bridged by a line before resampling, so that they spoil no other frame of their lead.
+    A lead-frame is not valid when its stretch of the source misses a sample, or is flat. Samples that are missing
+    are bridged by a line before resampling, so that they spoil no other frame of their lead.
     """
     plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
     if plan.frames == 0:
         return _no_frames(record, framing)
-    source = np.asarray(record.samples, dtype=np.float64)
-    finite = np.isfinite(source)
-    signal = source if finite.all() else _bridge(source, finite)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows float32 is found below, as an infinity
-        frames = _cut(signal, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
-    nan = ~np.all(np.isfinite(frames), axis=2)
-    flat = frames.max(axis=2) == frames.min(axis=2)
+    finite = ~record.missing()
+    if plan.scale == 1 and record.samples.dtype == np.int16:
+        signal: NDArray[Any] = record.samples
+        frames: NDArray[Any] = np.array(_cut(signal, plan, framing), order="C")  # (frame, channel, sample)
+        gain = record.gain
+    else:
+        values = record.physical()
+        signal = values if finite.all() else _bridge(values, finite)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows float32 is found below, as an infinity
+            frames = _cut(signal, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
+        gain = 1.0
+    nan, flat = ~np.all(np.isfinite(frames), axis=2), frames.max(axis=2) == frames.min(axis=2)
     for i, (first, end) in enumerate(plan.spans()):
         nan[i] |= ~finite[:, first:end].all(axis=1)
         # Resampling puts ripples of 1e-17 on a flat line, so flatness is asked of the source.
         flat[i] |= signal[:, first:end].max(axis=1) == signal[:, first:end].min(axis=1)
-    frames[nan | flat] = 0
+    bad = nan | flat if not framing.keep_flat else nan
+    frames[bad] = 0
     start = np.array([first for first, _ in plan.spans()], dtype=np.int64)
-    return Frames(frames, start, ~(nan | flat), _name_drops(record, nan, flat))
+    return Frames(frames, start, ~bad, _name_drops(record, nan, bad), gain)
 
 
 def frame_labels(label: Label, start: Iterable[int]) -> list[int | frozenset[int] | None]:
@@ -109,7 +116,7 @@ def _simple(ratio: Fraction) -> Fraction:
     return ratio.limit_denominator(10_000) or ratio
 
 
-def _cut(signal: NDArray[np.float64], plan: _Plan, framing: Framing) -> NDArray[np.float64]:
+def _cut(signal: NDArray[Any], plan: _Plan, framing: Framing) -> NDArray[Any]:
     channels = signal.shape[0]
     if plan.resampled:
         whole = _resample(signal, plan.resampled, plan.scale, framing.resampler)
@@ -122,8 +129,8 @@ def _cut(signal: NDArray[np.float64], plan: _Plan, framing: Framing) -> NDArray[
 
 
 def _resample(
-    signal: NDArray[np.float64], length: int, scale: Fraction, resampler: Literal["fft", "polyphase"]
-) -> NDArray[np.float64]:
+    signal: NDArray[Any], length: int, scale: Fraction, resampler: Literal["fft", "polyphase"]
+) -> NDArray[Any]:
     """Stretch the last axis by `scale`, to `length` samples: sample k is at the time of source sample k / scale."""
     if scale == 1:
         return signal
@@ -150,10 +157,10 @@ def _bridge(source: NDArray[np.float64], finite: NDArray[np.bool_]) -> NDArray[n
     return bridged
 
 
-def _name_drops(record: Record, nan: NDArray[np.bool_], flat: NDArray[np.bool_]) -> tuple[Drop, ...]:
+def _name_drops(record: Record, nan: NDArray[np.bool_], bad: NDArray[np.bool_]) -> tuple[Drop, ...]:
     return tuple(
         Drop("NaN" if nan[frame, lead] else "flat", record.record, f"{record.channels[lead]} frame {frame}")
-        for frame, lead in np.argwhere(nan | flat)
+        for frame, lead in np.argwhere(bad)
     )
 
 

@@ -9,8 +9,8 @@ import attrs
 
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
-from clocs_core.data.records import Entry, Framing, Label, Listing
-from clocs_core.data.splits import Split, split_patients
+from clocs_core.data.records import Entry, Framing, Label, Listing, Task
+from clocs_core.data.splits import Split, published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.extend.offers import Dataset
 from clocs_core.extend.plan import Plan
@@ -30,6 +30,7 @@ class Material:
     pretrain: Prepared
     evaluate: Prepared
     channels: tuple[str, ...]
+    task: Task
 
     @property
     def labels(self) -> dict[str, Label]:
@@ -49,8 +50,12 @@ def get_material(plan: Plan, workers: int, tick: Tick) -> Material:
     task and the split seed, never on method, channels or frame length.
     """
     listing = scan(plan)
+    plan = _settled(plan, listing)
     _refuse_one_class(plan, listing)
-    split = split_patients((entry.patient for entry in listing.entries), plan.data.split_seed, plan.data.split)
+    if listing.parts is not None:
+        split = published_split(listing.parts, plan.data.split_seed)
+    else:
+        split = split_patients((entry.patient for entry in listing.entries), plan.data.split_seed, plan.data.split)
     pretrain = _prepare(plan, listing.entries, plan.pretrain_framing, workers, tick)
     same = plan.pretrain_framing == plan.evaluate_framing
     evaluate = pretrain if same else _prepare(plan, listing.entries, plan.evaluate_framing, workers, tick)
@@ -61,7 +66,7 @@ def get_material(plan: Plan, workers: int, tick: Tick) -> Material:
             f"Channel {missing[0]!r} was asked for, but the recordings of {plan.dataset.offer.name!r} have "
             f"{', '.join(pretrain.channels)}."
         )
-    return Material(listing, split, pretrain, evaluate, channels)
+    return Material(listing, split, pretrain, evaluate, channels, plan.task)
 
 
 def scan(plan: Plan) -> Listing:
@@ -80,6 +85,12 @@ def scan(plan: Plan) -> Listing:
             "downloaded and unpacked."
         )
     return listing
+
+
+def _settled(plan: Plan, listing: Listing) -> Plan:
+    """The plan with what only the files could tell: the task's classes, the channels' names."""
+    channels = plan.data.channels or listing.channels
+    return attrs.evolve(plan, task=listing.task or plan.task, data=attrs.evolve(plan.data, channels=channels))
 
 
 def _root(plan: Plan) -> Path:

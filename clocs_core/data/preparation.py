@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from importlib import metadata
@@ -114,7 +114,12 @@ def _assemble(
     if not index["valid"].any():
         shutil.rmtree(partial)  # tiny, and of no use to a call with other settings
         raise _no_usable_frame(facts, framing, drops, max(tuple(shard["longest"]) for shard in shards), bool(records))
+    if not all(kind == "<i2" for shard in shards for _, kind in shard["stored"]):
+        index["gain"][:] = 1.0  # what was counted in integers is divided by its gain while it is copied
     rates = sum((Counter(dict(map(tuple, shard["rates"]))) for shard in shards), Counter[float]())
+    counts = [size for shard in shards for size in shard["stored"]]
+    lossless = all(kind == "<i2" for _, kind in counts)
+    frame_shape = (len(convention.channels), framing.frame_samples)
     manifest = {
         "schema": SCHEMA,
         **facts,
@@ -122,11 +127,12 @@ def _assemble(
         "channels": convention.channels,
         "unit": convention.unit,
         "sampling_rates": sorted(rates.items()),
-        "shape": [len(index["start"]), len(convention.channels), framing.frame_samples],
+        "shape": [len(index["start"]), *frame_shape],
+        "stored": "<i2" if lossless else "<f4",
         "drops": attrs.asdict(drops),
         "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
-            FRAMES: _join_files([job.file(".bin") for job in jobs], target / FRAMES),
+            FRAMES: _join_files(_pieces(jobs, shards, frame_shape, lossless), target / FRAMES),
             INDEX: write_checked(target / INDEX, save(index)),
         },
         "records": records,
@@ -145,15 +151,33 @@ def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]
     return {name: np.concatenate([index[name] for index in indices]) for name in indices[0]}
 
 
-def _join_files(parts: list[Path], target: Path) -> dict[str, object]:
-    """Copy the parts end to end in constant memory; size and checksum of the whole."""
+def _pieces(
+    jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool
+) -> Iterator[bytes | memoryview]:
+    """The frames of all shards, a few megabytes at a time; all float32 unless every record has 16-bit integers."""
+    for job, shard in zip(jobs, shards, strict=True):
+        gains = load_file(job.file(".index"))["gain"]
+        done = 0
+        with open(job.file(".bin"), "rb") as file:
+            if lossless or all(kind == "<f4" for _, kind in shard["stored"]):
+                while chunk := file.read(CHUNK):
+                    yield chunk
+                continue
+            for frames, kind in shard["stored"]:
+                samples = np.fromfile(file, dtype=kind, count=frames * frame_shape[0] * frame_shape[1])
+                if kind == "<i2":
+                    samples = (samples / gains[done]).astype("<f4")
+                done += frames
+                yield samples.data
+
+
+def _join_files(pieces: Iterator[bytes | memoryview], target: Path) -> dict[str, object]:
+    """Write the pieces end to end in constant memory; size and checksum of the whole."""
     digest = sha256()
     with open(target, "wb") as out:
-        for part in parts:
-            with open(part, "rb") as file:
-                while chunk := file.read(CHUNK):
-                    digest.update(chunk)
-                    out.write(chunk)
+        for piece in pieces:
+            digest.update(piece)
+            out.write(piece)
         flush(out)
         return {"size": out.tell(), "sha256": digest.hexdigest()}
 

@@ -1,7 +1,8 @@
 """Frames prepared once on disk and read by memory map: `<folder>/<fingerprint>/` with frames, index and manifest.
 
-    frames.f32           little-endian float32, (frame, channel, sample)
-    index.safetensors    valid (frame, channel), start, record, position (frame,)
+    frames.bin           (frame, channel, sample), little-endian: float32 in the set's unit, or the recorders' own
+                         16-bit integers, to be divided by the gain of their frame
+    index.safetensors    valid (frame, channel), start, record, position, gain (frame,)
     manifest.json        what they are of, what was dropped, sizes and checksums
 
 `preparation` makes them.
@@ -40,7 +41,7 @@ __all__ = [
 
 SCHEMA = 1  # raise it when framing or this layout changes what is stored: every prepared set is then made anew
 CHUNK = 1 << 22  # bytes read at a time
-FRAMES, INDEX, MANIFEST = "frames.f32", "index.safetensors", "manifest.json"
+FRAMES, INDEX, MANIFEST = "frames.bin", "index.safetensors", "manifest.json"
 
 
 @attrs.frozen(eq=False)
@@ -58,17 +59,17 @@ class Prepared:
     drops: DropReport
     versions: Mapping[str, str]
     checksums: Mapping[str, str]  # file: SHA-256
-    frames: NDArray[np.float32]  # (frame, channel, sample), a read-only memory map
+    frames: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), a read-only memory map
     valid: NDArray[np.bool_]  # (frame, channel): False where a lead-frame cannot be used and holds zeros
     start: NDArray[np.int64]  # (frame,): first source sample
     record: NDArray[np.int64]  # (frame,): index into `records`
     position: NDArray[np.int64]  # (frame,): number of the frame within its recording
+    gain: NDArray[np.float64]  # (frame,): frames divided by it are in `unit`; all 1 where they are float32
 
     @property
     def frames_file(self) -> Path:
         """The file that `frames` maps, for who wants to map it another way."""
         return self.folder / FRAMES
-
 
     @property
     def frame_rate(self) -> float | None:
@@ -105,11 +106,12 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             drops=read_drops(held["drops"]),
             versions=held["versions"],
             checksums={name: fact["sha256"] for name, fact in held["files"].items()},
-            frames=np.memmap(here / FRAMES, dtype="<f4", mode="r", shape=shape),
+            frames=np.memmap(here / FRAMES, dtype=held["stored"], mode="r", shape=shape),
             valid=index["valid"].astype(np.bool_),
             start=index["start"],
             record=index["record"],
             position=index["position"],
+            gain=index["gain"],
         )
     except FileNotFoundError as error:
         raise _damaged(here, f"{Path(error.filename).name} is missing") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Drop", "DropReport", "Entry", "Episode", "Framing", "Label", "Listing", "Record", "Task"]
+__all__ = ["Drop", "DropReport", "Entry", "Episode", "Framing", "Label", "Listing", "Part", "Record", "Task"]
 
 
 # Converters, so that a list will do where a tuple is kept. mypy knows converters by name only, hence four of them.
@@ -49,6 +49,10 @@ class Episode:
 
 Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None
 """A class of the task, a set of classes (any of), episodes (a label per frame), or no label."""
+
+
+Part: TypeAlias = Literal["train", "validation", "test"]
+"""A part of the patients."""
 
 
 @attrs.frozen
@@ -121,16 +125,32 @@ class DropReport:
 
 @attrs.frozen
 class Listing:
-    """What a scan found: the usable entries, the drops with their reasons, and the published form it recognised."""
+    """What a scan found.
+
+    entries: the recordings that can serve the task; drops: those that cannot, each with its reason.
+    form: which of the published forms of the data set was recognised, for people.
+    notes: what a person should know, such as how many recordings a table lists that are not there.
+    task, channels: where the data set's offer cannot know them and only the files do.
+    parts: a split that comes with the data, by patient, where the options ask for it.
+    """
 
     entries: tuple[Entry, ...] = attrs.field(converter=_entries)
     drops: tuple[Drop, ...] = attrs.field(default=(), converter=_drops)
     form: str = ""
+    notes: tuple[str, ...] = ()
+    task: Task | None = None
+    channels: tuple[str, ...] = ()
+    parts: Mapping[str, Part] | None = None
 
 
 @attrs.frozen(eq=False)
 class Record:
-    """One recording: `samples` is (channel, sample), in `unit`, at `sampling_rate` Hz, channels by name."""
+    """One recording: `samples` is (channel, sample) at `sampling_rate` Hz, channels by name.
+
+    Divided by `gain`, samples are in `unit`. Recorders count in 16-bit integers; a reader that hands these over as
+    they are, with their gain, lets frames be stored in half the space without a loss. The lowest value of an integer
+    type means that a sample is missing, as NaN does among floats.
+    """
 
     patient: str
     record: str
@@ -139,6 +159,7 @@ class Record:
     sampling_rate: float = attrs.field(validator=_positive)
     samples: NDArray[np.floating | np.integer]
     label: Label = None
+    gain: float = attrs.field(default=1.0, validator=_positive)
 
     def __attrs_post_init__(self) -> None:
         shape = tuple(self.samples.shape)
@@ -147,6 +168,25 @@ class Record:
                 f"record {self.record} has samples of shape {shape}, expected (channel, sample) "
                 f"with {len(self.channels)} channels ({', '.join(self.channels)})"
             )
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Where a sample is missing or not finite (channel, sample)."""
+        import numpy as np
+
+        if self.samples.dtype.kind == "i":
+            lowest = -(2 ** (8 * self.samples.dtype.itemsize - 1))
+            return np.asarray(self.samples == lowest)
+        return np.asarray(~np.isfinite(self.samples))
+
+    def physical(self) -> NDArray[np.float64]:
+        """The samples in `unit`, NaN where they are missing (channel, sample)."""
+        import numpy as np
+
+        values = self.samples.astype(np.float64)
+        if self.gain != 1.0:
+            values /= self.gain
+        values[self.missing()] = np.nan
+        return values
 
 
 @attrs.frozen
@@ -157,6 +197,7 @@ class Framing:
     sampling_rate: resample the recording to this rate (Hz), then cut.
     source_samples: cut windows of so many source samples, then stretch each to a frame.
     frames_per_record: stretch the whole recording, whatever its length, to exactly so many frames.
+    keep_flat: keep lead-frames that do not move at all, which are dropped otherwise.
     """
 
     frame_samples: int = attrs.field(default=2500, validator=_positive)  # "frames consisted of 2500 samples", A.1
@@ -166,6 +207,7 @@ class Framing:
     resampler: Literal["fft", "polyphase"] = attrs.field(
         default="fft", validator=attrs.validators.in_(("fft", "polyphase"))
     )
+    keep_flat: bool = False
 
     def __attrs_post_init__(self) -> None:
         ways = ("sampling_rate", "source_samples", "frames_per_record")

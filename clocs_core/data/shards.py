@@ -166,14 +166,16 @@ def _make_shard(job: Job) -> int:
     with open(job.file(".bin"), "wb") as file:
         for entry in job.entries:
             frames = shard.frames_of(entry, job)
-            if frames is not None:
-                file.write(np.ascontiguousarray(frames.samples, dtype="<f4").data)
+            if frames is not None and len(frames.start):
+                stored = "<i2" if frames.samples.dtype == np.int16 else "<f4"
+                file.write(np.ascontiguousarray(frames.samples, dtype=stored).data)
         flush(file)
     write_checked(job.file(".index"), save(shard.index(len(job.convention.channels))))
     facts = {
         "asked": [entry.record for entry in job.entries],
         "sizes": [job.file(suffix).stat().st_size for suffix in (".bin", ".index")],
         "records": shard.records,
+        "stored": shard.stored,
         "rates": sorted(shard.rates.items()),
         "longest": shard.longest,
         "drops": attrs.asdict(DropReport.of(shard.drops)),
@@ -189,6 +191,8 @@ class _Shard:
     records: list[tuple[str, str]] = attrs.field(factory=list)
     valid: list[NDArray[np.bool_]] = attrs.field(factory=list)
     start: list[NDArray[np.int64]] = attrs.field(factory=list)
+    gain: list[float] = attrs.field(factory=list)
+    stored: list[tuple[int, str]] = attrs.field(factory=list)  # frames of each record, and their type
     drops: list[Drop] = attrs.field(factory=list)
     rates: Counter[float] = attrs.field(factory=Counter)
     longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
@@ -212,6 +216,8 @@ class _Shard:
             self.records.append((entry.record, entry.patient))
             self.valid.append(frames.valid)
             self.start.append(frames.start)
+            self.gain.append(frames.gain)
+            self.stored.append((len(frames.start), "<i2" if frames.samples.dtype == np.int16 else "<f4"))
         return frames
 
     def index(self, channels: int) -> dict[str, NDArray[Any]]:
@@ -219,6 +225,7 @@ class _Shard:
         return {
             "valid": np.concatenate([np.zeros((0, channels), np.bool_), *self.valid]).astype(np.uint8),
             "start": np.concatenate([none, *self.start]),
+            "gain": np.repeat(np.array(self.gain, dtype=np.float64), counts),
             "record": np.repeat(np.arange(len(counts), dtype=np.int64), counts),
             "position": np.concatenate([none, *map(np.arange, counts)]),
         }
@@ -229,13 +236,17 @@ def _conform(record: Record, convention: Convention) -> Record | Drop:
     missing = [name for name in convention.channels if name not in record.channels]
     if missing:
         return Drop(f"missing channel {missing[0]}", record.record)
-    samples = record.samples
+    samples, gain = record.samples, record.gain
     if record.channels != convention.channels:
         samples = samples[[record.channels.index(name) for name in convention.channels]]
     if record.unit != convention.unit:
         if not {record.unit, convention.unit} <= MICROVOLTS.keys():
             return Drop(f"unit {record.unit} instead of {convention.unit}", record.record)
-        # Multiplied, then divided, by whole numbers: a factor of 0.001 is not exact.
-        samples = samples.astype(np.float64) * MICROVOLTS[record.unit] / MICROVOLTS[convention.unit]
-    conforming: dict[str, Any] = {"samples": samples, **attrs.asdict(convention)}
+        # Whole numbers, so that both are exact: the counts of a recorder keep their type, only the gain changes.
+        up, down = MICROVOLTS[record.unit], MICROVOLTS[convention.unit]
+        if samples.dtype.kind == "i":
+            gain = gain * down / up
+        else:
+            samples = samples.astype(np.float64) * up / down
+    conforming: dict[str, Any] = {"samples": samples, "gain": gain, **attrs.asdict(convention)}
     return attrs.evolve(record, **conforming)

@@ -10,12 +10,13 @@ from typing import Literal, TypeAlias, get_args
 
 import attrs
 
+from clocs_core.data.records import Part
 from clocs_core.errors import DataError, SettingsError
 
-__all__ = ["Part", "Rule", "Split", "from_json", "split_patients", "to_json"]
+__all__ = ["Part", "Rule", "Split", "from_json", "published_split", "split_patients", "to_json"]
 
-Part: TypeAlias = Literal["train", "validation", "test"]
 Rule: TypeAlias = Literal["60/20/20", "64/16/20"]
+PUBLISHED: Literal["published"] = "published"  # the rule of a split that comes with the data
 PARTS: tuple[Part, ...] = get_args(Part)
 SCHEMA = 1
 
@@ -26,7 +27,7 @@ class Split:
 
     parts: Mapping[str, Part]
     seed: int
-    rule: Rule
+    rule: Rule | Literal["published"]
 
     @property
     def hash(self) -> str:
@@ -67,6 +68,15 @@ def split_patients(patients: Iterable[str], seed: int, rule: Rule) -> Split:
     return Split(parts, seed, rule)
 
 
+def published_split(parts: Mapping[str, Part], seed: int) -> Split:
+    """The split that comes with a data set. Raises DataError where a part of it has no patient."""
+    split = Split(dict(parts), seed, PUBLISHED)
+    empty = [part for part, count in split.counts().items() if not count]
+    if empty:
+        raise DataError(f"The split that comes with the data has no {empty[0]} patient here; use the patient split.")
+    return split
+
+
 def to_json(split: Split) -> str:
     """The split as text that a person can read and `from_json` can check."""
     held = {
@@ -86,7 +96,8 @@ def from_json(text: str) -> Split:
         if held["schema"] != SCHEMA:
             raise DataError(f"This split has schema {held['schema']!r}, expected {SCHEMA}: make it anew.")
         parts: dict[str, Part] = {str(patient): part for part in PARTS for patient in held["patients"][part]}
-        split = Split(parts, int(held["seed"]), _known(held["rule"]))
+        rule = PUBLISHED if held["rule"] == PUBLISHED else _known(held["rule"])
+        split = Split(parts, int(held["seed"]), rule)
         expected = held["hash"]
     except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise DataError(f"This is not a split of patients ({error!r}): make it anew.") from error

@@ -35,7 +35,8 @@ class Instances:
 class Store:
     """All frames of a prepared data set with their ids and labels, and the gather of a batch."""
 
-    signal: Tensor  # (frame, column, sample) float32, on the device or on the host
+    signal: Tensor  # (frame, column, sample) float32, or int16 to be divided by `gain`; on the device or on the host
+    gain: Tensor  # (frame,) float32
     column: Tensor  # (channel,) int64: where each chosen channel lies along the columns of `signal`
     patient: Tensor  # (frame,) int64
     record: Tensor  # (frame,) int64
@@ -53,6 +54,8 @@ class Store:
         )  # (batch, segment, channel)
         picked = self.signal.flatten(0, 1).index_select(0, flat.flatten().to(self.signal.device))
         signal = picked.to(self.device, non_blocking=True).view(*flat.shape, -1)  # (batch, segment, channel, sample)
+        if signal.dtype == torch.int16:
+            signal = signal / self.gain[frame][:, :, None, None]  # float32
         first = frame[:, 0]
         return Batch(
             signal=signal,
@@ -75,6 +78,7 @@ def fill_store(
     signal, column = _signal(prepared, channels, device)
     return Store(
         signal=signal,
+        gain=torch.from_numpy(prepared.gain.astype(np.float32)).to(device),
         column=column,
         patient=torch.from_numpy(patient_of_record[prepared.record]).to(device),
         record=torch.from_numpy(prepared.record.astype(np.int64)).to(device),
@@ -128,7 +132,10 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
     column = torch.tensor([prepared.channels.index(name) for name in channels], dtype=torch.int64)
     # A private map of the file: pages are read when a batch first touches them, nothing is copied.
     mapped = torch.from_file(
-        str(prepared.frames_file), shared=False, size=prepared.frames.size, dtype=torch.float32
+        str(prepared.frames_file),
+        shared=False,
+        size=prepared.frames.size,
+        dtype=torch.int16 if prepared.frames.dtype == np.int16 else torch.float32,
     ).view(prepared.frames.shape)
     if device.type == "cpu":
         return mapped, column

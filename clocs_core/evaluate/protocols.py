@@ -46,6 +46,7 @@ def linear_protocol(
             return Evaluation(
                 notes=(f"There is no score: no {part} frame of {dataset} has a label for {task.name!r}.",)
             )
+    metrics = tuple(metric for metric in metrics if task.kind in metric.tasks)
     if not metrics:
         return Evaluation(notes=(f"There is no score: no installed plugin offers a metric for {task.kind} tasks.",))
     evaluation = Evaluation()

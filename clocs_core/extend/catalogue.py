@@ -57,12 +57,23 @@ class Shelf(Generic[O]):
             return found[0]
         kind = self.kind.kind
         if found:
-            owners = " and ".join(f"{i.plugin.name!r} ({i.plugin.distribution} {i.plugin.version})" for i in found)
-            ways = " or ".join(f"`--without {item.plugin.name}`" for item in reversed(found))
-            raise AmbiguousName(f"{len(found)} plugins offer the {kind} {name!r}: {owners}. Leave one out with {ways}.")
+            raise AmbiguousName(self._conflict(found))
         problems = "".join(f" {one.problem}" for one in self.broken)
         raise UnknownName(
             f"No {kind} {name!r}.{neighbours(name, self.names())} `clocs plugins` lists what is installed.{problems}"
+        )
+
+    def conflicts(self) -> list[str]:
+        """A sentence for every name that more than one plugin offers."""
+        by_name = [[item for item in self.offered if item.offer.name == name] for name in self.names()]
+        return [self._conflict(found) for found in by_name if len(found) > 1]
+
+    def _conflict(self, found: list[Offered[O]]) -> str:
+        owners = " and ".join(f"{i.plugin.name!r} ({i.plugin.distribution} {i.plugin.version})" for i in found)
+        ways = " or ".join(f"`--without {item.plugin.name}`" for item in reversed(found))
+        return (
+            f"{len(found)} plugins offer the {self.kind.kind} {found[0].offer.name!r}: {owners}. "
+            f"Leave one out with {ways}."
         )
 
 

@@ -144,7 +144,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
         method=method,
         **{name: chosen(name) for name in ("dataset", "views", "encoder", "loss", "objective")},
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
-        metrics=tuple(item.offer for item in catalogue.metrics if task.kind in item.offer.tasks),
+        metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
     )
 

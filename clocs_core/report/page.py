@@ -59,9 +59,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         score_headings=SCORE_HEADINGS,
         scores=list(zip(score_rows(report.scores), map(_whisker, report.scores), strict=True)),
         comparison_headings=COMPARISON_HEADINGS,
-        comparisons=list(
-            zip(comparison_rows(report.comparisons), map(outcome, report.comparisons), strict=True)
-        ),
+        comparisons=list(zip(comparison_rows(report.comparisons), map(outcome, report.comparisons), strict=True)),
         epoch_headings=EPOCH_HEADINGS,
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),

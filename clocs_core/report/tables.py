@@ -107,9 +107,7 @@ def outcome(compared: Comparison) -> Outcome:
 def comparison_sentence(compared: Comparison) -> str:
     """The comparison as a sentence that says whether the interval contains 0."""
     a, b, found = compared.a, compared.b, outcome(compared)
-    where = (
-        f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {float(compared.label_fraction)!r})"
-    )
+    where = f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {float(compared.label_fraction)!r})"
     by, low, high = compared.difference, compared.low, compared.high
     if found == "undefined":
         return f"{a} and {b} cannot be compared {where}: the difference or its interval is not defined."

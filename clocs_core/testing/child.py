@@ -52,18 +52,18 @@ def try_imports(modules: list[str], heavy: tuple[str, ...], budget: float) -> di
     return told
 
 
-def try_dataset(pickled: bytes, entries: int) -> dict[str, Any]:
-    """Scan a data set and load some of its entries; tell what was found, opened, read and imported."""
+def try_dataset(pickled: bytes) -> dict[str, Any]:
+    """Scan a data set and load the entries that are sent; tell what was found, opened, read and imported."""
     events = watch()
     try:
-        offer, task, root, options = pickle.loads(pickled)
+        offer, task, root, options, entries = pickle.loads(pickled)
         offer.scan(root, task, options)  # the first time it imports, which also opens files
         events.clear()
         before = bytes_read()
         listing = offer.scan(root, task, options)
         after = bytes_read()
         opened = {what for event, what in events if event == "open"}
-        records = [offer.load(entry, options) for entry in pick(listing.entries, entries)]
+        records = [offer.load(entry, options) for entry in entries]
     except BaseException as problem:  # a stranger's code may do anything
         return {"error": f"{type(problem).__name__}: {problem}"}
     return {
@@ -74,11 +74,6 @@ def try_dataset(pickled: bytes, entries: int) -> dict[str, Any]:
         "records": [(r.patient, r.record, r.channels, r.unit, r.sampling_rate, r.label, r.samples) for r in records],
         "torch": "torch" in sys.modules,
     }
-
-
-def pick(entries: Any, count: int) -> list[Any]:
-    """The first entries and the last."""
-    return [*entries[: count - 1], *entries[count - 1 :][-1:]]
 
 
 def watch() -> Events:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from clocs_core.extend.offers import Encoder
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.testing.tensors import close, refuse_host_sync, refuse_other_devices
+from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_other_devices
 
 __all__ = ["checks_of_encoder"]
 
@@ -101,8 +101,8 @@ def _gradient(case: _Case) -> None:
 def _rows_are_independent(case: _Case) -> None:
     """In evaluation, a representation does not depend on the other rows of the batch."""
     made, signal = case.build().eval(), case.signal()
-    together = made(signal)
-    alone = torch.cat([made(row[None]) for row in signal])
+    together = made(signal.clone())
+    alone = torch.cat([made(row[None].clone()) for row in signal])
     expect(
         close(alone, together),
         "each row to be encoded as if it were alone",
@@ -114,7 +114,7 @@ def _rows_are_independent(case: _Case) -> None:
 def _eval_is_deterministic(case: _Case) -> None:
     """In evaluation, the same signals give the same representations."""
     made, signal = case.build().eval(), case.signal()
-    same = torch.equal(made(signal), made(signal))
+    same = equal(made(signal.clone()), made(signal.clone()))
     expect(same, "equal representations", "different ones", "Draw nothing in eval mode; use nn.Dropout, not F.dropout.")
 
 
@@ -123,7 +123,7 @@ def _state(case: _Case) -> None:
     first, second, signal = case.build(seed=0), case.build(seed=1), case.signal()
     second.load_state_dict(first.state_dict())
     expect(
-        close(second.eval()(signal), first.eval()(signal), 1e-6),
+        close(second.eval()(signal.clone()), first.eval()(signal.clone()), 1e-6),
         "equal representations after loading the state",
         "different ones",
         "Keep every tensor as an nn.Parameter or a registered buffer.",

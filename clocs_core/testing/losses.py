@@ -91,7 +91,7 @@ def _gradient(case: _Case) -> None:
     z = case.embeddings().requires_grad_()
     found = case.loss(z, case.patient())
     expect(found.requires_grad, "a loss with a gradient", "none", "Do not detach, and use no no_grad.")
-    (gradient,) = torch.autograd.grad(found, z, allow_unused=True)
+    (gradient,) = torch.autograd.grad(found.sum(), z, allow_unused=True)
     missed = [v for v in range(VIEWS) if gradient is None or not gradient[v].abs().sum() > 0]
     expect(not missed, "a gradient for every view", f"none for view {missed}", "Let every view take part in the loss.")
 

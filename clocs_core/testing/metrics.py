@@ -89,7 +89,10 @@ def _perfect_is_best(case: _Case) -> None:
         perfect = 0.05 + 0.85 * truth.astype(np.float64)
         best = case.score(sample, probability=perfect)
         others = [case.score(sample, probability=rng.permutation(perfect)) for _ in range(5)]
-        worst = case.score(sample, probability=0.95 - perfect)
+        opposite = 0.95 - perfect
+        if sample.kind == "one_of":
+            opposite /= opposite.sum(1, keepdims=True)  # some metrics insist that rows sum to 1
+        worst = case.score(sample, probability=opposite)
         found = f"{best} for perfect predictions, {max(others)} for shuffled ones, {worst} for the opposite"
         fits = best >= max(others) and best > worst
         expect(fits, "the highest score for perfect predictions", found, "Higher must be better; negate an error.")
@@ -108,7 +111,7 @@ def _weight_zero(case: _Case) -> None:
             sample, probability=sample.probability[1:], label=sample.label[1:], weight=sample.weight[1:]
         )
         weight = np.concatenate([[0.0], sample.weight[1:]])
-        probability = np.concatenate([1 - sample.probability[:1], sample.probability[1:]])
+        probability = np.concatenate([sample.probability[:1, ::-1], sample.probability[1:]])
         found = case.score(sample, weight=weight, probability=probability)
         _expect_same(found, case.score(without), "Multiply each row's part by its weight, or drop rows of weight 0.")
 

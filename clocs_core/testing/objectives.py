@@ -196,7 +196,7 @@ def _after_step_no_host_sync(case: _Case) -> None:
 def _encoder(channels: int) -> nn.Module:
     """A small encoder of the kit's own."""
     convolution = nn.Conv1d(channels, 8, 7, stride=3)
-    return nn.Sequential(convolution, nn.Tanh(), nn.AvgPool1d(8), nn.Flatten(), nn.LazyLinear(DIM))
+    return nn.Sequential(convolution, nn.Tanh(), nn.AdaptiveAvgPool1d(8), nn.Flatten(), nn.Linear(64, DIM))
 
 
 def _after_step(made: _Made) -> None:

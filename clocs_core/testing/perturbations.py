@@ -11,7 +11,7 @@ from torch import Tensor
 from clocs_core.extend.offers import Perturbation
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.testing.tensors import refuse_host_sync, refuse_other_devices, refuse_other_randomness
+from clocs_core.testing.tensors import equal, refuse_host_sync, refuse_other_devices, refuse_other_randomness
 
 __all__ = ["checks_of_perturbation"]
 
@@ -99,7 +99,7 @@ def _signal_unchanged(case: _Case) -> None:
 def _seeded(case: _Case) -> None:
     """The same generator state gives the same result."""
     signal = case.signal()
-    same = torch.equal(case.apply(signal.clone()), case.apply(signal.clone()))
+    same = equal(case.apply(signal.clone()), case.apply(signal.clone()))
     expect(same, "equal results under equal seeds", "different ones", ADVICE)
 
 

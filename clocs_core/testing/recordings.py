@@ -5,23 +5,22 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from clocs_core.data.records import Entry, Episode, Label, Listing, Record, Task
+from clocs_core.data.records import Entry, Listing, Record, Task
 from clocs_core.data.shards import MICROVOLTS
 from clocs_core.extend.offers import Dataset
 from clocs_core.testing.checks import expect
-from clocs_core.testing.child import pick
 from clocs_core.testing.isolated import run_isolated
+from clocs_core.testing.labels import fault_of
 
 __all__ = ["RULES", "DatasetCase"]
 
-FEW = 3  # recordings that are loaded: the first ones and the last
+FEW = 3  # recordings of each task that are loaded
 
 
 @attrs.define(slots=False, eq=False)
@@ -43,19 +42,16 @@ class DatasetCase:
 
     @cached_property
     def some(self) -> list[tuple[Entry, Record]]:
-        """The recordings that are looked at, with their entries."""
-        return [(entry, self.offer.load(entry, self.options)) for entry in self.picked]
-
-    @property
-    def picked(self) -> list[Entry]:
-        """The entries that are looked at."""
-        return pick(self.listings[0][1].entries, FEW)
+        """The recordings that are looked at, with their entries: those of the first task come first."""
+        entries = [entry for _, listing in self.listings for entry in _pick(listing)]
+        return [(entry, self.offer.load(entry, self.options)) for entry in entries]
 
     @cached_property
     def elsewhere(self) -> dict[str, Any]:
         """What the first task's scan and load do in a fresh process."""
-        sent = pickle.dumps((self.offer, self.offer.tasks[0], self.root, self.options))
-        told: dict[str, Any] = run_isolated("dataset", sent, FEW)
+        task, listing = self.listings[0]
+        sent = pickle.dumps((self.offer, task, self.root, self.options, _pick(listing)))
+        told: dict[str, Any] = run_isolated("dataset", sent)
         advice = "Functions and options must be importable there: define them at the top of an importable module."
         expect(not told["error"], "scan and load to work in a fresh process", told["error"], advice)
         return told
@@ -90,7 +86,7 @@ def _scan_reads_no_signal(case: DatasetCase) -> None:
     """A scan leaves signals unread: it opens not all files of an entry, or reads less than half of their bytes.
 
     Bytes are counted where the system says them. Files that several entries share are not looked at: labels may be
-    in them, and small ones are read whole by any buffer.
+    in them, and small ones are read whole by any buffer. Nor is a file seen that a library in C opens by itself.
     """
     told, entries = case.elsewhere, case.listings[0][1].entries
     owners = Counter(path for entry in entries for path in entry.files)
@@ -142,33 +138,11 @@ def _labels(case: DatasetCase) -> None:
     """Labels are of their task: a class, a set of classes (any_of), episodes in order (per frame), or None."""
     for task, listing in case.listings:
         for entry in listing.entries:
-            problem = _fault(entry.label, task)
+            problem = fault_of(entry.label, task)
             found = f"{entry.label!r} for record {entry.record}: {problem}"
             expect(
                 not problem, f"a label of task {task.name!r}", found, "Number the classes from 0, as Task lists them."
             )
-
-
-def _fault(label: Label, task: Task) -> str:
-    """What is wrong with a label, or nothing."""
-    if label is None:
-        return ""
-    if isinstance(label, tuple):
-        if task.per != "frame" or not all(type(one) is Episode for one in label):
-            return "a tuple must hold episodes, of a task per frame"
-        if any(not 0 <= one.onset <= one.offset for one in label):
-            return "an episode must begin at 0 or later, and end after it begins"
-        if any(first.onset > second.onset for first, second in pairwise(label)):
-            return "episodes must be in the order in which they begin"
-        classes = [one.label for one in label]
-    elif task.kind == "any_of":
-        if not isinstance(label, frozenset):
-            return "a label of an any-of task is a frozenset"
-        classes = list(label)
-    else:
-        classes = [label]  # type: ignore[list-item]  # what it is, is seen next
-    known = len(task.classes) or float("inf")  # none: the files say them
-    return "" if all(type(one) is int and 0 <= one < known for one in classes) else f"classes are int, 0 to {known - 1}"
 
 
 # ---------------------------------------------------------------------------------------------------- what is loaded
@@ -222,7 +196,7 @@ def _load_repeats(case: DatasetCase) -> None:
 
 def _load_elsewhere(case: DatasetCase) -> None:
     """A load in another process gives the same record."""
-    here = [_facts(record) for _, record in case.some]
+    here = [_facts(record) for _, record in case.some[: len(case.elsewhere["records"])]]
     there = [(*facts, str(samples.dtype), samples.tobytes()) for *facts, samples in case.elsewhere["records"]]
     same = here == there
     expect(same, "the records of this process", "others", "Seed by the record's id, not by hash() or the process.")
@@ -234,6 +208,11 @@ def _load_without_torch(case: DatasetCase) -> None:
     expect(
         not case.elsewhere["torch"], "a worker without torch", found, "Read with numpy; keep torch out of this module."
     )
+
+
+def _pick(listing: Listing) -> list[Entry]:
+    """The first entries and the last."""
+    return [*listing.entries[: FEW - 1], *listing.entries[FEW - 1 :][-1:]]
 
 
 def _facts(record: Record) -> tuple[object, ...]:

@@ -15,7 +15,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from clocs_core.data.batches import Batch
 from clocs_core.testing.checks import expect
 
-__all__ = ["close", "copy_of", "on_tensors", "refuse_host_sync", "refuse_other_devices", "refuse_other_randomness"]
+__all__ = [
+    "close",
+    "copy_of",
+    "equal",
+    "on_tensors",
+    "refuse_host_sync",
+    "refuse_other_devices",
+    "refuse_other_randomness",
+]
 
 
 def refuse_host_sync(call: Callable[[Callable[[Tensor], Tensor]], object]) -> None:
@@ -73,11 +81,16 @@ def on_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     return attrs.evolve(batch, **{name: change(tensor) for name, tensor in held.items() if tensor is not None})
 
 
+def equal(a: Tensor, b: Tensor) -> bool:
+    """Whether two results are equal, number by number; NaN equals NaN, since `finite` is another rule's business."""
+    return close(a, b, 0.0)
+
+
 def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
     """Whether two results are equal but for rounding, measured against the largest value."""
     if a.shape != b.shape:
         return False
-    scale = max(1.0, float(b.detach().abs().max())) if b.numel() else 1.0
+    scale = max(1.0, float(b.detach().nan_to_num(0.0).abs().max())) if b.numel() else 1.0
     return bool(torch.allclose(a.detach(), b.detach(), rtol=0.0, atol=tolerance * scale, equal_nan=True))
 
 

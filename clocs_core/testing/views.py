@@ -15,6 +15,7 @@ from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import (
     close,
     copy_of,
+    equal,
     on_tensors,
     refuse_host_sync,
     refuse_other_devices,
@@ -153,8 +154,8 @@ def _batch_unchanged(case: _Case) -> None:
 
 def _seeded(case: _Case) -> None:
     """The same generator state gives the same views."""
-    equal = torch.equal(case.make().signal, case.make().signal)
-    expect(equal, "equal views under equal seeds", "different ones", ADVICE)
+    same = equal(case.make().signal, case.make().signal)
+    expect(same, "equal views under equal seeds", "different ones", ADVICE)
 
 
 def _own_randomness(case: _Case) -> None:
@@ -167,7 +168,7 @@ def _order_of_batch(case: _Case) -> None:
     """Position i of every view is of instance i: where nothing is drawn, another order gives the same views in it."""
     generator = torch.Generator().manual_seed(1)
     untouched, batch = generator.get_state(), case.batch()
-    views = case.offer.build(case.options)(batch, generator)
+    views = case.offer.build(case.options)(copy_of(batch), generator)
     if torch.equal(generator.get_state(), untouched):  # what is drawn belongs to a position, not to an instance
         order = torch.arange(BATCH).flip(0)
         same = close(case.make(copy_of(batch, order)).signal, views.signal[:, order])

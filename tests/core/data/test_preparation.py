@@ -107,12 +107,12 @@ def test_the_manifest_holds_what_others_need_to_read_the_files(tmp_path):
     """Anyone can read the frames with the manifest alone: shape, unit, checksums, versions; no pickle anywhere."""
     found = make(tmp_path, fake_entries(5))
     held = json.loads((found.folder / "manifest.json").read_text())
-    content = (found.folder / "frames.f32").read_bytes()
-    assert held["files"]["frames.f32"] == {"size": len(content), "sha256": sha256(content).hexdigest()}
+    content = (found.folder / "frames.bin").read_bytes()
+    assert held["files"]["frames.bin"] == {"size": len(content), "sha256": sha256(content).hexdigest()}
     assert held["shape"] == list(found.frames.shape)
     assert set(held["versions"]) == {"clocs", "numpy", "scipy"}
     assert held["fingerprint"] == found.fingerprint
-    assert sorted(path.name for path in found.folder.iterdir()) == ["frames.f32", "index.safetensors", "manifest.json"]
+    assert sorted(path.name for path in found.folder.iterdir()) == ["frames.bin", "index.safetensors", "manifest.json"]
 
 
 def test_two_workers_write_the_same_bytes_as_none_and_import_no_torch(tmp_path):
@@ -122,7 +122,7 @@ def test_two_workers_write_the_same_bytes_as_none_and_import_no_torch(tmp_path):
     alone = make(tmp_path / "one", entries, load=fake_load)
     helped = make(tmp_path / "two", entries, load=load_without_torch, workers=2, progress=lambda *now: told.append(now))
     assert helped.drops.counts == alone.drops.counts == {"unreadable: EOFError": 1, "NaN": 1}
-    for name in ("frames.f32", "index.safetensors", "manifest.json"):
+    for name in ("frames.bin", "index.safetensors", "manifest.json"):
         assert (helped.folder / name).read_bytes() == (alone.folder / name).read_bytes()
     assert told[0] == (0, 303)
     assert told[-1] == (303, 303)
@@ -173,7 +173,7 @@ def test_a_changed_file_is_noticed(tmp_path):
         make(tmp_path / "p", entries, load=load_file_of_numbers)
 
 
-@pytest.mark.parametrize("name", ["frames.f32", "index.safetensors", "manifest.json"])
+@pytest.mark.parametrize("name", ["frames.bin", "index.safetensors", "manifest.json"])
 @pytest.mark.parametrize("harm", ["truncate", "delete"])
 def test_a_damaged_set_is_refused_with_what_to_do_and_made_anew(tmp_path, name, harm):
     """A half-copied folder must not train on zeros; opening says so, preparing mends it."""
@@ -210,7 +210,7 @@ def test_verify_finds_a_flipped_bit(tmp_path):
         file.seek(100)
         file.write(bytes([byte[0] ^ 1]))
     open_prepared(tmp_path, found.fingerprint)
-    with pytest.raises(DataError, match=r"frames\.f32 has checksum"):
+    with pytest.raises(DataError, match=r"frames\.bin has checksum"):
         verify(found)
 
 

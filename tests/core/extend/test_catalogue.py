@@ -143,6 +143,8 @@ def test_two_plugins_with_one_offer_are_an_error_only_where_it_is_asked_for() ->
     assert catalogue.datasets.get("mine").plugin.name == "a"
     with pytest.raises(AmbiguousName) as caught:
         catalogue.datasets.get("tiny")
+    assert [str(caught.value)] == catalogue.datasets.conflicts()
+    assert catalogue.losses.conflicts() == []
     assert str(caught.value) == (
         "2 plugins offer the dataset 'tiny': 'a' (first 1.0) and 'b' (second 1.0). "
         "Leave one out with `--without b` or `--without a`."
@@ -186,7 +188,9 @@ def test_an_unknown_name_also_tells_of_broken_plugins() -> None:
     with pytest.raises(UnknownName) as caught:
         catalogue.datasets.get("ppg")
     message = str(caught.value)
-    assert message.startswith("No dataset 'ppg'. There is: tiny. `clocs plugins` lists what is installed. Plugin 'late'")
+    assert message.startswith(
+        "No dataset 'ppg'. There is: tiny. `clocs plugins` lists what is installed. Plugin 'late'"
+    )
     assert "could not be loaded: ImportError: No module named 'x'" in message
     assert "Plugin 'rude' (fakes 1.0) could not make its offers: TypeError" in message
 

@@ -143,7 +143,7 @@ def test_listeners_that_fail_do_not_end_the_run(tmp_path: Path) -> None:
         raise RuntimeError("no space left")
 
     events = ["clocs_run_started", "clocs_epoch_done", "clocs_run_done"]
-    points = [fake_point("all", **offers()), fake_point("bad", **{hook: fail for hook in events})]
+    points = [fake_point("all", **offers()), fake_point("bad", **dict.fromkeys(events, fail))]
     report, warnings = run(tmp_path, points, "epochs=1")
     assert report.epochs_run == 1
     assert warnings == [f"plugin 'bad' (fakes 1.0) failed in {hook}: RuntimeError: no space left" for hook in events]

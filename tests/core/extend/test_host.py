@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from fake_plugins import FakePoint, fake_module, fake_point
+from fake_plugins import FakePoint, fake_module, fake_point, no_offers
 
 from clocs_core.errors import PluginError
 from clocs_core.extend.host import Broken, installed_entry_points, load_plugins
@@ -90,7 +90,7 @@ def test_an_interrupt_while_plugins_are_imported_is_not_swallowed() -> None:
 
 def test_a_misspelt_hook_is_refused_with_its_neighbour() -> None:
     """pluggy accepts it in silence, and its author wonders why the data set does not show up."""
-    assert the_broken(fake_point("bad", clocs_dataset=list)).problem == (
+    assert the_broken(fake_point("bad", clocs_dataset=no_offers)).problem == (
         "Plugin 'bad' (fakes 1.0) could not be loaded: it implements 'clocs_dataset', which is no hook. "
         "Did you mean 'clocs_datasets' or 'clocs_losses'? Repair or uninstall fakes, or silence this with "
         "`--without bad`."
@@ -99,13 +99,13 @@ def test_a_misspelt_hook_is_refused_with_its_neighbour() -> None:
 
 def test_a_hook_without_the_prefix_is_refused_with_its_neighbour() -> None:
     assert "it implements 'metrics', which is no hook. Did you mean 'clocs_metrics'" in (
-        the_broken(fake_point("bad", metrics=list)).problem
+        the_broken(fake_point("bad", metrics=no_offers)).problem
     )
 
 
 def test_a_misspelt_hook_does_not_spoil_the_plugins_after_it() -> None:
     """What is set aside must also be forgotten by pluggy, or the next check fails again."""
-    host = load_plugins([fake_point("a", clocs_dataset=list), good("b"), good("c")])
+    host = load_plugins([fake_point("a", clocs_dataset=no_offers), good("b"), good("c")])
     assert [plugin.name for plugin in host.plugins] == ["b", "c"]
     assert [broken.name for broken in host.broken] == ["a"]
 

@@ -41,7 +41,7 @@ def refused(*assignments: str, kind: type[ClocsError] = SettingsError, **tables:
     return str(caught.value)
 
 
-# ------------------------------------------------------------------------------------------------ layers, lowest first
+# ------------------------------------------------------------------------------------------------- layers, lowest first
 
 
 def test_where_nobody_says_anything_the_defaults_hold() -> None:
@@ -78,7 +78,7 @@ def test_of_two_assignments_the_later_wins() -> None:
     assert planned("epochs=11", "train.epochs=12").train.epochs == 12
 
 
-# ----------------------------------------------------------------------------------------------------------- assignments
+# ---------------------------------------------------------------------------------------------------------- assignments
 
 
 def test_an_assignment_goes_to_the_one_part_that_has_the_option() -> None:
@@ -167,7 +167,7 @@ def test_an_option_that_is_also_a_setting_of_the_run_is_ambiguous() -> None:
     assert (plan.dataset.options.seed, plan.run.seed) == (3, 4)
 
 
-# ------------------------------------------------------------------------------------------------- tables of a file
+# ----------------------------------------------------------------------------------------------------- tables of a file
 
 
 def test_an_unknown_table_answers_with_its_neighbour() -> None:
@@ -222,7 +222,7 @@ def test_an_unknown_name_answers_with_its_neighbour(run: dict[str, object], mess
 def test_the_parts_of_a_method_are_looked_up_by_name() -> None:
     """They may come from another distribution, which may not be installed."""
     catalogue = catalogue_of(clocs_methods=lambda: [together("far", loss="elsewhere")])
-    with pytest.raises(UnknownName, match="^No loss 'elsewhere'"):
+    with pytest.raises(UnknownName, match=r"^No loss 'elsewhere'"):
         resolve(catalogue, {"run": {"method": "far", "dataset": "tiny"}})
 
 
@@ -252,7 +252,7 @@ def test_a_perturbation_must_not_be_called_like_a_table(name: str) -> None:
         resolve(catalogue, {"run": run})
 
 
-# ------------------------------------------------------------------------------------------------- tasks and channels
+# --------------------------------------------------------------------------------------------------- tasks and channels
 
 
 def test_the_first_task_is_the_default() -> None:
@@ -291,9 +291,7 @@ def test_a_data_set_may_choose_a_preset_by_default() -> None:
 
 
 def test_an_unknown_channel_answers_with_its_neighbour() -> None:
-    assert refused("channels=lef", kind=UnknownName) == (
-        "Data set 'tiny' has no channel 'lef'. Did you mean 'left'?"
-    )
+    assert refused("channels=lef", kind=UnknownName) == ("Data set 'tiny' has no channel 'lef'. Did you mean 'left'?")
 
 
 def test_an_unknown_channel_far_from_all_answers_with_presets_too() -> None:
@@ -321,7 +319,7 @@ def test_a_method_that_contrasts_leads_refuses_one() -> None:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- there and back
+# ------------------------------------------------------------------------------------------------------- there and back
 
 VARIED = [
     ("together", []),

@@ -1,0 +1,31 @@
+"""Whether a label can be a label of a task."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from clocs_core.data.records import Episode, Label, Task
+
+__all__ = ["fault_of"]
+
+
+def fault_of(label: Label, task: Task) -> str:
+    """What is wrong with a label, or nothing."""
+    if label is None:
+        return ""
+    if isinstance(label, tuple):
+        if task.per != "frame" or not all(type(one) is Episode for one in label):
+            return "a tuple must hold episodes, of a task per frame"
+        if any(not 0 <= one.onset <= one.offset for one in label):
+            return "an episode must begin at 0 or later, and end after it begins"
+        if any(first.onset > second.onset for first, second in pairwise(label)):
+            return "episodes must be in the order in which they begin"
+        classes = [one.label for one in label]
+    elif task.kind == "any_of":
+        if not isinstance(label, frozenset):
+            return "a label of an any-of task is a frozenset"
+        classes = list(label)
+    else:
+        classes = [label]  # type: ignore[list-item]  # what it is, is seen next
+    known = len(task.classes) or float("inf")  # none: the files say them
+    return "" if all(type(one) is int and 0 <= one < known for one in classes) else f"classes are int, 0 to {known - 1}"

@@ -1,0 +1,101 @@
+"""The modules of `fake_offers`, apart from them because they import torch."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class FakeEncoder(nn.Module):
+    """A pooled convolution and a linear layer, with one flaw or none."""
+
+    def __init__(self, channels: int, samples: int, dim: int, flaw: str):
+        super().__init__()
+        self.flaw = flaw
+        if samples < 40 and flaw != "short":
+            raise ValueError("" if flaw == "silent" else f"40 samples are needed, got {samples}")
+        self.convolution = nn.Conv1d(1 if flaw == "one-channel" else channels, 4, 8, stride=4)
+        self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
+        if flaw == "unused":
+            self.spare = nn.Linear(3, 3)
+        if flaw == "hidden-state":
+            self.shift = torch.randn(1)
+        if flaw == "own-seed":
+            with torch.random.fork_rng(devices=[]):
+                torch.seed()
+                nn.init.normal_(self.linear.bias)
+
+    def forward(self, signal):
+        flaw = self.flaw
+        if flaw == "in-place":
+            signal.mul_(0.5)
+        if flaw == "divides":
+            signal = signal / signal.std(-1, keepdim=True)
+        if flaw == "batch-norm":
+            signal = signal - signal.mean(0, keepdim=True)
+        if flaw == "dropout":
+            signal = F.dropout(signal, 0.5)
+        if flaw == "device":
+            signal = signal + torch.zeros(1)
+        if flaw == "item":
+            signal = signal + 0 * signal.sum().item()
+        features = F.adaptive_avg_pool1d(self.convolution(signal).tanh(), 5).flatten(1)
+        z = self.linear(features)  # (n, dim)
+        if flaw == "double":
+            return z.double()
+        if flaw == "detached":
+            return z.detach()
+        return z + self.shift if flaw == "hidden-state" else z
+
+
+class FakeObjective(nn.Module):
+    """Predicts what a slowly following copy of the encoder makes of the other view, with one flaw or none."""
+
+    def __init__(self, encoder: nn.Module, dim: int, flaw: str):
+        super().__init__()
+        self.flaw = flaw
+        self.target = encoder if flaw == "shares" else copy.deepcopy(encoder)
+        if flaw not in ("shares", "target-wants-gradient"):
+            self.target.requires_grad_(False)
+        self.head = nn.Linear(dim, dim)
+        self.steps = 0
+        if flaw == "hidden-state":
+            self.shift = torch.randn(dim)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, encode, views):
+        flaw = self.flaw
+        z = encode(views.signal)  # (view, batch, dim)
+        with torch.no_grad():
+            target = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
+        if flaw == "hidden-state":
+            target = target + self.shift
+        if flaw == "detached":
+            z = z.detach()
+        loss = F.mse_loss(self.head(z), target)
+        if flaw == "vector":
+            return loss[None]
+        if flaw == "infinite":
+            return loss + float("inf")
+        if flaw == "item":
+            return loss + 0 * float(loss.detach())
+        return loss
+
+    def after_step(self, encoder):
+        flaw = self.flaw
+        if flaw == "shares":
+            return
+        for mine, theirs in zip(self.target.parameters(), encoder.parameters(), strict=True):
+            mine.lerp_(theirs, 0.1)
+            if flaw == "changes-encoder":
+                theirs.mul_(0.5)
+            if flaw == "divides-by-zero":
+                mine.div_(0.0)
+        self.count.add_(1)
+        if flaw == "new-tensor":
+            self.count = self.count + 1
+        if flaw == "item-after-step":
+            self.count.fill_(self.count.item())
