@@ -2,6 +2,7 @@
 
 from clocs_core.data.batches import Batch, Views
 from clocs_core.data.records import Drop, DropReport, Entry, Episode, Framing, Label, Listing, Part, Record, Task
+from clocs_core.data.wfdb import Header, Signal, WfdbRecord, read_header, read_wfdb
 from clocs_core.errors import (
     AmbiguousName,
     ClocsError,
@@ -51,6 +52,7 @@ __all__ = [
     "Episode",
     "EpochDone",
     "Framing",
+    "Header",
     "Health",
     "Label",
     "Listing",
@@ -71,12 +73,16 @@ __all__ = [
     "RunStarted",
     "Score",
     "SettingsError",
+    "Signal",
     "Source",
     "Task",
     "UnknownName",
     "ViewGenerator",
     "Views",
+    "WfdbRecord",
     "__version__",
     "hookimpl",
     "option",
+    "read_header",
+    "read_wfdb",
 ]

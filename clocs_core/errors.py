@@ -7,6 +7,7 @@ ClocsError
 ├── SettingsError (ValueError)         an option, flag or configuration file that makes no sense
 ├── DataError (ValueError)             recordings that cannot serve what was asked
 │   └── DataNotFound (FileNotFoundError)
+├── DownloadError (OSError)            a file that could not be downloaded whole
 ├── RunFolderError (OSError)           a run folder that cannot be used
 └── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
 
@@ -23,6 +24,7 @@ __all__ = [
     "ClocsError",
     "DataError",
     "DataNotFound",
+    "DownloadError",
     "NonFiniteLoss",
     "PluginError",
     "RunFolderError",
@@ -64,6 +66,10 @@ class DataNotFound(DataError, FileNotFoundError):
     """A data set that is not on this machine."""
 
 
+class DownloadError(ClocsError, OSError):
+    """A file that could not be downloaded whole."""
+
+
 class RunFolderError(ClocsError, OSError):
     """A run folder that cannot be written, resumed or read."""
 
@@ -76,6 +82,7 @@ def neighbours(asked: str, known: Iterable[str]) -> str:
     """The half-sentence that offers the nearest known names: " Did you mean 'x'?", or all of them, or nothing."""
     names = sorted(set(known))
     close = get_close_matches(asked, names, n=2, cutoff=0.6)
+    close = close or [name for name in names if len(asked) > 2 and name.startswith(asked)][:2]
     if close:
         return " Did you mean " + " or ".join(repr(name) for name in close) + "?"
     return f" There is: {', '.join(names)}." if names else ""

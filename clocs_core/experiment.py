@@ -6,6 +6,7 @@ The only caller of the event hooks. Settings come in as a plan, a report goes ou
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import attrs
 import torch
 
 from clocs_core.data import splits
+from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.material import Material, get_material
 from clocs_core.data.records import DropReport
 from clocs_core.data.splits import PARTS, Part
@@ -21,7 +23,7 @@ from clocs_core.environment import environment
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features, embed
 from clocs_core.evaluate.protocols import Evaluation, linear_protocol
-from clocs_core.extend.events import EmbeddingMap, EpochDone, RunDone, RunStarted
+from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
 from clocs_core.extend.plan import Plan
 from clocs_core.files import write_atomically
@@ -38,7 +40,7 @@ __all__ = ["Display", "pretrain_run"]
 
 Clock = Callable[[], float]
 
-_ALARMS = 3  # epochs in a row that look collapsed before anybody is told: the first ones often do, and recover
+_ALARMS = 10  # epochs in a row that look collapsed before anybody is told: the first ones often do, and recover
 
 
 class Display(Protocol):
@@ -65,59 +67,67 @@ def pretrain_run(plan: Plan, path: Path, host: Host, show: Display, workers: int
 
     The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
     """
+    folder = RunFolder(path)
+    with ExitStack() as stack:
+        if folder.settings.exists():
+            stack.enter_context(folder.lock())
+        return _run(plan, folder, host, show, workers, clock, stack)
+
+
+def _run(
+    plan: Plan, folder: RunFolder, host: Host, show: Display, workers: int, clock: Clock, stack: ExitStack
+) -> Report:
     began = clock()
     device = choose_device(plan.run.device)
     show.stage("preparing recordings")
-    material = get_material(plan, workers, show.tick)
+    material = get_material(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, workers, show.tick)
     plan = attrs.evolve(plan, task=material.task, data=attrs.evolve(plan.data, channels=material.channels))
     instances, drops = _instances(plan, material, device)
     learner = build_learner(plan, len(material.channels), device)
     show.say(_found(plan, material, instances, drops))
-    for note in material.listing.notes:
+    leaks = certified_audit(material.evaluate, material.split)
+    for note in (*material.listing.notes, leaks.sentence()):
         show.say(note)
-    folder = RunFolder(path)
     if not folder.settings.exists():
-        folder = create_run_folder(path, plan.tables())
-    with folder.lock():
-        write_atomically(folder.split, splits.to_json(material.split))
-        prepared = clock()
+        create_run_folder(folder.path, plan.tables())
+        stack.enter_context(folder.lock())
+    write_atomically(folder.split, splits.to_json(material.split))
+    prepared = clock()
 
-        show.stage("pre-training")
-        store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
-        run = RunStarted(path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
-        rows = _train(plan, folder, host, show, clock, learner, store, instances, material, run)
-        versions = environment(device, host)
-        unit = material.pretrain.unit
-        save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder)
-        trained = clock()
+    show.stage("pre-training")
+    store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
+    run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
+    rows = _train(plan, folder, host, show, clock, learner, store, instances, material, run)
+    versions = environment(device, host)
+    unit = material.pretrain.unit
+    save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder)
+    trained = clock()
 
-        show.stage("evaluating")
-        evaluation, embeddings, frames = _evaluate(plan, material, learner, device, show)
-        report = Report(
-            method=plan.method.name,
-            dataset=plan.dataset.offer.name,
-            task=plan.task.name if material.has_labels else None,
-            seed=plan.run.seed,
-            settings=plan.tables(),
-            epochs_run=learner.progress.epoch,
-            best_epoch=learner.progress.best_epoch,
-            stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
-            split=summarise_split(material, frames),
-            environment=versions,
-            scores=evaluation.scores,
-            comparisons=evaluation.comparisons,
-            notes=evaluation.notes + _health_notes(rows, plan),
-            drops=drops,
-            form=material.listing.form,
-            seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
-        )
-        pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings)
-        write_atomically(folder.page, render(report, rows, pictures))
-        write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
-        done = RunDone(
-            report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures)
-        )
-        host.announce("clocs_run_done", show.warn, run=run, done=done)
+    show.stage("evaluating")
+    evaluation, embeddings, frames = _evaluate(plan, material, learner, device, show)
+    report = Report(
+        method=plan.method.name,
+        dataset=plan.dataset.offer.name,
+        task=plan.task.name if material.has_labels else None,
+        seed=plan.run.seed,
+        settings=plan.tables(),
+        epochs_run=learner.progress.epoch,
+        best_epoch=learner.progress.best_epoch,
+        stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
+        split=summarise_split(material, frames, leaks),
+        environment=versions,
+        scores=evaluation.scores,
+        comparisons=evaluation.comparisons,
+        notes=evaluation.notes + _leak_notes(leaks) + _health_notes(rows, plan),
+        drops=drops,
+        form=material.listing.form,
+        seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
+    )
+    pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings)
+    write_atomically(folder.page, render(report, rows, pictures))
+    write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
+    done = RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+    host.announce("clocs_run_done", show.warn, run=run, done=done)
     return report
 
 
@@ -230,10 +240,23 @@ def _evaluate(
     return evaluation, embeddings, frames
 
 
+def _leak_notes(leaks: Audit) -> tuple[str, ...]:
+    if not leaks.twins:
+        return ()
+    first = leaks.twins[0]
+    return (
+        f"{len(leaks.twins)} pairs of recordings in different parts share a signal, such as {first.record} "
+        f"({first.part}) and {first.other} ({first.other_part}): scores may be too good.",
+    )
+
+
 def _health_notes(rows: tuple[EpochRow, ...], plan: Plan) -> tuple[str, ...]:
-    if rows and rows[-1].effective_rank < min(2.0, plan.run.embedding_dim):
-        return (f"The embeddings look collapsed: effective rank {rows[-1].effective_rank:.1f} at the end.",)
-    return ()
+    last = rows[-1]
+    health = Health(
+        last.effective_rank, plan.run.embedding_dim, last.same_patient, last.other_patient, last.loss_over_log_batch
+    )
+    problem = health.warning()
+    return (f"At the end of training {problem}.",) if problem else ()
 
 
 def _found(plan: Plan, material: Material, instances: dict[Part, Instances], drops: DropReport) -> str:

@@ -67,9 +67,7 @@ class RunFolder:
             with FileLock(self.path / ".lock", timeout=0):
                 yield
         except Timeout:
-            raise RunFolderError(
-                f"Another process is working in {self.path}; wait for it, or choose another `--out`."
-            ) from None
+            raise RunFolderError(f"Another process is working in {self.path}; wait until it has ended.") from None
 
 
 def refuse_taken(path: Path) -> None:

@@ -30,7 +30,7 @@ Tables = dict[str, dict[str, object]]
 SCHEMA = 1
 """Of settings.toml and of the run folder around it. Raised when an older one can no longer be read."""
 
-_positive = (lambda value: value > 0, "be positive")
+_positive = (lambda value: 0 < value < float("inf"), "be positive")
 _not_negative = (lambda value: value >= 0, "not be negative")
 
 
@@ -66,7 +66,7 @@ class DataSettings:
 class TrainSettings:
     """How the encoder is pre-trained. The paper gives the first three; early stopping is as in its released code."""
 
-    epochs: int = option(400, "at most so many epochs", check=_not_negative)
+    epochs: int = option(400, "at most so many epochs", check=_positive)
     batch_size: int = option(256, "instances per step", check=_positive)
     learning_rate: float = option(1e-4, "of Adam", check=_positive)
     patience: int = option(15, "stop after more than so many epochs without a better validation loss", check=_positive)

@@ -69,6 +69,18 @@ def load_without_torch(entry: Entry, options: FakeOptions) -> Record:
     return fake_load(entry, options)
 
 
+def load_counts(entry: Entry, options: FakeOptions) -> Record:
+    """The counts of a recorder: 16-bit integers with a gain; "Coarse" has another, "Real" is not counted at all."""
+    counts = np.round(fake_load(entry, options).samples * 200).astype(np.int16)
+    names = tuple(f"L{i}" for i in range(options.channels))
+    if entry.record.startswith("Real"):
+        return Record(entry.patient, entry.record, names, "mV", 100.0, counts / 200.0)
+    if entry.record.startswith("Hole"):
+        counts[0, 3] = -32768
+    gain = 50.0 if entry.record.startswith("Coarse") else 200.0
+    return Record(entry.patient, entry.record, names, "mV", 100.0, counts, gain=gain)
+
+
 def load_file_of_numbers(entry: Entry, options: FakeOptions) -> Record:
     """One lead, written as text in the entry's only file."""
     return Record(entry.patient, entry.record, ("I",), "mV", 100.0, np.loadtxt(entry.files[0])[None])

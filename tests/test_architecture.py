@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -29,6 +30,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("options",),
     ("settings",),
     ("data.records", "data.batches", "scores"),
+    ("data.wfdb", "data.wfdb_header"),  # the reader that plugins share is public API, so it stands above it
     ("files", "seeds"),
     ("extend",),
     ("",),  # clocs_core/__init__.py, the public API: everything above it, by name
@@ -48,6 +50,7 @@ NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physion
 
 EVERYDAY = {
     "perturbations": "a kind of offer, and the name of its hook",
+    "arrays": "what NumPy calls its own",
     "supervised": "a kind of control, named in every report",
     "tensorboard": "the name of a program that users know; core says how to start it",
 }
@@ -274,14 +277,25 @@ def test_commands_that_only_tell_import_nothing_heavy(arguments: list[str]) -> N
     assert not imported_by(f"from clocs_core.cli import main\nassert main({arguments}) == 0") & set(HEAVY)
 
 
+def wall_and_cpu(*arguments: str) -> tuple[float, float]:
+    """How long a fresh interpreter takes: on the clock on the wall, and of a processor."""
+    before, used = time.perf_counter(), os.times()
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    wall, after = time.perf_counter() - before, os.times()
+    return wall, after.children_user + after.children_system - used.children_user - used.children_system
+
+
 @pytest.mark.parametrize("command", ["--help", "plugins"])
 def test_commands_that_only_tell_answer_at_once(command: str) -> None:
-    """Half a second is where a person begins to wait. The best of many tries, for a machine that is busy."""
+    """Half a second is where a person begins to wait. The best of many tries, for a machine that is busy.
+
+    There, a program that only computes shows how much longer everything takes than it would alone.
+    """
     best = float("inf")
     for _ in range(20):
-        before = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "clocs_core", command], stdout=subprocess.DEVNULL, check=True)
-        best = min(best, time.perf_counter() - before)
+        wall, cpu = wall_and_cpu("-c", "sum(range(5_000_000))")
+        slower = max(1.0, wall / max(cpu, 0.05))
+        best = min(best, wall_and_cpu("-m", "clocs_core", command)[0] / slower)
         if best < 0.5:
             return
     pytest.fail(f"clocs {command} took {best:.2f} s at best, expected less than 0.5 s")

@@ -146,7 +146,8 @@ def python(*arguments: str | Path, cwd: Path, **variables: str) -> subprocess.Co
 
 def clocs(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own that finds what is installed in `site`, in a folder beside it."""
-    return python("-m", "clocs_core", *arguments, cwd=site.parent, PYTHONPATH=str(site), CLOCS_DATA="data")
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return python("-m", "clocs_core", *arguments, cwd=site.parent, PYTHONPATH=path, CLOCS_DATA="data")
 
 
 @pytest.fixture(scope="module")

@@ -80,4 +80,4 @@ class ConsoleDisplay:
             self.epochs = self.progress.add_task("epochs", total=epochs, detail=detail)
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
         if done.last:
-            self.say(f"{done.epoch} epochs: {detail}")
+            self.say(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {detail}")

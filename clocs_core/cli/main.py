@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint
@@ -11,6 +10,7 @@ from importlib.metadata import EntryPoint
 import click
 
 from clocs_core import __version__
+from clocs_core.cli.data import data_group
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.run import run_command
 from clocs_core.cli.session import Session
@@ -43,9 +43,6 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return INTERRUPTED
-    except BrokenPipeError:  # `clocs plugins | head`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the interpreter flushes it on the way out
-        return 0
     except OSError as problem:  # a full disk, a folder without permission
         where = f" {problem.filename}" if problem.filename else ""
         return _complain(f"The system refused{where}: {problem.strerror or problem}. What was on disk before is whole.")
@@ -75,6 +72,7 @@ def build_cli(session: Session) -> click.Group:
             click.echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
+    cli.add_command(data_group)
     cli.add_command(plugins_command)
     session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
     return cli

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clocs_core.cli.session import Session, pass_session
-from clocs_core.errors import SettingsError
+from clocs_core.errors import SettingsError, neighbours
 from clocs_core.options import from_text
 from clocs_core.runfolder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.settings import Tables, read_tables
 
 if TYPE_CHECKING:
+    from clocs_core.extend.catalogue import Catalogue
     from clocs_core.extend.plan import Plan
     from clocs_core.report.document import Report
 
@@ -38,6 +39,10 @@ _FLAGS: dict[str, tuple[str, str, str, str]] = {
         "Default: CLOCS_DATA, or this platform's place for data.",
     ),
     "--root": ("data", "root", "PATH", "This data set's own folder or file."),
+    "--patients": ("dataset", "patients", "FILE", "Whose each recording is, for data sets that ask for it."),
+    "--labels": ("dataset", "labels", "FILE", "The class of each recording, for data sets that ask for it."),
+    "--sampling-rate": ("dataset", "sampling_rate", "HZ", "Of the recordings, where the files do not say it."),
+    "--unit": ("dataset", "unit", "UNIT", "Of the recordings, such as mV, where the files do not say it."),
     "--leads": ("data", "channels", "NAMES", "Leads by name, comma separated, or a preset such as 4 or 12."),
     "--channels": ("data", "channels", "NAMES", "The same as --leads, for signals without leads."),
     "--encoder": ("run", "encoder", "NAME", "The encoder; the method's own by default."),
@@ -50,6 +55,9 @@ _FLAGS: dict[str, tuple[str, str, str, str]] = {
     "--label-fraction": ("evaluate", "label_fraction", "F", "Share of the labels, or several, comma separated."),
     "--device": ("run", "device", "DEVICE", "auto, cpu or cuda."),
 }
+
+
+_PATHS = ("FOLDER", "PATH", "FILE")
 
 
 def _with_flags(command: F) -> F:
@@ -91,8 +99,9 @@ def run_command(
 ) -> int | None:
     """Pre-train an encoder, evaluate it beside its controls, and write a report.
 
-    Later settings win: defaults, the data set's own, --config, flags and -o. `clocs plugins --json` lists every
-    option of every part; the effective settings are written into the run folder.
+    Later settings win: defaults, the data set's own (epochs, batch size and learning rate among them), --config, flags
+    and -o. `clocs plugins --json` lists every option of every part; the effective settings are written into the run
+    folder.
     """
     from clocs_core.extend.plan import resolve
 
@@ -107,7 +116,7 @@ def run_command(
         if unused:
             raise SettingsError(f"--resume goes on with the run's own settings; leave out {', '.join(unused)}.")
         return _resume(session, Path(resume), workers)
-    tables = _tables(read_tables(Path(config)) if config else {}, given)
+    tables = _tables(session.catalogue, read_tables(Path(config)) if config else {}, given)
     plan = resolve(session.catalogue, tables, assignments)
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
@@ -124,7 +133,7 @@ def _resume(session: Session, path: Path, workers: int) -> int | None:
     return _run(session, resolve(session.catalogue, tables), path, workers)
 
 
-def _tables(tables: Tables, given: dict[str, str]) -> Tables:
+def _tables(catalogue: Catalogue, tables: Tables, given: dict[str, str]) -> Tables:
     """The tables with flags written over them. The text of a flag is read as the type of its setting."""
     from clocs_core.options import field_types
     from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
@@ -138,11 +147,29 @@ def _tables(tables: Tables, given: dict[str, str]) -> Tables:
     if "leads" in given and "channels" in given:
         raise SettingsError("--leads and --channels are two names for one setting; give one of them.")
     merged = {name: dict(table) for name, table in tables.items()}
-    for flag, (table, key, _, _) in _FLAGS.items():
+    for flag, (table, key, metavar, _) in _FLAGS.items():
         text = given.get(flag.removeprefix("--").replace("-", "_"))
-        if text is not None:
-            merged.setdefault(table, {})[key] = from_text(field_types(classes[table])[key], text)
+        if text is None:
+            continue
+        if table == "dataset" and table not in classes:
+            classes[table] = _dataset_options(catalogue, merged.get("run", {}).get("dataset"), flag)
+        kinds = field_types(classes[table])
+        if key not in kinds:
+            raise SettingsError(
+                f"{flag}: data set {merged['run']['dataset']!r} has no option {key!r}.{neighbours(key, kinds)}"
+            )
+        value = from_text(kinds[key], text)
+        if metavar in _PATHS and isinstance(value, str) and value != "none":
+            value = str(Path(value).expanduser().absolute())  # the settings file means the same from another folder
+        merged.setdefault(table, {})[key] = value
     return merged
+
+
+def _dataset_options(catalogue: Catalogue, name: object, flag: str) -> type[Any]:
+    """The class that reads the flags of a data set: only the data set knows what they are."""
+    if not isinstance(name, str) or not name:
+        raise SettingsError(f"{flag} is a setting of a data set: say which one with `--dataset NAME`.")
+    return catalogue.datasets.get(name).offer.options
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
@@ -189,4 +216,3 @@ def _summarise(report: Report, folder: RunFolder) -> None:
     for note in report.notes:
         console.print(note, highlight=False, markup=False)
     click.echo(f"Report: {folder.page}")
-    click.echo(f"TensorBoard: tensorboard --logdir {folder.path.parent}")

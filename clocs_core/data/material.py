@@ -1,4 +1,4 @@
-"""From a plan to frames on disk: scan, split by patient, prepare. What a run is given to work with."""
+"""From a data set to frames on disk: scan, split by patient, prepare. What a run is given to work with."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
+import numpy as np
 
+from clocs_core.data.framing import frame_labels
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.records import Entry, Framing, Label, Listing, Task
 from clocs_core.data.splits import Split, published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.extend.offers import Dataset
-from clocs_core.extend.plan import Plan
+from clocs_core.extend.recordings import Recordings
 from clocs_core.settings import data_root
 
-__all__ = ["Material", "get_material", "scan"]
+__all__ = ["Material", "divide", "find_root", "get_material", "scan"]
 
 Tick = Callable[[int, int], None]
 
@@ -37,45 +39,66 @@ class Material:
         """The label of each record, by its id."""
         return {entry.record: entry.label for entry in self.listing.entries}
 
+    def labelled_frames(self) -> dict[str, int]:
+        """How many frames of the evaluation have each class of the task."""
+        counts = dict.fromkeys(self.task.classes, 0)
+        bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
+        labels = self.labels
+        for number, (record, _) in enumerate(self.evaluate.records):
+            for label in frame_labels(labels[record], self.evaluate.start[bounds[number] : bounds[number + 1]]):
+                for one in () if label is None else (label,) if isinstance(label, int) else label:
+                    counts[self.task.classes[one]] += 1
+        return counts
+
     @property
     def has_labels(self) -> bool:
         """Whether any recording is labelled for the task."""
         return any(entry.label is not None for entry in self.listing.entries)
 
 
-def get_material(plan: Plan, workers: int, tick: Tick) -> Material:
-    """Find, divide and prepare the recordings of a plan. What is prepared already is only opened.
+def get_material(asked: Recordings, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Material:
+    """Find, divide and prepare recordings, in one framing or two. What is prepared already is only opened.
 
     The split is made here, before any framing, over the patients with an entry: it depends on the data set, the
     task and the split seed, never on method, channels or frame length.
     """
-    listing = scan(plan)
-    plan = _settled(plan, listing)
-    _refuse_one_class(plan, listing)
-    if listing.parts is not None:
-        split = published_split(listing.parts, plan.data.split_seed)
-    else:
-        split = split_patients((entry.patient for entry in listing.entries), plan.data.split_seed, plan.data.split)
-    pretrain = _prepare(plan, listing.entries, plan.pretrain_framing, workers, tick)
-    same = plan.pretrain_framing == plan.evaluate_framing
-    evaluate = pretrain if same else _prepare(plan, listing.entries, plan.evaluate_framing, workers, tick)
-    channels = plan.data.channels or pretrain.channels
-    missing = [name for name in channels if name not in pretrain.channels]
+    listing = scan(asked)
+    asked, names = _settled(asked, listing), _names_given(asked, listing)
+    _refuse_one_class(asked, listing)
+    split = divide(asked, listing)
+    sets = [_prepare(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
+    if names:  # frames on disk keep the numbers, so that another name prepares nothing anew
+        sets = [attrs.evolve(one, channels=names) for one in sets]
+    found = sets[0].channels
+    missing = [name for name in asked.data.channels if name not in found]
     if missing:
         raise DataError(
-            f"Channel {missing[0]!r} was asked for, but the recordings of {plan.dataset.offer.name!r} have "
-            f"{', '.join(pretrain.channels)}."
+            f"Channel {missing[0]!r} was asked for, but the recordings of {asked.name!r} have {', '.join(found)}."
         )
-    return Material(listing, split, pretrain, evaluate, channels, plan.task)
+    return Material(
+        listing=listing,
+        split=split,
+        pretrain=sets[0],
+        evaluate=sets[1],
+        channels=asked.data.channels or found,
+        task=asked.task,
+    )
 
 
-def scan(plan: Plan) -> Listing:
+def divide(asked: Recordings, listing: Listing) -> Split:
+    """The split of these recordings: the one that comes with them, or the one of the split seed."""
+    if listing.parts is not None:
+        return published_split(listing.parts, asked.data.split_seed)
+    return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
+
+
+def scan(asked: Recordings) -> Listing:
     """List the recordings. Raises DataNotFound where the data set is not on this machine."""
-    dataset = plan.dataset.offer
-    root = _root(plan)
+    dataset = asked.dataset.offer
+    root = find_root(asked)
     if not dataset.embedded and not root.exists():
         raise DataNotFound(_not_there(dataset, root))
-    listing = dataset.scan(root, plan.task, plan.dataset.options)
+    listing = dataset.scan(root, asked.task, asked.dataset.options)
     if not listing.entries:
         dropped = (
             f"; it left out {len(listing.drops)}, the first because: {listing.drops[0].reason}" if listing.drops else ""
@@ -87,34 +110,51 @@ def scan(plan: Plan) -> Listing:
     return listing
 
 
-def _settled(plan: Plan, listing: Listing) -> Plan:
-    """The plan with what only the files could tell: the task's classes, the channels' names."""
-    channels = plan.data.channels or listing.channels
-    return attrs.evolve(plan, task=listing.task or plan.task, data=attrs.evolve(plan.data, channels=channels))
+def _settled(asked: Recordings, listing: Listing) -> Recordings:
+    """The same with what only the files could tell: the task's classes, the channels' names."""
+    channels = asked.data.channels or listing.channels
+    return attrs.evolve(asked, task=listing.task or asked.task, data=attrs.evolve(asked.data, channels=channels))
 
 
-def _root(plan: Plan) -> Path:
-    if plan.data.root is not None:
-        return Path(plan.data.root).expanduser()
-    return data_root(plan.data.data_root) / plan.dataset.offer.name
+def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
+    """The user's names for channels that the files only number: as many as there are, and none of them a number."""
+    names = asked.data.channels
+    if not names or not listing.numbered or any(name in listing.channels for name in names):
+        return ()
+    if len(names) != len(listing.channels):
+        raise DataError(
+            f"{len(names)} names for {len(listing.channels)} channels of {asked.name!r}: {', '.join(names)}. Its files "
+            f"do not name channels; name all of them, in their order, or choose by number "
+            f"({', '.join(listing.channels)})."
+        )
+    return names
+
+
+def find_root(asked: Recordings) -> Path:
+    """Where this data set lies: its own root, or its folder in the data root."""
+    if asked.data.root is not None:
+        return Path(asked.data.root).expanduser()
+    return data_root(asked.data.data_root) / asked.name
 
 
 def _not_there(dataset: Dataset, root: Path) -> str:
+    """Three lines: what is missing, and the command for each way to get it."""
+    get = f"`clocs data download {dataset.name}`" if dataset.sources else "its publisher; see `clocs data list`"
     return (
         f"Data set {dataset.name!r} is not at {root}.\n"
-        "  If you have it:   point at it with `--root FOLDER`\n"
-        f"  If you keep data elsewhere:   `--data-root FOLDER` or CLOCS_DATA, with {dataset.name}/ inside"
+        f"  If you have it:  add `--root FOLDER`, or put it in {dataset.name}/ of `--data-root FOLDER` or CLOCS_DATA\n"
+        f"  If you do not:   {get}"
     )
 
 
-def _refuse_one_class(plan: Plan, listing: Listing) -> None:
+def _refuse_one_class(asked: Recordings, listing: Listing) -> None:
     seen: set[int] = set()
     for entry in listing.entries:
         seen |= _classes(entry.label)
-    if len(seen) == 1 and plan.task.kind == "one_of":
-        only = plan.task.classes[next(iter(seen))]
+    if len(seen) == 1 and asked.task.kind == "one_of":
+        only = asked.task.classes[next(iter(seen))]
         raise DataError(
-            f"All labelled recordings of {plan.dataset.offer.name!r} have one class for {plan.task.name!r} ({only}), "
+            f"All labelled recordings of {asked.name!r} have one class for {asked.task.name!r} ({only}), "
             "so there is nothing to tell apart: add recordings of another class, or choose another `--task`."
         )
 
@@ -127,17 +167,17 @@ def _classes(label: Label) -> set[int]:
     return {one if isinstance(one, int) else one.label for one in label}
 
 
-def _prepare(plan: Plan, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick) -> Prepared:
-    dataset = plan.dataset.offer
+def _prepare(asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick) -> Prepared:
+    dataset = asked.dataset.offer
     return prepare(
         entries,
         dataset.load,
-        plan.dataset.options,
+        asked.dataset.options,
         framing,
         dataset=dataset.name,
         revision=dataset.revision,
         channels=dataset.channels,
-        folder=data_root(plan.data.data_root) / "prepared" / dataset.name,
+        folder=data_root(asked.data.data_root) / "prepared" / dataset.name,
         workers=workers,
         progress=tick,
     )

@@ -34,8 +34,8 @@ def _drops(items: Iterable[Drop]) -> tuple[Drop, ...]:
 
 
 def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if value is not None and not (isinstance(value, (int, float)) and value > 0):
-        raise ValueError(f"{attribute.name} must be positive, got {value!r}")
+    if value is not None and not (isinstance(value, (int, float)) and 0 < value < float("inf")):
+        raise ValueError(f"{attribute.name} must be a positive number, got {value!r}")
 
 
 @attrs.frozen
@@ -131,6 +131,7 @@ class Listing:
     form: which of the published forms of the data set was recognised, for people.
     notes: what a person should know, such as how many recordings a table lists that are not there.
     task, channels: where the data set's offer cannot know them and only the files do.
+    numbered: the files do not name their channels, so that `channels` are numbers; the user's names may replace them.
     parts: a split that comes with the data, by patient, where the options ask for it.
     """
 
@@ -140,6 +141,7 @@ class Listing:
     notes: tuple[str, ...] = ()
     task: Task | None = None
     channels: tuple[str, ...] = ()
+    numbered: bool = False
     parts: Mapping[str, Part] | None = None
 
 

@@ -8,6 +8,7 @@ import attrs
 
 from clocs_core import seeds
 from clocs_core.data.records import Task
+from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features, labelled
 from clocs_core.evaluate.linear import Predictions, by_record, choose_fraction, linear, prior
 from clocs_core.evaluate.statistics import Interval, bootstrap, compare
@@ -16,6 +17,8 @@ from clocs_core.scores import Comparison, Score
 from clocs_core.settings import EvaluateSettings
 
 __all__ = ["Evaluation", "linear_protocol"]
+
+_ENOUGH = 20  # test patients: below, a percentile bootstrap covers clearly less than it says
 
 
 @attrs.frozen
@@ -49,10 +52,17 @@ def linear_protocol(
     metrics = tuple(metric for metric in metrics if task.kind in metric.tasks)
     if not metrics:
         return Evaluation(notes=(f"There is no score: no installed plugin offers a metric for {task.kind} tasks.",))
-    evaluation = Evaluation()
+    evaluation = Evaluation(notes=_few_patients(rows))
     for fraction in settings.label_fraction:
         evaluation = _one_fraction(evaluation, rows, task, dataset, metrics, settings.resamples, fraction, split_seed)
     return attrs.evolve(evaluation, notes=tuple(dict.fromkeys(evaluation.notes)))
+
+
+def _few_patients(rows: Mapping[str, tuple[Features, Features]]) -> tuple[str, ...]:
+    patients = len(set(next(iter(rows.values()))[1].patient.tolist()))
+    if patients >= _ENOUGH:
+        return ()
+    return (f"The test has {patients} patients only: intervals by bootstrap over so few are too narrow to lean on.",)
 
 
 def _one_fraction(
@@ -67,7 +77,10 @@ def _one_fraction(
 ) -> Evaluation:
     chosen = seeds.derive(split_seed, "label fraction")
     few = {init: choose_fraction(train, fraction, chosen) for init, (train, _) in rows.items()}
-    predicted = {("linear", init): linear(few[init], test, task) for init, (_, test) in rows.items()}
+    try:
+        predicted = {("linear", init): linear(few[init], test, task) for init, (_, test) in rows.items()}
+    except DataError as problem:  # too few labels for two classes: the other fractions, and the run, are worth keeping
+        return attrs.evolve(so_far, notes=(*so_far.notes, f"There is no score at F = {fraction:g}: {problem}"))
     control = list(rows)[-1]
     predicted["prior", control] = prior(few[control], rows[control][1], task)
     scores, comparisons = list(so_far.scores), list(so_far.comparisons)

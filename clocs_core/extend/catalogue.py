@@ -59,9 +59,9 @@ class Shelf(Generic[O]):
         if found:
             raise AmbiguousName(self._conflict(found))
         problems = "".join(f" {one.problem}" for one in self.broken)
-        raise UnknownName(
-            f"No {kind} {name!r}.{neighbours(name, self.names())} `clocs plugins` lists what is installed.{problems}"
-        )
+        owned = sorted(item.offer.name for item in self.offered if item.plugin.name == name)
+        hint = f" {name!r} is a plugin; it offers {', '.join(owned)}." if owned else neighbours(name, self.names())
+        raise UnknownName(f"No {kind} {name!r}.{hint} `clocs plugins` lists what is installed.{problems}")
 
     def conflicts(self) -> list[str]:
         """A sentence for every name that more than one plugin offers."""

@@ -36,7 +36,8 @@ class Health:
 
     effective_rank: exp of the entropy of the normalised singular values: 1 is a collapse to a line.
     same_patient, other_patient: mean cosine within and between patients.
-    loss_over_log_batch: training loss divided by log(batch size), the cross-entropy of a guess.
+    loss_over_log_batch: training loss divided by log(batch size), which is what a guess costs in one cross-entropy
+    over the batch. A loss that sums several of them starts at several.
     """
 
     effective_rank: float

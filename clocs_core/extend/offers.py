@@ -155,6 +155,10 @@ class Needs:
     least_channels: int = 1
     encoders: int = 1
 
+    def __attrs_post_init__(self) -> None:
+        if self.channels == "each" and self.encoder_channels == "all":
+            raise ValueError("an instance of each channel has one channel, so its encoder cannot read all of them")
+
 
 @attrs.frozen(kw_only=True)
 class ViewGenerator(Offer):
@@ -183,7 +187,7 @@ class Perturbation(Offer):
 class Encoder(Offer):
     """A network from signals (n, channel, sample) to representations (n, embedding_dim).
 
-    build(options, channels, samples, embedding_dim) -> nn.Module.
+    build(options, channels, samples, embedding_dim) -> nn.Module, whose weights are drawn from torch's own generator.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -194,7 +198,7 @@ class Encoder(Offer):
 class Loss(Offer):
     """A pure function of embeddings (view, batch, dim) and patient ids (batch,) to a scalar.
 
-    build(options) -> that function.
+    build(options) -> that function. It must take any number of views from two on, and a batch of one.
     """
 
     kind: ClassVar[str] = "loss"
@@ -240,7 +244,7 @@ class Metric(Offer):
 
     score(probability (n, class), label, weight (n,)) -> float, higher is better; label is (n,) integers for a
     one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often each row stands in a
-    bootstrap sample. NaN where the metric is not defined.
+    bootstrap sample. Rows without a label never come here. NaN where the metric is not defined.
     """
 
     kind: ClassVar[str] = "metric"

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from clocs_core import seeds
+from clocs_core.data.audit import Audit
 from clocs_core.data.material import Material
 from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store
@@ -36,7 +37,7 @@ def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
     )
 
 
-def summarise_split(material: Material, frames: dict[Part, int]) -> SplitSummary:
+def summarise_split(material: Material, frames: dict[Part, int], audit: Audit) -> SplitSummary:
     """How many patients, recordings and frames each part has."""
     split = material.split
     records: dict[str, int] = dict.fromkeys(PARTS, 0)
@@ -49,6 +50,8 @@ def summarise_split(material: Material, frames: dict[Part, int]) -> SplitSummary
         patients=dict(split.counts().items()),
         frames=dict(frames.items()),
         records=records,
+        shared_patients=audit.shared_patients,
+        duplicate_signals=len(audit.twins),
     )
 
 

@@ -55,7 +55,10 @@ def _plain(value: object) -> Any:
 
 @attrs.frozen
 class SplitSummary:
-    """Which patients the parts hold, as counts and as a hash that two runs can compare."""
+    """Which patients the parts hold, as counts and as a hash that two runs can compare; and what the audit found.
+
+    frames: lead-frames of the evaluation; shared_patients, duplicate_signals: between the parts.
+    """
 
     hash: str
     rule: str
@@ -63,6 +66,8 @@ class SplitSummary:
     patients: dict[str, int]
     frames: dict[str, int]
     records: dict[str, int]
+    shared_patients: int
+    duplicate_signals: int
 
 
 @attrs.frozen(kw_only=True)

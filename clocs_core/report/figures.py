@@ -76,8 +76,8 @@ def health_curves(rows: Sequence[EpochRow]) -> Picture:
     _label(guess, "Loss / log(batch size)", "epoch", "")
     caption = (
         "Left: effective rank of the validation embeddings; near 1 they have collapsed. Middle: mean cosine within a "
-        "patient and between patients; the gap says how well patients are told apart. Right: training loss over that "
-        "of a guess (1)."
+        "patient and between patients; the gap says how well patients are told apart. Right: training loss divided by "
+        "log(batch size), which is what a guess costs in one cross-entropy; a loss that sums several starts at several."
     )
     return _picture(figure, "health", "Health of the embeddings", caption)
 

@@ -1,7 +1,6 @@
 """Ctrl-C, a full disk, two processes in one folder, a listener that fails."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -76,7 +75,7 @@ def test_a_second_process_in_the_same_run_folder_is_refused(tmp_path):
     from filelock import FileLock
 
     assert run("run", *SMALL, "--epochs", "1", "--data-root", tmp_path, "--out", tmp_path / "run")[0] == 0
-    os.remove(tmp_path / "run" / "report.json")
+    (tmp_path / "run" / "report.json").unlink()
     with FileLock(tmp_path / "run" / ".lock"):
         code, _, err = run("run", "--resume", tmp_path / "run")
     assert code == 2

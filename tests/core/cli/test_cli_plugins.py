@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 import pytest
-from fake_plugins import FakePoint, fake_point, offers
+from fake_plugins import FakePoint, fake_point, offers, tiny
 
 from clocs_core import __version__
 from clocs_core.cli import main
@@ -46,6 +46,16 @@ def test_the_list_in_the_words_of_its_plugins(capsys: pytest.CaptureFixture[str]
     ]
     assert err.startswith("Warning: Plugin 'late' (clocs-late 1.0) could not be loaded: ImportError: ")
     assert err.count("\n") == 1
+
+
+def test_two_plugins_with_one_offer_cost_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before somebody asks for it: whoever installed the second one should hear of it."""
+    points = [fake_point("one", clocs_datasets=lambda: [tiny()]), fake_point("two", clocs_datasets=lambda: [tiny()])]
+    assert main(["plugins"], points) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("Warning: 2 plugins offer the dataset 'tiny': 'one' (fakes 1.0) and 'two' (fakes 1.0).")
+    assert err.count("\n") == 1
+    assert out.count("tiny") == 2
 
 
 def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]) -> None:

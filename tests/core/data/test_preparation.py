@@ -14,7 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_recordings import FakeOptions, fake_entries, fake_load, load_file_of_numbers, load_without_torch
+from fake_recordings import (
+    FakeOptions,
+    fake_entries,
+    fake_load,
+    load_counts,
+    load_file_of_numbers,
+    load_without_torch,
+)
 
 from clocs_core.data import preparation as module
 from clocs_core.data.preparation import prepare
@@ -432,3 +439,39 @@ def test_a_finished_set_can_be_read_where_nothing_can_be_written(tmp_path, monke
     make(tmp_path, fake_entries(3))
     monkeypatch.setattr(module, "FileLock", lambda *_: pytest.fail("a lock was asked for"))
     make(tmp_path, fake_entries(3))
+
+
+def test_the_counts_of_a_recorder_are_stored_as_they_are_with_the_gain_of_each_frame(tmp_path):
+    """Half the space, and no rounding: a frame divided by its gain is what the reader read."""
+    entries = [*fake_entries(70), Entry("Coarse1", "q"), Entry("Hole1", "q")]
+    found = make(tmp_path, entries, load=load_counts)
+    assert found.frames.dtype == np.int16
+    assert set(found.gain) == {200.0, 50.0}
+    by_name = {entry.record: entry for entry in entries}
+    for frame in range(len(found.frames)):
+        name, _ = found.records[found.record[frame]]
+        record = load_counts(by_name[name], FakeOptions())
+        first = found.start[frame]
+        for lead in range(2):
+            if found.valid[frame, lead]:
+                expected = record.physical()[lead, first : first + 8]
+                np.testing.assert_array_equal(found.frames[frame, lead] / found.gain[frame], expected)
+    assert found.drops.first["NaN"] == ("Hole1 L0 frame 0",)
+
+
+def test_one_recording_that_is_not_counted_makes_the_whole_set_float(tmp_path):
+    """Rather twice the space than a rounded signal."""
+    entries = [*fake_entries(70), Entry("Coarse1", "q"), Entry("Real1", "q")]
+    found = make(tmp_path, entries, load=load_counts)
+    assert found.frames.dtype == np.float32
+    assert set(found.gain) == {1.0}
+    by_name = {entry.record: entry for entry in entries}
+    for frame in range(len(found.frames)):
+        name, _ = found.records[found.record[frame]]
+        values = load_counts(by_name[name], FakeOptions()).physical().astype(np.float32)
+        np.testing.assert_array_equal(found.frames[frame], values[:, found.start[frame] : found.start[frame] + 8])
+
+
+def test_resampled_counts_are_float(tmp_path):
+    found = make(tmp_path, fake_entries(5), load=load_counts, framing=Framing(frame_samples=8, sampling_rate=50.0))
+    assert found.frames.dtype == np.float32

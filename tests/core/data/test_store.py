@@ -92,3 +92,33 @@ def test_a_frame_has_the_label_of_the_episode_that_holds_its_first_sample(prepar
     labels = {entry.record: episodes for entry in tiny_entries()}
     store = fill_store(prepared, labels, TASK, CHANNELS, CPU)
     assert store.label[:4].tolist() == [1, 1, 2, -1]
+
+
+def test_integers_are_divided_by_their_gain_when_a_batch_is_gathered(tmp_path):
+    """On the device, so that half the bytes travel."""
+    from fake_recordings import FakeOptions, fake_entries, load_counts
+
+    from clocs_core.data.preparation import prepare
+    from clocs_core.data.records import Entry, Framing
+
+    entries = [*fake_entries(4), Entry("Coarse1", "q", 0)]
+    counted = prepare(
+        entries,
+        load_counts,
+        FakeOptions(samples=20),
+        Framing(frame_samples=8),
+        dataset="fake",
+        revision=1,
+        channels=(),
+        folder=tmp_path,
+        workers=1,
+        progress=lambda done, total: None,
+    )
+    store = fill_store(counted, {entry.record: entry.label for entry in entries}, TASK, ("L1",), CPU)
+    everyone = frozenset(entry.patient for entry in entries)
+    instances, _ = list_instances(counted, everyone, ("L1",), 2, False, CPU)
+    batch = store.gather(instances, torch.arange(len(instances)))
+    assert batch.signal.dtype == torch.float32
+    for row, entry in enumerate(entries):
+        expected = load_counts(entry, FakeOptions(samples=20)).physical()[1, :16].astype(np.float32)
+        np.testing.assert_array_equal(batch.signal[row, :, 0].flatten(), expected)

@@ -67,3 +67,11 @@ def test_without_labels_or_metrics_there_is_a_reason_instead_of_a_score():
     assert unlabelled.scores == ()
     assert unlabelled.notes == ("There is no score: no training frame of tiny has a label for 'kind'.",)
     assert "no installed plugin offers a metric" in evaluate(metrics=()).notes[0]
+
+
+def test_too_few_labels_for_two_classes_cost_a_note_not_the_run():
+    few = EvaluateSettings(label_fraction=(0.001, 1.0), resamples=10)
+    inits = {"good": (features(0, 3.0), features(1, 3.0)), "random": (features(0, 0.3), features(1, 0.3))}
+    found = linear_protocol(inits, TASK, "tiny", (ACCURACY,), few, split_seed=0)
+    assert {score.label_fraction for score in found.scores} == {1.0}
+    assert found.notes[0].startswith("There is no score at F = 0.001: The labelled training frames all have one class")

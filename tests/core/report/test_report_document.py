@@ -52,7 +52,9 @@ def report(**changes) -> Report:
         epochs_run=3,
         best_epoch=2,
         stopped="early stopping",
-        split=SplitSummary("abc", "60/20/20", 7, {"train": 6, "test": 2}, {"train": 60, "test": 20}, {"train": 9}),
+        split=SplitSummary(
+            "abc", "60/20/20", 7, {"train": 6, "test": 2}, {"train": 60, "test": 20}, {"train": 9}, 0, 0
+        ),
         environment={"python": "3.11"},
         scores=(Score("linear", "m", "d", 1.0, "auroc", "frame", 0.1 + 0.2, 0.25, 0.375),),
         comparisons=(Comparison("m", "random", "linear", "d", 1.0, "auroc", "frame", 1 / 3, 0.25, 0.5),),

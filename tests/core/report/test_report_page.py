@@ -75,7 +75,9 @@ def report(**changes) -> Report:
         epochs_run=1234,
         best_epoch=2,
         stopped="early stopping",
-        split=SplitSummary("c0ffee", "60/20/20", 7, {"train": 6000, "test": 2}, {"train": 60, "test": 3}, {"train": 9}),
+        split=SplitSummary(
+            "c0ffee", "60/20/20", 7, {"train": 6000, "test": 2}, {"train": 60, "test": 3}, {"train": 9}, 0, 0
+        ),
         environment={"python": "3.11"},
         scores=(
             Score("linear", "m", "d", 1.0, "auroc", "frame", 0.8, 0.75, 0.85),
@@ -164,7 +166,7 @@ def test_hostile_names_are_text_and_nothing_else():
     drops = DropReport({EVIL: 1}, {EVIL: (EVIL,)})
     picture = Picture(EVIL, EVIL, EVIL, png(3, 2))
     score = Score("linear", EVIL, EVIL, 1.0, EVIL, "frame", 0.8, 0.7, 0.9)
-    split = SplitSummary(EVIL, EVIL, 0, {EVIL: 1}, {EVIL: 1}, {EVIL: 1})
+    split = SplitSummary(EVIL, EVIL, 0, {EVIL: 1}, {EVIL: 1}, {EVIL: 1}, 0, 0)
     comparison = Comparison(EVIL, EVIL, EVIL, EVIL, 1.0, EVIL, "frame", 0.1, 0.05, 0.2)
     page = render(
         report(
@@ -238,9 +240,7 @@ def test_the_split_the_drops_and_the_settings_are_there():
     assert "test 2 3" in text["split"]
     assert "c0ffee" in text["split"]
     assert "flat 12 A1 V2, A7 II, …" in text["left-out"]
-    assert text["settings"] == (
-        'Settings [train] epochs = 3 rate = 0.1 names = ["a"] # root is not set exact = false'
-    )
+    assert text["settings"] == ('Settings [train] epochs = 3 rate = 0.1 names = ["a"] # root is not set exact = false')
     assert "python 3.11" in text["environment"]
     assert "1 1.500 n/a 7.000" in text["training"]
 

@@ -1,0 +1,194 @@
+"""`clocs data`: which data sets there are, which of them are on this machine, and how to get the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from clocs_core.cli.data_prepare import prepare_command, verify_command
+from clocs_core.cli.data_show import show_command
+from clocs_core.cli.session import Session, pass_session
+from clocs_core.errors import DataError
+from clocs_core.settings import data_root
+
+if TYPE_CHECKING:
+    from clocs_core.extend.offers import Dataset, Source
+
+__all__ = ["data_group"]
+
+_ROOT_HELP = "Holds one folder per data set. Default: CLOCS_DATA, or this platform's place for data."
+
+
+@click.group("data")
+def data_group() -> None:
+    """Find, download, prepare, check and look at data sets."""
+
+
+data_group.add_command(prepare_command)
+data_group.add_command(verify_command)
+data_group.add_command(show_command)
+
+
+# ---------------------------------------------------------------------------------------------------------------- list
+
+
+@data_group.command("list")
+@click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every address.")
+@pass_session
+def list_command(session: Session, root: str | None, as_json: bool) -> None:
+    """List the data sets: what they are, under which licence, and whether they are on this machine."""
+    rows = [_row(item.offer, data_root(root)) for item in session.catalogue.datasets]
+    if as_json:
+        click.echo(json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        click.secho(row.name, bold=True, nl=False)
+        click.echo(f"  {row.summary}")
+        click.echo(f"  licence: {row.licence}")
+        click.echo(f"  from: {_origin(row)}")
+        click.echo(f"  here: {_state(row)}")
+
+
+@attrs.frozen
+class _Row:
+    name: str
+    summary: str
+    modality: str
+    licence: str
+    embedded: bool
+    size: int | None  # bytes to download; None where a part of it is not known
+    sources: tuple[Source, ...]
+    folder: str
+    present: bool
+    prepared: int  # how many sets of frames
+
+
+def _row(dataset: Dataset, root: Path) -> _Row:
+    sizes = [source.size for source in dataset.sources]
+    known = [size for size in sizes if size is not None]
+    folder = root / dataset.name
+    return _Row(
+        name=dataset.name,
+        summary=dataset.summary,
+        modality=dataset.modality,
+        licence=dataset.licence,
+        embedded=dataset.embedded,
+        size=sum(known) if known and len(known) == len(sizes) else None,
+        sources=dataset.sources,
+        folder=str(folder),
+        present=dataset.embedded or _holds_something(folder),
+        prepared=len(list((root / "prepared" / dataset.name).glob("*/manifest.json"))),
+    )
+
+
+def _holds_something(folder: Path) -> bool:
+    return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
+
+
+def _origin(row: _Row) -> str:
+    if not row.sources:
+        return "made on the spot" if row.embedded else "your own files, with `--root`"
+    size = f"{_bytes(row.size)}, " if row.size is not None else ""
+    return f"{size}{row.sources[0].address}" + (f" and {len(row.sources) - 1} more" if len(row.sources) > 1 else "")
+
+
+def _state(row: _Row) -> str:
+    prepared = f", prepared in {row.prepared} form{'s' if row.prepared > 1 else ''}" if row.prepared else ""
+    if row.embedded:
+        return f"always{prepared}"
+    if row.present:
+        return f"{row.folder}{prepared}"
+    return (f"no; get it with `clocs data download {row.name}`" if row.sources else "no") + prepared
+
+
+def _bytes(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}" if unit != "bytes" else f"{size} bytes"
+        size = size / 1000  # type: ignore[assignment]  # a number of units from here on
+    return f"{size:.3g} GB"
+
+
+# ------------------------------------------------------------------------------------------------------------ download
+
+
+@data_group.command("download")
+@click.argument("name")
+@click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
+@click.option(
+    "--connections",
+    type=click.IntRange(1, 8),
+    default=8,
+    show_default=True,
+    help="At most so many at a time.",
+)
+@pass_session
+def download_command(session: Session, name: str, root: str | None, connections: int) -> None:
+    """Download a data set and unpack it. An interrupted download goes on where it stopped."""
+    dataset = session.catalogue.datasets.get(name).offer
+    if not dataset.sources:
+        why = "it makes its own recordings" if dataset.embedded else "point at your own files with `clocs run --root`"
+        click.echo(f"{name} has nothing to download: {why}.")
+        return
+    click.echo(f"{name}: {dataset.summary}")
+    click.echo(f"Licence: {dataset.licence}")
+    folder = data_root(root) / name
+    new = _fetch(dataset.sources, folder, connections)
+    rest = "" if len(new) == len(dataset.sources) else "; the others were there"
+    click.echo(f"{len(new)} of {len(dataset.sources)} files downloaded to {folder}{rest}.")
+    _unpack_all(_targets(dataset.sources, folder))
+    place = f" --data-root {root}" if root else ""
+    click.echo(f"Next: clocs run --plugin METHOD --dataset {name}{place}   (`clocs plugins` lists the methods)")
+
+
+def _targets(sources: Sequence[Source], folder: Path) -> list[Path]:
+    """Where the files go. Raises DataError for a name that leads out of the folder."""
+    for source in sources:
+        path = PurePosixPath(source.file.replace("\\", "/"))
+        if path.is_absolute() or not path.parts or ".." in path.parts or ":" in path.parts[0]:
+            raise DataError(f"The source {source.file!r} is not the name of a file in the data set's folder.")
+    return [folder.joinpath(*PurePosixPath(source.file).parts) for source in sources]
+
+
+def _fetch(sources: Sequence[Source], folder: Path, connections: int) -> tuple[Path, ...]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from clocs_core.data.download import Wanted, download
+
+    wanted = [
+        Wanted(source.address, target, source.size, source.sha256)
+        for source, target in zip(sources, _targets(sources, folder), strict=True)
+    ]
+    console = Console(stderr=True)
+    columns = (TextColumn("downloading"), BarColumn(30), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("download", total=None)
+        return download(
+            wanted, lambda done, total: bar.update(task, completed=done, total=total), connections=connections
+        )
+
+
+def _unpack_all(files: Sequence[Path]) -> None:
+    """Unpack archives beside themselves, each once: a mark says that it was done with this very file."""
+    from clocs_core.data.archives import is_archive, unpack
+    from clocs_core.files import write_atomically
+
+    for path in files:
+        if not is_archive(path):
+            continue
+        found = path.stat()
+        mark, stamp = path.with_name(f".{path.name}.unpacked"), f"{found.st_size} {found.st_mtime_ns}"
+        if mark.exists() and mark.read_text(encoding="utf-8") == stamp:
+            click.echo(f"{path.name} was unpacked before.")
+            continue
+        click.echo(f"Unpacking {path.name} …", err=True)
+        count = unpack(path, path.parent)
+        write_atomically(mark, stamp)
+        click.echo(f"{path.name} unpacked, {count:,} files.")

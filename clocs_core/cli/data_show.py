@@ -1,0 +1,71 @@
+"""`clocs data show`: look at a recording, all channels on ruled paper, with its label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clocs_core.cli.data_prepare import ask_recordings, recordings_options
+from clocs_core.cli.session import Session, pass_session
+from clocs_core.errors import DataError, UnknownName, neighbours
+
+if TYPE_CHECKING:
+    from clocs_core.data.records import Entry, Label, Listing, Task
+
+__all__ = ["show_command"]
+
+
+@click.command("show")
+@recordings_options
+@click.option("--record", metavar="ID", help="Which recording; the first by default.")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="How much of it.")
+@click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="The picture to write.")
+@pass_session
+def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
+    """Draw a recording: every channel on ruled paper at 25 mm/s, with its patient and its label."""
+    from clocs_core.data.material import scan
+    from clocs_core.files import write_atomically
+    from clocs_core.report.paper import draw_recording
+
+    asked = ask_recordings(session, name, **where)
+    listing = scan(asked)
+    entry = _entry(listing, record, name)
+    try:
+        loaded = asked.dataset.offer.load(entry, asked.dataset.options)
+    except Exception as problem:  # a reader may fail in any way on a damaged file
+        raise DataError(f"Record {entry.record!r} of {name!r} cannot be read: {problem}") from None
+    label = _words(entry.label, listing.task or asked.task)
+    title = f"{name}  {entry.record}  patient {entry.patient}  {label}"
+    write_atomically(Path(out), draw_recording(loaded, title, seconds))
+    channels, samples = loaded.samples.shape
+    click.echo(
+        f"{entry.record}: patient {entry.patient}, {label}; {channels} channels, {samples:,} samples at "
+        f"{loaded.sampling_rate:g} Hz ({samples / loaded.sampling_rate:g} s), {loaded.unit or 'no unit'}"
+    )
+    click.echo(f"Picture: {out}")
+
+
+def _entry(listing: Listing, record: str | None, name: str) -> Entry:
+    if record is None:
+        return listing.entries[0]
+    for entry in listing.entries:
+        if entry.record == record:
+            return entry
+    for drop in listing.drops:
+        if drop.record == record:
+            raise UnknownName(f"Record {record!r} of {name!r} was left out: {drop.reason}.")
+    known = [entry.record for entry in listing.entries]
+    hint = neighbours(record, known) if len(known) < 50 else neighbours(record, known).partition(" There is:")[0]
+    raise UnknownName(f"Data set {name!r} has no record {record!r} here.{hint} The first is {known[0]!r}.")
+
+
+def _words(label: Label, task: Task) -> str:
+    if label is None:
+        return "no label"
+    if isinstance(label, int):
+        return task.classes[label]
+    if isinstance(label, frozenset):
+        return " + ".join(task.classes[one] for one in sorted(label)) or "none of the classes"
+    return ", ".join(f"{task.classes[one.label]} from sample {one.onset:,}" for one in label)

@@ -1,0 +1,127 @@
+"""Does anything of a test patient stand in another part? Patients by name, signals by likeness.
+
+Two recordings of one patient under two names, or one recording published twice, leak from training into the test
+without any shared id. Every frame is therefore compared with every frame of the other parts: first by a sketch of 64
+points, tile by tile, then, where the sketches agree, by all its samples.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.data.prepared import Prepared
+from clocs_core.data.splits import PARTS, Split
+from clocs_core.files import write_atomically
+
+__all__ = ["Audit", "Twin", "audit", "certified_audit"]
+
+SKETCH = 64  # points of a sketch: at 10 s enough to place every beat
+LIKE = 0.98  # cosine of two sketches that are worth a closer look
+SAME = 0.9995  # correlation of all samples above which two frames are copies of each other
+TILE = 4096  # frames compared at a time: 64 MB of cosines
+
+
+@attrs.frozen
+class Twin:
+    """Two recordings in different parts that share a stretch of signal."""
+
+    record: str
+    part: str
+    other: str
+    other_part: str
+    correlation: float
+
+
+@attrs.frozen
+class Audit:
+    """What was found. `frames` were compared; `twins` are named once per pair of recordings, most alike first."""
+
+    shared_patients: int
+    frames: int
+    twins: tuple[Twin, ...]
+
+    def sentence(self) -> str:
+        """One line for a console."""
+        return (
+            f"{self.shared_patients} patients shared, {len(self.twins)} duplicate signals "
+            f"between training, validation and test ({self.frames:,} frames compared)"
+        )
+
+
+def audit(prepared: Prepared, split: Split) -> Audit:
+    """Compare the parts of a split by patient and by signal, on the first channel that is valid in each frame."""
+    names: dict[str, set[str]] = {part: set(split.patients(part)) for part in PARTS}
+    shared = sum(len(names[a] & names[b]) for i, a in enumerate(PARTS) for b in PARTS[i + 1 :])
+    part_of_record = np.array([PARTS.index(split.parts[patient]) for _, patient in prepared.records], dtype=np.int8)
+    usable = np.flatnonzero(prepared.valid.any(axis=1))
+    channel = prepared.valid[usable].argmax(axis=1)
+    sketches = _sketches(prepared, usable, channel)
+    part = part_of_record[prepared.record[usable]]
+    best: dict[tuple[int, int], float] = {}
+    for i, k in _alike(sketches, part):
+        if channel[i] != channel[k]:
+            continue
+        found = _correlation(prepared, usable[i], usable[k], channel[i])
+        pair = (int(prepared.record[usable[i]]), int(prepared.record[usable[k]]))
+        if found >= SAME:
+            best[pair] = max(found, best.get(pair, -1.0))
+    twins = [
+        Twin(prepared.records[a][0], PARTS[part_of_record[a]], prepared.records[b][0], PARTS[part_of_record[b]], value)
+        for (a, b), value in sorted(best.items(), key=lambda item: -item[1])
+    ]
+    return Audit(shared, len(usable), tuple(twins))
+
+
+def certified_audit(prepared: Prepared, split: Split) -> Audit:
+    """The audit of a split, from the certificate beside the frames if there is one; else made, and kept there."""
+    kept = prepared.folder / f"certificate-{split.hash[:16]}.json"
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        held = json.loads(kept.read_text(encoding="utf-8"))
+        if held["split"] == split.hash:
+            twins = tuple(Twin(**twin) for twin in held["twins"])
+            return Audit(held["shared_patients"], held["frames"], twins)
+    found = audit(prepared, split)
+    held = {"split": split.hash, "patients": split.counts(), **attrs.asdict(found)}
+    with suppress(OSError):  # a data root that can only be read: the audit is made again next time
+        write_atomically(kept, json.dumps(held, indent=1) + "\n")
+    return found
+
+
+def _sketches(prepared: Prepared, usable: NDArray[np.int64], channel: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Unit vectors (frame, 64): the mean of 64 equal stretches, centred. Read in pieces: the frames stay on disk."""
+    samples = prepared.frames.shape[2]
+    points = min(SKETCH, samples)
+    edges = np.linspace(0, samples, points + 1).astype(int)
+    sketches = np.empty((len(usable), points), dtype=np.float32)
+    for first in range(0, len(usable), TILE):
+        rows = slice(first, first + TILE)
+        piece = prepared.frames[usable[rows], channel[rows]].astype(np.float32)  # (frame, sample)
+        sketches[rows] = np.add.reduceat(piece, edges[:-1], axis=1) / np.diff(edges)
+    sketches -= sketches.mean(axis=1, keepdims=True)
+    norm = np.linalg.norm(sketches, axis=1, keepdims=True)
+    norm[norm == 0] = 1.0  # a frame without a difference between its stretches is like no other
+    return np.asarray(sketches / norm)
+
+
+def _alike(sketches: NDArray[np.float32], part: NDArray[np.int8]) -> Iterator[tuple[int, int]]:
+    """Pairs (i < k) of frames in different parts whose sketches agree."""
+    for i in range(0, len(sketches), TILE):
+        for k in range(i, len(sketches), TILE):
+            near = sketches[i : i + TILE] @ sketches[k : k + TILE].T > LIKE
+            near &= part[i : i + TILE, None] != part[None, k : k + TILE]
+            for row, column in np.argwhere(near):
+                if i + row < k + column:
+                    yield i + int(row), k + int(column)
+
+
+def _correlation(prepared: Prepared, a: np.int64, b: np.int64, channel: np.int64) -> float:
+    x, y = (prepared.frames[frame, channel].astype(np.float64) for frame in (a, b))
+    x, y = x - x.mean(), y - y.mean()
+    size = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float(x @ y) / size if size else 0.0

@@ -1,0 +1,186 @@
+"""WFDB recordings: a text file, `100.hea`, and signals of format 16, in `100.dat` or `100.mat`.
+
+The signal file holds 16-bit integers in which the channels take turns, sample by sample; a .mat file has the start of
+a MATLAB 4 matrix before them. Formats other than 16 are left to the package `wfdb`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from clocs_core.data.wfdb_header import Header, Signal, header_file, read_header
+from clocs_core.errors import DataError, DataNotFound
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Header", "Signal", "WfdbRecord", "read_header", "read_wfdb"]
+
+
+@attrs.frozen(eq=False)
+class WfdbRecord:
+    """A recording: divided by `gain`, the samples are in `unit`.
+
+    Where all channels have one gain and no baseline, samples are int16 as in the file, -32768 for a missing one;
+    otherwise they are float64, in physical units, with NaN for a missing one, and the gain is 1.
+    `unit` names all units, with commas, where channels differ in theirs.
+    """
+
+    header: Header
+    samples: NDArray[np.int16] | NDArray[np.float64]  # (channel, sample)
+    gain: float
+    unit: str
+    tolerated: tuple[str, ...] = ()  # of the header and of the signal
+
+
+def read_wfdb(path: Path | str, header: Header | None = None) -> WfdbRecord:
+    """Read a recording. `path` is as for `read_header`.
+
+    header: what to go by instead of a .hea file, where there is none; its signals' file lies in the folder of `path`.
+
+    Where the header declares more samples than the file has, the file is right, so no number in a header costs memory.
+    Checksums and first values that do not fit are told in `tolerated`; they are the only sign of damage there is.
+    Raises DataError where the two files do not go together, and OSError where they cannot be read.
+    """
+    path = Path(path)
+    if header is None:
+        header = read_header(path)
+        if not _is_plain(header.signals):
+            return _read_by_package(path, header)
+    elif not _is_plain(header.signals):
+        raise DataError(f"{path}: only signals of format 16, all in one file, can be read without a header file.")
+    file, renamed = _signal_file(path, header)
+    counts, found = _read_counts(file, header)
+    notes = header.tolerated + renamed + found + _compare(counts, header.signals)
+    samples, gain = _scale(counts, header.signals)
+    return WfdbRecord(header, samples, gain, _unit(header.signals), notes)
+
+
+def _is_plain(signals: tuple[Signal, ...]) -> bool:
+    """Whether all signals are in one file of 16-bit integers, one sample of each in turn."""
+    first = signals[0]
+    return all(
+        (one.format, one.samples_per_frame, one.skew, one.file, one.offset) == (16, 1, 0, first.file, first.offset)
+        for one in signals
+    )
+
+
+def _signal_file(path: Path, header: Header) -> tuple[Path, tuple[str, ...]]:
+    name = Path(header.signals[0].file).name  # a file name only: a header leads nowhere else
+    file = path.parent / name
+    if file.is_file():
+        return file, ()
+    other = header_file(path).with_suffix(file.suffix)
+    if name and other.is_file():
+        return other, (f"The header names {name}, which is not there; {other.name} was read.",)
+    raise DataNotFound(f"{header_file(path)} describes {name!r}, which is not beside it.")
+
+
+def _read_counts(file: Path, header: Header) -> tuple[NDArray[np.int16], tuple[str, ...]]:
+    """The samples as they are in the file, (channel, sample), and what does not fit the header."""
+    import numpy as np
+
+    channels = len(header.signals)
+    with open(file, "rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        offset, notes = _first_sample(file, stream.read(20), header)
+        there, rest = divmod(max(0, size - offset), 2 * channels)
+        count = there if header.samples is None else min(there, header.samples)
+        stream.seek(offset)
+        raw = stream.read(2 * channels * count)
+    if count == 0:
+        raise DataError(f"{file} has {size:,} bytes, which hold no sample of {channels} channels after byte {offset}.")
+    if header.samples not in (None, there):
+        notes += (f"The header declares {header.samples:,} samples, the file has {there:,}; {count:,} were read.",)
+    elif rest:
+        notes += (f"The file ends with {rest} bytes that are not a sample of every channel.",)
+    interleaved = np.frombuffer(raw, dtype="<i2").reshape(count, channels)
+    return np.array(interleaved.T, dtype=np.int16, order="C"), notes
+
+
+def _first_sample(file: Path, start: bytes, header: Header) -> tuple[int, tuple[str, ...]]:
+    """Where samples begin. A .mat file says so itself: MATLAB 4 begins with type, rows, columns, and a name."""
+    offset = header.signals[0].offset
+    if file.suffix.lower() != ".mat":
+        return offset, ()
+    kind, rows, _, imaginary, name = (int.from_bytes(start[i : i + 4], "little") for i in range(0, 20, 4))
+    if kind != 30 or imaginary or not 0 < name <= 64 or len(start) < 20:  # 30: a full matrix of int16, little-endian
+        what = "a MATLAB 5 file" if start.startswith(b"MATLAB 5") else "none"
+        raise DataError(f"{file} should be a MATLAB 4 matrix of 16-bit integers, but is {what}. Download it again.")
+    if rows != len(header.signals):
+        raise DataError(f"{file} has {rows} channels, but its header describes {len(header.signals)}.")
+    if offset != 20 + name:
+        return 20 + name, (f"The header has samples begin at byte {offset}, the file at {20 + name}.",)
+    return offset, ()
+
+
+def _compare(counts: NDArray[np.int16], signals: tuple[Signal, ...]) -> tuple[str, ...]:
+    """What the header says of the samples and is not so."""
+    import numpy as np
+
+    sums = np.add.reduce(counts, axis=1, dtype=np.int16)  # wraps around, as a checksum does
+    other_sum, other_start = [], []
+    for signal, total, first in zip(signals, sums.tolist(), counts[:, 0].tolist(), strict=True):
+        if signal.checksum is not None and (signal.checksum - total) % 65536:
+            other_sum.append(signal)
+        if signal.initial_value is not None and signal.initial_value != first:
+            other_start.append(signal.name)
+    notes: tuple[str, ...] = ()
+    if other_sum and all(signal.checksum == 0 for signal in other_sum):
+        notes += ("The header has no checksums, only zeros.",)
+    elif other_sum:
+        notes += (f"Checksums do not fit: {', '.join(signal.name for signal in other_sum)}.",)
+    return notes + ((f"First values do not fit: {', '.join(other_start)}.",) if other_start else ())
+
+
+def _scale(
+    counts: NDArray[np.int16], signals: tuple[Signal, ...]
+) -> tuple[NDArray[np.int16] | NDArray[np.float64], float]:
+    import numpy as np
+
+    gains, baselines = [one.gain for one in signals], [one.baseline for one in signals]
+    if len(set(gains)) == 1 and gains[0] > 0 and not any(baselines):
+        return counts, gains[0]
+    values = counts.astype(np.float64)
+    values -= np.array(baselines, dtype=np.float64)[:, None]
+    values /= np.array(gains)[:, None]
+    values[counts == -32768] = np.nan
+    return values, 1.0
+
+
+def _unit(signals: tuple[Signal, ...]) -> str:
+    return ", ".join(dict.fromkeys(one.unit for one in signals))
+
+
+def _read_by_package(path: Path, header: Header) -> WfdbRecord:
+    """Read other formats, several files, or several samples per frame: slowly, by the package `wfdb`."""
+    import warnings
+
+    import numpy as np
+
+    file = header_file(path)
+    _refuse_absurd_length(file, header)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # wfdb asks pandas for what it will take away, and warns of it
+            import wfdb
+
+            physical = wfdb.rdrecord(str(file.with_suffix(""))).p_signal.T
+    except Exception as problem:  # it checks little and raises whatever happens: KeyError, TypeError, struct.error
+        raise DataError(f"{file} cannot be read: {type(problem).__name__}: {problem}") from problem
+    samples = np.ascontiguousarray(physical, dtype=np.float64)  # (channel, sample)
+    return WfdbRecord(header, samples, 1.0, _unit(header.signals), header.tolerated)
+
+
+def _refuse_absurd_length(file: Path, header: Header) -> None:
+    """The package makes room for what a header declares, however much that is."""
+    names = {signal.file for signal in header.signals}
+    size = sum(one.stat().st_size for name in names if (one := file.parent / name).is_file())
+    per_frame = sum(signal.samples_per_frame for signal in header.signals)
+    declared = (header.samples or 0) + max(signal.skew for signal in header.signals)
+    if declared * per_frame > 64 * size:  # no format of WFDB packs samples so densely
+        raise DataError(f"{file} declares {declared:,} samples, more than there can be in {size:,} bytes.")

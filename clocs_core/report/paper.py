@@ -1,0 +1,75 @@
+"""A recording as a clinician looks at it: every channel on ruled paper, 25 mm/s and, for millivolts, 10 mm/mV."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clocs_core.data.records import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+__all__ = ["draw_recording"]
+
+MILLIVOLTS = {"mV": 1.0, "uV": 1e-3, "µV": 1e-3, "μV": 1e-3, "V": 1e3}
+SECONDS = 10.0  # of a recording that are drawn: as much as fits on a sheet
+ROW = 1.6  # height of a row in millivolts, or in spans of a channel that is not a voltage
+PINK, RED, INK = "#f7d6d6", "#eeb0b0", "#1a1a1a"
+
+
+def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> bytes:
+    """A PNG of the first seconds of all channels, one below the other, in steps of 0.2 s and 0.5 mV."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    values = record.physical()
+    shown = min(values.shape[1], max(1, int(seconds * record.sampling_rate)))
+    rows = _rows(values[:, :shown], record.unit)
+    # True to scale: 25 mm a second, 10 mm a millivolt, and a margin for the names.
+    width, height = 25 * max(shown / record.sampling_rate, 0.2), 10 * ROW * (len(rows) + 1)
+    figure = Figure(figsize=((width + 20) / 25.4, (height + 10) / 25.4), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    time = np.arange(shown) / record.sampling_rate
+    for number, (name, row) in enumerate(zip(record.channels, rows, strict=True)):
+        base = -ROW * number
+        axes.plot(time, np.clip(row, -ROW, ROW) + base, color=INK, linewidth=0.7)
+        axes.text(-0.01 * time[-1], base, name, ha="right", va="center", fontsize=9, color=INK)
+    _rule(axes, float(time[-1]), len(rows))
+    voltage = record.unit in MILLIVOLTS
+    scale = "10 mm/mV" if voltage else f"each channel to its own span, in {record.unit or 'its own unit'}"
+    axes.set_title(f"{title}   25 mm/s, {scale}, {record.sampling_rate:g} Hz", fontsize=9, loc="left")
+    target = io.BytesIO()
+    figure.savefig(target, format="png", metadata={"Software": ""})
+    return target.getvalue()
+
+
+def _rows(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+    """Every channel around zero, in millivolts or in spans of its own."""
+    with np.errstate(all="ignore"):
+        centre = np.nan_to_num(np.nanmedian(np.where(np.isnan(values).all(1, keepdims=True), 0, values), axis=1))
+        around = values - centre[:, None]
+        if unit in MILLIVOLTS:
+            return np.asarray(around * MILLIVOLTS[unit])
+        span = np.nan_to_num(np.nanmax(np.abs(np.nan_to_num(around)), axis=1))
+    return np.asarray(around / np.where(span > 0, span, 1.0)[:, None])
+
+
+def _rule(axes: Axes, end: float, rows: int) -> None:
+    low, high = -ROW * (rows - 1) - ROW, ROW
+    axes.set_xlim(0, max(end, 0.2))
+    axes.set_ylim(low, high)
+    axes.set_xticks(np.arange(0, end + 0.2, 0.2))
+    axes.set_yticks(np.arange(np.floor(low * 2) / 2, high, 0.5))
+    axes.set_xticks(np.arange(0, end + 0.04, 0.04), minor=True)
+    axes.grid(which="minor", axis="x", color=PINK, linewidth=0.3)
+    axes.grid(which="major", color=RED, linewidth=0.5)
+    axes.tick_params(which="both", length=0, labelleft=False, labelbottom=False)
+    axes.set_axisbelow(True)
+    axes.set_aspect(0.2 / 0.5)  # a large box is 0.2 s wide and 0.5 mV high, and square
+    for side in axes.spines.values():
+        side.set_visible(False)

@@ -1,0 +1,63 @@
+"""Anybody's own arrays: .npy, .npz, parquet, or a folder of files, with ids of patients and labels beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+
+from clocs_core import Dataset, Entry, Listing, Record, Task, hookimpl, option
+
+_AXES = {"recording", "channel", "sample"}
+
+
+@attrs.frozen
+class ArraysOptions:
+    """What the files do not say."""
+
+    patients: str | None = option(None, "csv, txt or npy with the id of the patient of each recording")
+    labels: str | None = option(None, "csv, txt or npy with the class of each recording, by name; empty where unknown")
+    sampling_rate: float | None = option(
+        None, "in Hz; an .npz may hold it as sampling_rate", check=(lambda hz: hz is None or hz > 0, "be positive")
+    )
+    unit: str = option("", "of the samples, divided by the gain, such as mV")
+    gain: float = option(1.0, "samples divided by it are in the unit", check=(lambda gain: gain > 0, "be positive"))
+    names: tuple[str, ...] = option((), "names for the channels, all of them, in the order of the files")
+    axes: tuple[str, ...] = option(
+        (),
+        "what the axes of an array are, such as recording,sample,channel",
+        check=(lambda axes: not axes or (set(axes) <= _AXES and "sample" in axes), "name recording, channel, sample"),
+    )
+    label_separator: str = option(";", "between the classes of one recording, for the task findings")
+
+
+def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
+    """List the recordings of a file or a folder, whose labels say what the classes are."""
+    from clocs_plugins.arrays.listing import list_recordings
+
+    return list_recordings(root, task, options)
+
+
+def load(entry: Entry, options: ArraysOptions) -> Record:
+    """Read one recording."""
+    from clocs_plugins.arrays.loading import load_recording
+
+    return load_recording(entry, options)
+
+
+@hookimpl
+def clocs_datasets() -> list[Dataset]:
+    """Offer whatever lies at --root."""
+    return [
+        Dataset(
+            name="arrays",
+            summary="your own arrays: .npy, .npz, parquet or a folder of files, with patients and labels beside them",
+            modality="any",
+            tasks=(Task("label", classes=()), Task("findings", classes=(), kind="any_of")),
+            channels=(),
+            scan=scan,
+            load=load,
+            options=ArraysOptions,
+            licence="your own",
+        )
+    ]

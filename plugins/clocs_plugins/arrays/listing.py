@@ -1,0 +1,192 @@
+"""From what files and tables hold to entries: who is the patient, what is the label, how are channels called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Task
+from clocs_plugins.arrays.folders import describe_folder, find_single, natural
+from clocs_plugins.arrays.layout import Found
+from clocs_plugins.arrays.numpyforms import describe_array
+from clocs_plugins.arrays.parquetfiles import describe_parquet
+from clocs_plugins.arrays.tables import LABEL, PATIENT, Column, is_missing, read_column
+
+if TYPE_CHECKING:
+    from clocs_plugins.arrays import ArraysOptions
+
+__all__ = ["list_recordings"]
+
+_MANY = 20  # classes; more than this, and more than half as many as labels, are measurements
+
+
+def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
+    """What lies at `root`, as entries. Raises DataError in one sentence where it does not hold together."""
+    patient_file, label_file = (
+        Path(given).expanduser() if given is not None else None for given in (options.patients, options.labels)
+    )
+    found = _describe(root, options.axes, [path for path in (patient_file, label_file) if path is not None])
+    rate_notes = _check_rate(found, options.sampling_rate)
+    channels, numbered = _channels(found, options.names)
+    patients, notes = _patients(found, patient_file)
+    labels, label_notes = _labels(found, label_file, patients)
+    classes = _classes(labels, task, options.label_separator)
+    number = {name: code for code, name in enumerate(classes)}
+    entries = [
+        Entry(record, patient, _label(label, number, task, options.label_separator), (file,))
+        for record, file, patient, label in zip(found.records, found.files, patients, labels, strict=True)
+        if patient is not None
+    ]
+    left_out = [record for record, patient in zip(found.records, patients, strict=True) if patient is None]
+    return Listing(
+        entries,
+        [Drop("not in the table of patients", record) for record in left_out],
+        form=found.form,
+        notes=(*found.notes, *rate_notes, *notes, *label_notes),
+        task=attrs.evolve(task, classes=classes),
+        channels=channels,
+        numbered=numbered,
+    )
+
+
+def _describe(root: Path, axes: tuple[str, ...], tables: Sequence[Path]) -> Found:
+    if not root.exists():
+        raise DataNotFound(f"There is nothing at {root}: point `--root` at a file or a folder of recordings.")
+    known = {path.resolve() for path in tables}
+    place = find_single(root, known)
+    if place.is_dir():
+        return describe_folder(place, axes, known)
+    kind = place.suffix.lower()
+    if kind in (".npy", ".npz"):
+        return describe_array(place, axes)
+    if kind == ".parquet":
+        return describe_parquet(place)
+    if kind in (".pkl", ".pickle", ".pt", ".pth"):
+        raise DataError(f"{place} is a pickle, which can run any program when it is opened; save it with np.savez.")
+    raise DataError(f"{place} is none of .npz, .npy and .parquet, nor a folder of .npy, .csv or .txt files.")
+
+
+def _check_rate(found: Found, given: float | None) -> tuple[str, ...]:
+    if given is None and found.sampling_rate is None:
+        raise DataError(
+            "The sampling rate is not known: give it in Hz with `--sampling-rate`, or in an .npz as "
+            "np.savez(file, x=…, sampling_rate=125)."
+        )
+    if given is not None and found.sampling_rate not in (None, given):
+        return (f"The file says {found.sampling_rate:g} Hz; {given:g} Hz was given, and is used.",)
+    return ()
+
+
+def _channels(found: Found, names: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The names of the channels, and whether they are only numbers."""
+    chosen = names or found.channels
+    if chosen is None:
+        return tuple(map(str, range(found.channel_count))), True
+    if len(chosen) != found.channel_count:
+        raise DataError(f"{len(chosen)} names for {found.channel_count} channels: {', '.join(chosen)}.")
+    if len(set(chosen)) < len(chosen) or not all(name.strip() for name in chosen) or "," in "".join(chosen):
+        raise DataError(f"Each channel needs a name of its own, without a comma, got {' | '.join(chosen)}.")
+    return tuple(chosen), False
+
+
+def _patients(found: Found, path: Path | None) -> tuple[list[str | None], tuple[str, ...]]:
+    """The patient of each recording; None where a table that goes by file does not name it."""
+    notes: tuple[str, ...] = ()
+    if path is not None:
+        ids, notes = _per_recording(found, read_column(path, PATIENT, "--patients"), "--patients", None)
+        where = path.name
+    elif found.patients is not None:
+        ids, where = _in_order(found, found.patients, "the file's patients"), "the file"
+    else:
+        return list(found.records), ("No patients were given (`--patients`): each recording counts as its own.",)
+    for record, patient in zip(found.records, ids, strict=True):
+        if patient is not None and is_missing(patient):
+            raise DataError(
+                f"{where} has no patient for recording {record} ({patient or 'empty'}). Recordings of one person must "
+                "not be in training and test: give every recording an id, or leave it out."
+            )
+    return ids, notes
+
+
+def _labels(found: Found, path: Path | None, patients: list[str | None]) -> tuple[list[str | None], tuple[str, ...]]:
+    """The text of each recording's label; None where there is none."""
+    texts: list[str | None]
+    notes: tuple[str, ...] = ()
+    if path is not None:
+        texts, notes = _per_recording(found, read_column(path, LABEL, "--labels"), "--labels", patients)
+    elif found.labels is not None:
+        texts = _in_order(found, found.labels, "the file's labels")
+    else:
+        return [None] * len(found.records), ("No labels were given (`--labels`): there will be no score.",)
+    return [None if text is None or is_missing(text) else text for text in texts], notes
+
+
+def _per_recording(
+    found: Found, column: Column, flag: str, patients: list[str | None] | None
+) -> tuple[list[str | None], tuple[str, ...]]:
+    """The values of a table, recording by recording: by file, in order, or by patient."""
+    where = column.path.name
+    if found.table_keys is not None and column.files is not None:
+        by_file = _mapping(column.files, column.values, flag, where)
+        values = [next((by_file[key] for key in keys if key in by_file), None) for keys in found.table_keys]
+        known = {key for keys in found.table_keys for key in keys}
+        absent = sum(file not in known for file in by_file)
+        if all(value is None for value in values):
+            raise DataError(
+                f"{flag}: {where} names none of the files; it has {next(iter(by_file))!r}, there is "
+                f"{found.records[0]!r}."
+            )
+        return values, (f"{absent:,} of {len(by_file):,} files in {where} are not there.",) if absent else ()
+    in_order = found.table_keys is None and len(column.values) == len(found.records)
+    if patients is not None and column.patients is not None and not in_order:
+        by_patient = _mapping(column.patients, column.values, flag, where)
+        return [by_patient.get(patient or "") for patient in patients], ()
+    if found.table_keys is not None:
+        raise DataError(f"{flag}: {where} must say which file each row is of: give it a column called 'file'.")
+    return _in_order(found, column.values, f"{flag}: {where}"), ()
+
+
+def _mapping(keys: Sequence[str], values: Sequence[str], flag: str, where: str) -> dict[str, str]:
+    made: dict[str, str] = {}
+    for key, value in zip(keys, values, strict=True):
+        if made.setdefault(key, value) != value:
+            raise DataError(f"{flag}: {where} has both {made[key]!r} and {value!r} for {key!r}.")
+    return made
+
+
+def _in_order(found: Found, values: Sequence[str | None], where: str) -> list[str | None]:
+    if len(values) != len(found.records):
+        heading = " If its first line is a heading, call it 'patient' or 'label'."
+        one_more = len(values) == len(found.records) + 1
+        raise DataError(
+            f"{where}: {len(values):,} values for {len(found.records):,} recordings ({found.form})."
+            + (heading if one_more else " There must be one for each, in the same order.")
+        )
+    return list(values)
+
+
+def _split(text: str, task: Task, separator: str) -> list[str]:
+    if task.kind == "one_of" or not separator:
+        return [text]
+    return [part.strip() for part in text.split(separator) if part.strip()]
+
+
+def _classes(labels: Sequence[str | None], task: Task, separator: str) -> tuple[str, ...]:
+    given = [text for text in labels if text is not None]
+    classes = sorted({part for text in given for part in _split(text, task, separator)}, key=natural)
+    if len(classes) > _MANY and 2 * len(classes) > len(given):
+        raise DataError(
+            f"The labels have {len(classes):,} different values for {len(given):,} recordings, such as {classes[0]!r} "
+            f"and {classes[1]!r}: a label names one of a few classes."
+        )
+    return tuple(classes)
+
+
+def _label(text: str | None, number: dict[str, int], task: Task, separator: str) -> Label:
+    if text is None:
+        return None
+    codes = [number[part] for part in _split(text, task, separator)]
+    return codes[0] if task.kind == "one_of" else frozenset(codes)

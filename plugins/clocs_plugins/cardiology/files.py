@@ -1,0 +1,163 @@
+"""Where the files are: in a folder, or inside the zip file as downloaded, which is read and never unpacked."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from struct import error as StructError
+from typing import TypeAlias
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import attrs
+
+from clocs_core import DataError, DataNotFound
+
+__all__ = ["ENDING", "Files", "find_files", "open_files"]
+
+ZIP = "CARDIOL_MAY_2017.zip"
+ENDING = ".ecg"
+# What zipfile raises for damaged bytes. RuntimeError: encrypted, or made with a method it does not know.
+DAMAGE = (BadZipFile, OSError, ValueError, EOFError, RuntimeError, StructError, OverflowError, zlib.error)
+
+
+def find_files(root: Path) -> Files:
+    """The data set at `root`: the zip file, a folder that has it, or the unpacked folder, itself or one below."""
+    if root.is_file():
+        return open_files(root)
+    if _has_recordings(root):
+        return Folder.of(root)
+    below = sorted(root.iterdir()) if root.is_dir() else []
+    zips = [path for path in below if path.suffix.lower() == ".zip" and path.is_file()]
+    for path in sorted(zips, key=lambda path: path.name != ZIP):
+        if path.name == ZIP or _holds_recordings(path):
+            return open_files(path)
+    for path in below:
+        if path.is_dir() and _has_recordings(path):
+            return Folder.of(path)
+    found = ", ".join(path.name for path in below[:4]) or "nothing"
+    raise DataNotFound(
+        f"Cardiology was looked for in {root}: {ZIP}, or recordings *{ENDING}, there or one folder below. "
+        f"There is {found}{', …' if len(below) > 4 else ''}. Download {ZIP} and point `--root` at it."
+    )
+
+
+def open_files(path: Path) -> Files:
+    """The files of the folder that `path` is a recording of, or of the zip file that it is."""
+    if path.suffix == ENDING:
+        return Folder(path.parent, {path.name: path.stat().st_size})
+    facts = path.stat()
+    # A process of its own opens its own: two that share a file by fork() would move each other's place in it.
+    return _archive(path, facts.st_size, facts.st_mtime_ns, os.getpid())
+
+
+@attrs.frozen(eq=False)
+class Folder:
+    """The files of a folder."""
+
+    folder: Path
+    sizes: Mapping[str, int]  # bytes
+
+    @classmethod
+    def of(cls, folder: Path) -> Folder:
+        """All files of a folder, hidden ones aside."""
+        found = (path for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
+        return cls(folder, {path.name: path.stat().st_size for path in found})
+
+    @property
+    def form(self) -> str:
+        """What this is, for people."""
+        return f"unpacked folder {self.folder.name}/"
+
+    def path(self, name: str) -> Path:
+        """The file itself."""
+        return self.folder / name
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The content of a file. Raises DataError where it has more than `limit` bytes."""
+        _refuse_large(name, self.sizes[name], limit)
+        with open(self.folder / name, "rb") as file:
+            return file.read(limit)
+
+
+@attrs.frozen(eq=False)
+class Archive:
+    """The files inside a zip file."""
+
+    file: Path
+    opened: ZipFile
+    members: Mapping[str, ZipInfo]
+    sizes: Mapping[str, int]  # bytes, unpacked
+
+    @property
+    def form(self) -> str:
+        """What this is, for people."""
+        return f"zip file {self.file.name}, read without unpacking"
+
+    def path(self, _name: str) -> Path:
+        """The zip file."""
+        return self.file
+
+    def read(self, name: str, limit: int) -> bytes:
+        """The content of a member; never more than `limit` bytes are unpacked, whatever the zip file claims.
+
+        Raises DataError where it is missing, damaged or larger.
+        """
+        if name not in self.members:
+            raise DataError(f"{self.file.name} has no {name}. Download it again.")
+        member = self.members[name]
+        _refuse_large(name, member.file_size, limit)
+        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise DataError(f"{name} in {self.file.name} is packed in a way that is not known here. Download it again.")
+        try:
+            with self.opened.open(member) as stream:
+                content = stream.read(limit)
+        except DAMAGE as error:
+            raise DataError(f"{name} in {self.file.name} is damaged ({error}). Download it again.") from error
+        if len(content) != member.file_size:
+            raise DataError(
+                f"{name} in {self.file.name} has {len(content):,} bytes, expected {member.file_size:,}. "
+                "Download it again."
+            )
+        return content
+
+
+Files: TypeAlias = Folder | Archive
+"""Files by name, without their folder: `sizes`, `path(name)` on disk, and `read(name, limit)`."""
+
+
+@lru_cache(maxsize=1)  # the table of contents takes 25 ms to read, a recording 0.1 ms
+def _archive(path: Path, _size: int, _time: int, _process: int) -> Archive:
+    try:
+        opened = ZipFile(path)
+        members: dict[str, ZipInfo] = {}
+        for member in opened.infolist():
+            name = PurePosixPath(member.filename).name
+            # Finder adds "__MACOSX/._name"; of two members of one name the first counts.
+            if not member.is_dir() and not name.startswith("."):
+                members.setdefault(name, member)
+    except DAMAGE as error:
+        raise DataError(
+            f"{path} is not a whole zip file ({error}), as happens when a download is cut short. "
+            f"Cardiology is read from {ZIP} or the folder in it: download it again."
+        ) from error
+    return Archive(path, opened, members, {name: member.file_size for name, member in members.items()})
+
+
+def _has_recordings(folder: Path) -> bool:
+    return folder.is_dir() and any(path.suffix == ENDING and path.is_file() for path in folder.iterdir())
+
+
+def _holds_recordings(path: Path) -> bool:
+    """Whether a zip file of another name is this data set; one that cannot be opened is not."""
+    try:
+        return any(name.endswith(ENDING) for name in open_files(path).sizes)
+    except DataError:
+        return False
+
+
+def _refuse_large(name: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise DataError(f"{name} has {size:,} bytes, and more than {limit:,} are not expected. Download it again.")

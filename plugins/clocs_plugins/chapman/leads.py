@@ -1,0 +1,15 @@
+"""The twelve leads, in the order of the files."""
+
+from __future__ import annotations
+
+__all__ = ["LEADS", "lead_name"]
+
+LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
+
+_BY_SPELLING = {lead.lower(): lead for lead in LEADS}
+
+
+def lead_name(written: str) -> str:
+    """A lead as it is called here, however it is written: AVR, avr and "aVR" are aVR; an unknown name stays."""
+    bare = written.strip().strip("\"'").strip()
+    return _BY_SPELLING.get(bare.lower(), bare)

@@ -1,0 +1,96 @@
+"""The label files of the challenge, which lie in different places and say different things."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+from clocs_core import DataError, DataNotFound
+
+__all__ = ["SYMBOLS", "Labels", "choose_labels", "read_named"]
+
+SYMBOLS = {"N": "Normal", "A": "AF", "O": "Other", "~": "Noisy"}
+
+FILES = {"v3": "REFERENCE-v3.csv", "plain": "REFERENCE.csv", "original": "REFERENCE-original.csv"}
+PREFERENCE = {  # what to take where the first is not there: the nearest in time
+    "v3": ("v3", "plain", "original"),
+    "plain": ("plain", "v3", "original"),
+    "original": ("original", "plain", "v3"),
+}
+
+
+@attrs.frozen
+class Labels:
+    """A symbol for each record that a label file lists, and what to tell of the choice of that file."""
+
+    symbol: Mapping[str, str]
+    file: Path | None
+    notes: tuple[str, ...] = ()
+
+
+def choose_labels(beside: Path, further: Iterable[Path], records: Iterable[str], wanted: str) -> Labels:
+    """Choose among the label files: the folder of the recordings comes first, then those further away, in order.
+
+    Records are known by their numbers only, and copies of this data set have been numbered anew; then only the label
+    file that came with the recordings is right. So nearness counts before version, and version within one folder. A
+    file further away counts only if it lists one of the records.
+    """
+    near = _files(beside, wanted)
+    far = _that_list(set(records), [file for folder in further for file in _files(folder, wanted)])
+    if not near and not far:
+        return Labels({}, None, ("No label file (REFERENCE-v3.csv, REFERENCE.csv) was found: there are no labels.",))
+    chosen = near[0] if near else next(iter(far))
+    return Labels(_read(chosen) if near else far[chosen], chosen, _tell(chosen, [*near, *far], wanted))
+
+
+def read_named(root: Path, name: str) -> Labels:
+    """Read the label file that the user names, relative to `root`."""
+    file = root / Path(name).expanduser()
+    if not file.is_file():
+        raise DataNotFound(f"There is no label file {file}; `-o label_file=` is relative to {root}.")
+    return Labels(_read(file), file, (f"Labels are those of {file}.",))
+
+
+def _files(folder: Path, wanted: str) -> list[Path]:
+    return [file for version in PREFERENCE[wanted] if (file := folder / FILES[version]).is_file()]
+
+
+def _that_list(records: set[str], files: Iterable[Path]) -> dict[Path, dict[str, str]]:
+    """What the files say that list one of the records. Others have the names of label files, but are none of these."""
+    found = {}
+    for file in files:
+        with suppress(DataError):
+            symbol = _read(file)
+            if records & symbol.keys():
+                found[file] = symbol
+    return found
+
+
+def _read(file: Path) -> dict[str, str]:
+    """Lines of record and symbol, such as "A00001,N"; others, such as a line of column names, are passed over."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        rows = [row for row in csv.reader(text.splitlines()) if len(row) >= 2]
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise DataError(f"{file} is no label file: {problem}. It should have lines such as 'A00001,N'.") from problem
+    symbol = {row[0].strip(): row[1].strip() for row in rows if row[0].strip()}
+    if not set(symbol.values()) & SYMBOLS.keys():
+        raise DataError(f"{file} lists no label. It should have lines such as 'A00001,N'.")
+    return symbol
+
+
+def _tell(chosen: Path, files: list[Path], wanted: str) -> tuple[str, ...]:
+    notes = []
+    if chosen.name != FILES[wanted]:
+        notes.append(f"Labels are those of {chosen.name} in {chosen.parent.name}/, not of {FILES[wanted]}.")
+    others = [file for file in files if file.name == FILES[wanted] and file != chosen]
+    if others and chosen.name != FILES[wanted]:
+        notes.append(
+            f"{others[0].name} in {others[0].parent.name}/ lies further from the recordings and was not used. If it "
+            f"has the same numbering, copy it beside them or use `-o label_file=`."
+        )
+    return tuple(notes)

@@ -1,0 +1,42 @@
+"""One recording: WFDB, or the MATLAB structure in which CPSC 2018 was published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clocs_core import DataError, Entry, Record, read_wfdb
+from clocs_plugins.physionet2020.matlab5 import read_field
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["read_recording"]
+
+STRUCTURE_RATE = 500.0  # Hz; the structures do not say it
+
+
+def read_recording(entry: Entry, leads: tuple[str, ...]) -> Record:
+    """Read one recording, its leads named as in `leads`. Raises DataError where they are not all there."""
+    path = entry.files[0]
+    if path.suffix == ".mat":
+        samples = _read_structure(path, len(leads))
+        return Record(entry.patient, entry.record, leads, "mV", STRUCTURE_RATE, samples, entry.label)
+    read = read_wfdb(path)
+    spelling = {name.lower(): name for name in leads}
+    channels = tuple(spelling.get(name.lower(), name) for name in read.header.channels)
+    if sorted(channels) != sorted(leads):
+        raise DataError(f"{path} has the leads {', '.join(channels)}, expected {', '.join(leads)}.")
+    rate = read.header.sampling_rate
+    return Record(entry.patient, entry.record, channels, read.unit, rate, read.samples, entry.label, read.gain)
+
+
+def _read_structure(file: Path, leads: int) -> NDArray[np.float64]:
+    """The field `data` of the structure `ECG`, in mV (lead, sample)."""
+    import numpy as np
+
+    samples = np.ascontiguousarray(read_field(file, "ECG", "data"))
+    if samples.ndim != 2 or samples.shape[0] != leads or samples.shape[1] == 0:
+        raise DataError(f"{file} has ECG.data of shape {samples.shape}, expected ({leads}, samples).")
+    return samples

@@ -1,0 +1,152 @@
+"""Which recordings there are: two tables and the names of the files, no header and no signal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Part
+from clocs_plugins.ptbxl.statements import rhythm_group, superclasses
+from clocs_plugins.ptbxl.table import Row, read_classes, read_table
+
+__all__ = ["list_recordings"]
+
+TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
+RATES = (100, 500)  # Hz
+LabelOf = Callable[[Mapping[str, float]], Label]
+
+# The published advice: 1 to 8 train, 9 validates, 10 tests; every recording of 9 and 10 was seen by a person.
+FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
+
+
+@attrs.define
+class _Found:
+    """What grows while the table is read."""
+
+    entries: list[Entry] = attrs.field(factory=list)
+    drops: list[Drop] = attrs.field(factory=list)
+    folds: dict[str, str] = attrs.field(factory=dict)  # by record
+    listed: int = 0
+
+    @property
+    def absent(self) -> int:
+        """Recordings of the table of which no file is there."""
+        return self.listed - len(self.entries) - len(self.drops)
+
+
+def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
+    """Scan. task: "rhythm" or "superclass"; rate: Hz, None for what there is; published: split by strat_fold."""
+    root = _find(root)
+    rate = _choose_rate(root, rate)
+    label_of: LabelOf = rhythm_group
+    if task == "superclass":
+        label_of = partial(superclasses, class_of=read_classes(root / STATEMENTS), likelihood=likelihood)
+    present = _list_files(root / f"records{rate}")
+    found = _collect(read_table(root / TABLE, rate), root, present, label_of, published)
+    if not found.entries:
+        raise DataError(
+            f"PTB-XL: none of the {found.listed:,} recordings listed in {root / TABLE} can be read from "
+            f"records{rate}/: {found.absent:,} are not there, {len(found.drops):,} are damaged. Download it again."
+        )
+    entries = sorted(found.entries, key=lambda entry: int(entry.record))
+    parts = _parts(entries, found.folds) if published else None
+    form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
+    return Listing(entries, found.drops, form, _notes(found, rate, task), parts=parts)
+
+
+def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
+    found = _Found()
+    seen: set[str] = set()
+    for row in rows:
+        found.listed += 1
+        if isinstance(row, Drop):
+            found.drops.append(row)
+            continue
+        files = [f"{row.file}{ending}" for ending in (".hea", ".dat")]
+        if not any(file in present for file in files):
+            continue  # told in one note: a partial download lacks thousands
+        reason = _reason_to_drop(row, files, present, seen, published)
+        seen.add(row.record)
+        if reason:
+            found.drops.append(Drop(reason, row.record))
+            continue
+        paths = [root / file for file in files]
+        found.entries.append(Entry(row.record, row.patient, label_of(row.statements), paths))
+        found.folds[row.record] = row.fold
+    return found
+
+
+def _reason_to_drop(row: Row, files: list[str], present: set[str], seen: set[str], published: bool) -> str:
+    if row.record in seen:
+        return "listed twice"
+    if not all(file in present for file in files):
+        return "missing file"
+    if not row.patient:
+        return "no patient id"
+    if published and row.fold not in FOLDS:
+        return "no strat_fold"
+    return ""
+
+
+def _find(root: Path) -> Path:
+    """The folder with the table: root, one below, or where `wget -r` puts it."""
+    below = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    mirrored = sorted(root.glob("physionet.org/files/ptb-xl/*"), reverse=True)  # the newest version first
+    for folder in [root, *below, *mirrored]:
+        if (folder / TABLE).is_file():
+            return folder
+    names = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
+    found = "a file" if root.is_file() else ", ".join(names[:4]) or "nothing"
+    raise DataNotFound(
+        f"PTB-XL was looked for in {root}, and one folder below, by its table {TABLE}. There is {found}. "
+        f"Unpack what was downloaded, and point `--root` at the folder with {TABLE} and records100/ or records500/."
+    )
+
+
+def _choose_rate(root: Path, asked: int | None) -> int:
+    there = [rate for rate in RATES if (root / f"records{rate}").is_dir()]
+    if asked is None and there:
+        return there[0]
+    if asked in there:
+        return asked
+    looked = f"records{asked}/" if asked else "records100/ or records500/"
+    advice = f"Ask for `-o rate={there[0]}`, or download" if there else "Download"
+    has = f", but there is records{there[0]}/" if there else ""
+    raise DataNotFound(f"PTB-XL: {root} has no {looked}{has}. {advice} the recordings beside {TABLE}.")
+
+
+def _list_files(folder: Path) -> set[str]:
+    """All files of records100/ or records500/, as the table names them; each folder is listed once."""
+    found = set()
+    for part in os.scandir(folder):
+        if part.is_dir():
+            found |= {f"{folder.name}/{part.name}/{file.name}" for file in os.scandir(part.path)}
+    return found
+
+
+def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
+    notes = []
+    if found.absent:
+        notes.append(f"{found.absent:,} of {found.listed:,} recordings listed in {TABLE} are not in records{rate}/.")
+    if bare := sum(entry.label is None for entry in found.entries):
+        lacking = "one rhythm group" if task == "rhythm" else "a diagnosis"
+        notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
+    return tuple(notes)
+
+
+def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:
+    """The part of every patient. Raises DataError where the folds put one in two."""
+    parts: dict[str, Part] = {}
+    for entry in entries:
+        part = FOLDS[folds[entry.record]]
+        if parts.setdefault(entry.patient, part) != part:
+            raise DataError(
+                f"PTB-XL: by strat_fold, patient {entry.patient} is in {parts[entry.patient]} and, with recording "
+                f"{entry.record}, in {part}, so scores would be too good. Use `-o parts=patient`, or the published "
+                f"{TABLE}."
+            )
+    return parts

@@ -1,0 +1,74 @@
+"""The two tables of PTB-XL: ptbxl_database.csv, a row for each recording, and scp_statements.csv, what codes mean."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from clocs_core import DataError, DataNotFound, Drop
+from clocs_plugins.ptbxl.statements import SUPERCLASSES, read_statements
+
+__all__ = ["Row", "read_classes", "read_table"]
+
+
+@attrs.frozen
+class Row:
+    """A recording, as far as the table says what is needed here; what it does not say is empty."""
+
+    record: str
+    patient: str
+    file: str  # below the folder of the table, without ending
+    statements: Mapping[str, float]
+    fold: str
+
+
+def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
+    """The recordings that ptbxl_database.csv lists, with their files of so many Hz; drops for rows that are damaged."""
+    column = {100: "filename_lr", 500: "filename_hr"}[rate]
+    needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column)
+    for number, row in enumerate(_read_csv(path, needed), 2):  # line 1 is the heading
+        record = _whole(row["ecg_id"])
+        if not record:
+            yield Drop("broken row", f"row {number}")
+            continue
+        record = record.zfill(5)  # as in the files' names
+        try:
+            statements = read_statements(row["scp_codes"])
+        except ValueError:
+            yield Drop("broken scp_codes", record)
+            continue
+        yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]))
+
+
+def read_classes(path: Path) -> dict[str, str]:
+    """The superclass of every diagnostic statement."""
+    if not path.is_file():
+        raise DataNotFound(
+            f"PTB-XL: the task 'superclass' needs {path.name} beside the table of recordings; {path} is not there."
+        )
+    rows = _read_csv(path, ("", "diagnostic", "diagnostic_class"))
+    known = {row[""]: row["diagnostic_class"] for row in rows if row["diagnostic"] in ("1", "1.0")}
+    return {code: name for code, name in known.items() if name in SUPERCLASSES}
+
+
+def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Rows by column. Raises DataError where a column is missing or the file is not a table."""
+    # utf-8-sig: a spreadsheet puts a mark at the start. Reports have umlauts; nothing that is read here has.
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = csv.DictReader(file, restval="")
+        try:
+            missing = [name for name in needed if name not in (rows.fieldnames or ())]
+            if missing:
+                raise DataError(f"{path} has no column {missing[0]!r}. Download it again, and do not edit it.")
+            yield from rows
+        except csv.Error as error:
+            raise DataError(f"{path} is not a table ({error}, line {rows.line_num}). Download it again.") from error
+
+
+def _whole(text: str) -> str:
+    """A number as whole digits, "15709.0" as "15709"; empty where it is none."""
+    digits = text.strip().removesuffix(".0")
+    return digits if digits.isascii() and digits.isdigit() and len(digits) < 16 else ""

@@ -1,0 +1,312 @@
+"""Ids and labels of any type and form, and one sentence for everything that a stranger can get wrong."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clocs_core import DataError, DataNotFound, Entry
+from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
+
+ONE, MANY = clocs_datasets()[0].tasks
+SIGNAL = np.random.default_rng(0).normal(size=(4, 100)).astype(np.float32)
+AT_125 = ArraysOptions(sampling_rate=125.0)
+
+
+@pytest.fixture
+def x(tmp_path: Path) -> Path:
+    """Four recordings of one channel, without ids."""
+    np.save(tmp_path / "x.npy", SIGNAL)
+    return tmp_path / "x.npy"
+
+
+def patients(root: Path, table: Path | str, **more: Any) -> list[str]:
+    listing = scan(root, ONE, attrs.evolve(AT_125, patients=str(table), **more))
+    return [entry.patient for entry in listing.entries]
+
+
+# ------------------------------------------------------------------------------------------------------------------ ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12\n12\n13\n007\n",
+        "patient\n12\n12\n13\n007\n",
+        "Patient_ID\n12.0\n12.0\n13.0\n007\n",
+        "age,subject\n40,12\n40,12\n41,13\n50,007\n",
+        "age;id\n40;12\n40;12\n41;13\n50;007\n",
+        '"patient"\r\n"12"\r\n"12"\r\n"13"\r\n"007"\r\n',
+    ],
+)
+def test_ids_in_a_table_are_text_and_whole_numbers_have_no_point(x: Path, tmp_path: Path, text: str):
+    (tmp_path / "ids.csv").write_text(text, encoding="utf-8-sig", newline="")
+    assert patients(x, tmp_path / "ids.csv") == ["12", "12", "13", "007"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (np.array([1, 1, 2, -3]), ["1", "1", "2", "-3"]),
+        (np.array([1.0, 1.0, 2.5, 1e16]), ["1", "1", "2.5", "10000000000000000"]),
+        (np.array(["a", "a", "b", "ü"]), ["a", "a", "b", "ü"]),
+        (np.array([b"a", b"a", b"b", b"c"]), ["a", "a", "b", "c"]),
+    ],
+)
+def test_ids_of_any_type_can_be_an_array(x: Path, tmp_path: Path, ids, expected: list[str]):
+    np.save(tmp_path / "ids.npy", ids)
+    assert patients(x, tmp_path / "ids.npy") == expected
+    np.savez(tmp_path / "both.npz", x=SIGNAL, patients=ids, fs=125)
+    assert [entry.patient for entry in scan(tmp_path / "both.npz", ONE, ArraysOptions()).entries] == expected
+
+
+def test_ids_are_a_line_each_in_a_text_file(x: Path, tmp_path: Path):
+    (tmp_path / "ids.txt").write_text("a b\na b\nc\nd\n")
+    assert patients(x, tmp_path / "ids.txt") == ["a b", "a b", "c", "d"]
+
+
+def test_without_ids_every_recording_is_a_patient_and_a_note_says_so(x: Path):
+    listing = scan(x, ONE, AT_125)
+    assert [entry.patient for entry in listing.entries] == ["x[0]", "x[1]", "x[2]", "x[3]"]
+    assert "each recording counts as its own" in listing.notes[0]
+    assert {entry.label for entry in listing.entries} == {None}
+    assert listing.task is not None
+    assert listing.task.classes == ()
+
+
+def test_files_side_by_side_get_their_patients_from_a_table(tmp_path: Path):
+    for name in ("r1", "r2", "r10", "r11"):
+        np.save(tmp_path / f"{name}.npy", SIGNAL[0])
+    (tmp_path / "ids.csv").write_text("file,patient,label\nr10,7,b\nr1.npy,7,a\nr2,8,\ngone,9,a\n")
+    table = str(tmp_path / "ids.csv")
+    listing = scan(tmp_path, ONE, attrs.evolve(AT_125, patients=table, labels=table))
+    assert [(one.record, one.patient, one.label) for one in listing.entries] == [
+        ("r1.npy", "7", 0),
+        ("r2.npy", "8", None),
+        ("r10.npy", "7", 1),
+    ]
+    assert [(drop.record, drop.reason) for drop in listing.drops] == [("r11.npy", "not in the table of patients")]
+    assert "1 of 4 files in ids.csv are not there." in listing.notes
+
+
+# --------------------------------------------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "codes"),
+    [
+        (np.array([10, 9, 10, 9]), ("9", "10"), [1, 0, 1, 0]),
+        (np.array([1.0, np.nan, 0.0, 1.0]), ("0", "1"), [1, None, 0, 1]),
+        (np.array([True, False, True, True]), ("False", "True"), [1, 0, 1, 1]),
+        (np.array(["AF", "", "NA", "SR"]), ("AF", "SR"), [0, None, None, 1]),
+    ],
+)
+def test_classes_of_any_type_are_sorted_as_people_do(x: Path, tmp_path: Path, labels, classes, codes):
+    np.save(tmp_path / "y.npy", labels)
+    listing = scan(x, ONE, attrs.evolve(AT_125, labels=str(tmp_path / "y.npy")))
+    assert listing.task is not None
+    assert (listing.task.name, listing.task.kind, listing.task.classes) == ("label", "one_of", classes)
+    assert [entry.label for entry in listing.entries] == codes
+
+
+def test_several_classes_of_a_recording_are_findings(x: Path, tmp_path: Path):
+    (tmp_path / "y.csv").write_text("label\nAF; PVC\nAF\n\nPVC|x\n")
+    options = attrs.evolve(AT_125, labels=str(tmp_path / "y.csv"))
+    listing = scan(x, MANY, options)
+    assert listing.task is not None
+    assert (listing.task.kind, listing.task.classes) == ("any_of", ("AF", "PVC", "PVC|x"))
+    assert [entry.label for entry in listing.entries] == [frozenset({0, 1}), frozenset({0}), None, frozenset({2})]
+    listing = scan(x, MANY, attrs.evolve(options, label_separator="|"))
+    assert listing.entries[3].label == frozenset({2, 3})
+
+
+def test_labels_may_belong_to_patients(x: Path, tmp_path: Path):
+    (tmp_path / "ids.csv").write_text("1\n1\n2\n3\n")
+    (tmp_path / "y.csv").write_text("patient,label\n1,a\n2,b\n")
+    options = attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv"), labels=str(tmp_path / "y.csv"))
+    assert [entry.label for entry in scan(x, ONE, options).entries] == [0, 0, 1, None]
+
+
+# ------------------------------------------------------------------------------------------------------------- mistakes
+
+
+def fails(root: Path, options: ArraysOptions = AT_125) -> str:
+    with pytest.raises(DataError) as caught:
+        scan(root, ONE, options)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert ".." not in text.replace("…", "")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n2\n3\n", "--patients: ids.csv: 3 values for 4 recordings"),
+        ("who\n1\n2\n3\n4\n", "If its first line is a heading, call it 'patient' or 'label'"),
+        ("patient\n1\n\n2\n3\n", "ids.csv has no patient for recording x[1] (empty)"),
+        ("patient\n1\nnan\n2\n3\n", "ids.csv has no patient for recording x[1] (nan)"),
+        ("label,age\na,1\nb,2\nb,2\nb,2\n", "has the columns label, age; call one of them 'patient'"),
+        ("1,2,3\n1,2,3\n", "has several columns and none is called 'patient'"),
+        ("patient,x\n1,2\n3\n", "row 3 of"),
+        ("", "is empty"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_one_sentence(x: Path, tmp_path: Path, text: str, message: str):
+    (tmp_path / "ids.csv").write_text(text)
+    assert message in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+
+
+def test_other_mistakes_with_tables_are_one_sentence_too(x: Path, tmp_path: Path):
+    assert "--patients: there is no file" in fails(x, attrs.evolve(AT_125, patients="nowhere.csv"))
+    np.save(tmp_path / "ids.npy", np.array([1.0, np.nan, 2, 3]))
+    assert "no patient for recording x[1]" in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.npy")))
+    np.save(tmp_path / "y.npy", np.zeros((4, 2)))
+    assert "shape (4, 2), expected one value" in fails(x, attrs.evolve(AT_125, labels=str(tmp_path / "y.npy")))
+    np.save(tmp_path / "o.npy", np.array([{}, 1, 2, 3], dtype=object), allow_pickle=True)
+    assert "holds Python objects" in fails(x, attrs.evolve(AT_125, labels=str(tmp_path / "o.npy")))
+    (tmp_path / "ids.csv").write_bytes(b"\xff\xfe1\x00")
+    assert "is not text in UTF-8" in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+    np.save(tmp_path / "many.npy", np.zeros((50, 100)))
+    np.save(tmp_path / "ages.npy", np.linspace(20, 90, 50))
+    text = fails(tmp_path / "many.npy", attrs.evolve(AT_125, labels=str(tmp_path / "ages.npy")))
+    assert "50 different values for 50 recordings" in text
+
+
+def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
+    def saved(name: str, array: Any) -> Path:
+        np.save(tmp_path / name, array, allow_pickle=True)
+        return tmp_path / name
+
+    assert "give it in Hz with `--sampling-rate`" in fails(saved("a.npy", SIGNAL), ArraysOptions())
+    assert "has the shape (1, 2, 3, 4), expected" in fails(saved("b.npy", np.zeros((1, 2, 3, 4))))
+    assert "`-o axes=sample,channel`" in fails(saved("c.npy", np.zeros((5000, 2))))
+    assert "`-o axes=recording,sample,channel`" in fails(saved("d.npy", np.zeros((3, 500, 12))))
+    assert "holds Python objects" in fails(saved("e.npy", np.array([[1], [1, 2]], dtype=object)))
+    assert "expected numbers" in fails(saved("f.npy", np.zeros((2, 50), dtype="S3")))
+    assert "is empty" in fails(saved("g.npy", np.zeros((0, 50))))
+    assert "names 2 axes" in fails(
+        saved("h.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, axes=("channel", "sample"))
+    )
+    assert "1 names for 2 channels" in fails(saved("i.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A",)))
+    assert "a name of its own" in fails(saved("j.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A", "A")))
+    (tmp_path / "k.pkl").write_bytes(b"")
+    assert "is a pickle" in fails(tmp_path / "k.pkl")
+    (tmp_path / "k.mat").write_bytes(b"")
+    assert "is none of .npz, .npy and .parquet" in fails(tmp_path / "k.mat")
+    np.savez(tmp_path / "l.npz", label=[1], fs="fast")
+    assert "has no array of signals, it has label, fs" in fails(tmp_path / "l.npz")
+    np.savez(tmp_path / "m.npz", x=SIGNAL, fs=[125, 250])
+    assert "must be one positive number" in fails(tmp_path / "m.npz")
+    np.savez(tmp_path / "n.npz", x=SIGNAL, fs=125, channels=["A", "B"])
+    assert "2 names for 1 channels" in fails(tmp_path / "n.npz")
+    np.savez(tmp_path / "o.npz", x=SIGNAL, fs=125, patient=[1, 2])
+    assert "2 values for 4 recordings" in fails(tmp_path / "o.npz")
+    (tmp_path / "p.npz").write_bytes(b"PK nonsense")
+    assert "is not an .npz file" in fails(tmp_path / "p.npz")
+
+
+def test_folders_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    assert "and found nothing" in fails(tmp_path / "empty")
+    with pytest.raises(DataNotFound, match="nothing at"):
+        scan(tmp_path / "nowhere", ONE, AT_125)
+    two = tmp_path / "two"
+    two.mkdir()
+    for name in "ab":
+        np.savez(two / f"{name}.npz", x=SIGNAL)
+    assert "point `--root` at one of them" in fails(two)
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for name in "ab":
+        np.save(flat / f"{name}.npy", SIGNAL[0])
+    (tmp_path / "ids.csv").write_text("patient\n1\n2\n")
+    assert "give it a column called 'file'" in fails(flat, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+    (tmp_path / "ids.csv").write_text("file,patient\nx,1\ny,2\n")
+    assert "names none of the files" in fails(flat, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+    (tmp_path / "ids.csv").write_text("file,patient\na,1\na,2\n")
+    assert "has both '1' and '2' for 'a'" in fails(flat, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+    (flat / "a.npy").write_bytes(b"")
+    (flat / "b.npy").write_bytes(b"?")
+    assert "None of 2 files can be read" in fails(flat)
+
+
+def test_a_rate_that_the_user_gives_wins_and_is_told(tmp_path: Path):
+    np.savez(tmp_path / "x.npz", x=SIGNAL, fs=250)
+    listing = scan(tmp_path / "x.npz", ONE, AT_125)
+    assert "The file says 250 Hz; 125 Hz was given, and is used." in listing.notes
+    assert load(listing.entries[0], AT_125).sampling_rate == 125
+
+
+@pytest.mark.parametrize("text", ["1,2\n3\n" * 20, "1,2\n3,x\n" * 20, "A,B\n", "", "\n\n", "1 2 3 4\n"])
+def test_a_damaged_text_file_is_a_value_error_at_its_load(tmp_path: Path, text: str):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ValueError, match=re.escape("a.csv")):
+        load(Entry("a.csv", "p", files=(tmp_path / "a.csv",)), AT_125)
+
+
+# ----------------------------------------------------------------------------------------------------------------- fuzz
+
+
+def header(shape: str, kind: str = "<f4") -> bytes:
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    "shape", ["(9999999999999,)", "(3, 99999999999)", "(-1, 50)", "(2, 1000)", "((((", "'a'", "(1e9,)", "(2**62, 4)"]
+)
+def test_a_giant_number_in_a_header_allocates_nothing(tmp_path: Path, shape: str):
+    raw = header(shape) + bytes(400)
+    (tmp_path / "x.npy").write_bytes(raw)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", raw)
+    for name in ("x.npy", "x.npz"):
+        fails(tmp_path / name)
+
+
+def valid_files() -> dict[str, bytes]:
+    made = {"x.npy": io.BytesIO(), "x.npz": io.BytesIO(), "c.npz": io.BytesIO()}
+    np.save(made["x.npy"], SIGNAL)
+    np.savez(made["x.npz"], x=SIGNAL, patient=[1, 2, 3, 4], fs=125, channels=["A"])
+    np.savez_compressed(made["c.npz"], x=SIGNAL, label=["a", "b", "", "b"])
+    return {name: buffer.getvalue() for name, buffer in made.items()} | {"x.csv": b"A,B\n" + b"1.5,2\n" * 50}
+
+
+VALID = valid_files()
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.sampled_from(sorted(VALID)), st.data())
+def test_spoilt_files_raise_what_was_promised_and_nothing_else(tmp_path_factory, name: str, data):
+    """A DataError from the scan; from a load any ValueError or OSError, which costs one recording."""
+    raw = bytearray(VALID[name])
+    if data.draw(st.booleans(), "cut"):
+        del raw[data.draw(st.integers(0, len(raw) - 1), "at") :]
+    else:
+        for _ in range(data.draw(st.integers(1, 5), "changes")):
+            end = data.draw(st.sampled_from([min(200, len(raw)), len(raw)]), "where")
+            raw[data.draw(st.integers(0, end - 1), "place")] = data.draw(st.integers(0, 255), "byte")
+    folder = tmp_path_factory.mktemp("spoilt")
+    (folder / name).write_bytes(raw)
+    if name.endswith("csv"):
+        (folder / "other.csv").write_bytes(b"A,B\n" + b"1,2\n" * 50)
+    try:
+        listing = scan(folder, ONE, AT_125)
+    except DataError:
+        return
+    for entry in listing.entries[:50]:
+        try:
+            load(entry, AT_125)
+        except (ValueError, OSError):
+            continue

@@ -1,0 +1,115 @@
+"""One field of one structure of a MATLAB 5 file, against scipy; and files that make scipy crash."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.io import loadmat, savemat
+
+from clocs_core import DataError
+from clocs_plugins.physionet2020.matlab5 import read_field
+
+DATA = np.random.default_rng(0).normal(0, 0.3, (12, 40))
+
+
+def element(kind, raw):
+    """An element as MATLAB writes it: short ones in their own tag, long ones padded."""
+    if 0 < len(raw) <= 4:
+        return struct.pack("<HH", kind, len(raw)) + raw.ljust(4, b"\0")
+    return struct.pack("<II", kind, len(raw)) + raw + bytes(-len(raw) % 8)
+
+
+def matrix(which, dimensions, name, *content):
+    flags, shape = struct.pack("<II", which, 0), struct.pack(f"<{len(dimensions)}i", *dimensions)
+    return element(14, element(6, flags) + element(5, shape) + element(1, name) + b"".join(content))
+
+
+def structure(data, names=b"sex\0\0\0\0\0data\0\0\0\0", name=b"ECG"):
+    sex = matrix(4, (1, 1), b"", element(4, b"M\0"))
+    return matrix(2, (1, 1), name, element(5, struct.pack("<i", 8)), element(1, names), sex, data)
+
+
+def write(file, *variables):
+    file.write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H", 0x0100) + b"IM" + b"".join(variables))
+    return file
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16, np.uint8, np.int32])
+def test_numbers_of_every_kind_are_what_scipy_reads(tmp_path, compressed, kind):
+    values = (DATA * 100).astype(kind)
+    held = {"before": np.eye(3), "ECG": {"sex": "Male", "age": 74, "data": values}, "after": "text"}
+    savemat(tmp_path / "a.mat", held, do_compression=compressed)
+    read = read_field(tmp_path / "a.mat", "ECG", "data")
+    np.testing.assert_array_equal(read, values)
+    np.testing.assert_array_equal(read, loadmat(tmp_path / "a.mat")["ECG"]["data"][0, 0])
+    assert read.dtype == np.float64
+    np.testing.assert_array_equal(read_field(tmp_path / "a.mat", "ECG", "age"), [[74]])
+
+
+@pytest.mark.parametrize(("kind", "code"), [(1, "<i1"), (3, "<i2"), (9, "<f8")])
+def test_whole_numbers_that_matlab_stores_in_few_bytes_are_read(tmp_path, kind, code):
+    """MATLAB writes doubles as small integers where nothing is lost; the element says so, not the class."""
+    values = np.arange(24).reshape(12, 2)
+    raw = values.ravel(order="F").astype(code).tobytes()
+    file = write(tmp_path / "a.mat", structure(matrix(6, (12, 2), b"", element(kind, raw))))
+    np.testing.assert_array_equal(loadmat(file)["ECG"]["data"][0, 0], values)
+    np.testing.assert_array_equal(read_field(file, "ECG", "data"), values)
+
+
+NUMBERS = matrix(6, (1, 2), b"", element(1, b"\x01\x02"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ([], "none of this name"),
+        ([structure(NUMBERS, name=b"EEG")], "none of this name"),
+        ([structure(NUMBERS, names=b"sex\0\0\0\0\0age\0\0\0\0\0")], "no such field"),
+        ([structure(element(14, b""))], "a matrix has no name"),
+        ([structure(matrix(4, (1, 2), b"", element(4, b"ab")))], "cannot reshape"),
+        ([structure(matrix(6, (1, 2), b"", element(77, b"ab")))], "does not hold numbers"),
+        ([structure(matrix(6, (1, -2), b"", element(1, b"ab")))], "does not hold numbers"),
+        ([structure(matrix(6, (2**30, 2**30), b"", element(1, b"ab")))], "cannot reshape"),
+        ([structure(NUMBERS)[:-9]], "ends in the middle"),
+        ([struct.pack("<II", 14, 2**32 - 1)], "ends in the middle"),
+        ([element(15, b"no zlib at all")], "incorrect header check"),
+    ],
+)
+def test_what_is_not_there_is_a_data_error(tmp_path, variables, says):
+    with pytest.raises(DataError, match=rf"a\.mat has no structure ECG with a field data: .*{says}"):
+        read_field(write(tmp_path / "a.mat", *variables), "ECG", "data")
+
+
+def test_other_files_are_refused(tmp_path):
+    for raw in (b"", b"A0001", bytes(1000), b"MATLAB 5.0".ljust(126) + b"MI"):
+        (tmp_path / "a.mat").write_bytes(raw)
+        with pytest.raises(DataError, match="does not begin as a MATLAB 5 file"):
+            read_field(tmp_path / "a.mat", "ECG", "data")
+    with pytest.raises(FileNotFoundError):
+        read_field(tmp_path / "b.mat", "ECG", "data")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.lists(st.tuples(st.integers(126, 700), st.binary(max_size=6), st.integers(0, 6)), min_size=1, max_size=4),
+    compressed=st.booleans(),
+)
+def test_a_damaged_file_is_read_or_refused(tmp_path, edits, compressed):
+    """scipy ends the process on some of these, and with it everything that a worker had to do."""
+    file = tmp_path / f"{compressed}.mat"
+    if not file.exists():
+        savemat(file, {"ECG": {"sex": "Male", "age": 74, "data": DATA}}, do_compression=compressed)
+    raw = file.read_bytes()
+    for at, new, length in edits:
+        raw = raw[:at] + new + raw[at + length :]
+    (tmp_path / "a.mat").write_bytes(raw)
+    try:
+        read = read_field(tmp_path / "a.mat", "ECG", "data")
+    except DataError:
+        return
+    assert read.size <= max(8 * len(raw), DATA.size)

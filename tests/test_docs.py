@@ -1,0 +1,318 @@
+"""The pages agree with the code: hooks, links, plugins, commands and fields. Long commands are parsed, not run."""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import attrs
+import click
+import pytest
+from safetensors import safe_open
+
+from clocs_core.cli import build_cli, main
+from clocs_core.cli.main import open_session
+from clocs_core.extend import hookspecs
+from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.report.document import EpochRow, Report, SplitSummary
+from clocs_core.runfolder import RunFolder
+from clocs_core.scores import Comparison, Score
+from clocs_core.testing import checks_of, failures
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+
+TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
+MACHINE = re.compile(r"(?<![\w.])/(tmp|work|home|root|Users|mnt|var)\b")
+FENCE = re.compile(r"^```(?P<kind>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+GLOBAL_FLAGS = re.compile(r"\s--(without\s+\S+|trace-hooks)")
+
+
+def name_of(page):
+    return page.name
+
+
+def blocks(page, kind):
+    return [found["body"] for found in FENCE.finditer(TEXT[page]) if found["kind"] == kind]
+
+
+def write_files(page, folder):
+    """Write the blocks that name a file; their names."""
+    found = {block["file"]: block["body"] for block in FENCE.finditer(TEXT[page]) if block["file"]}
+    for name, body in found.items():
+        (folder / name).write_text(body, encoding="utf-8")
+    return set(found)
+
+
+def section(page, heading):
+    """The text under a heading, up to the next heading of any level."""
+    _, found, rest = f"\n{TEXT[page]}".partition(f"\n{heading}\n")
+    assert found, f"{page.name} has no heading {heading!r}"
+    return re.split(r"^#+ ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def first_column(text):
+    return re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE)
+
+
+def fields(cls):
+    return [field.name for field in attrs.fields(cls)]
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Makes an entry point of a module that a page shows, and forgets the module afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def make(name):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        return EntryPoint(name=name, value=name, group=hookspecs.PROJECT)
+
+    yield make
+    for name in ("wander", "ward"):
+        sys.modules.pop(name, None)
+
+
+# ------------------------------------------------------------------------------------------------------------ the hooks
+
+
+def specs():
+    return {name: spec for name, spec in vars(hookspecs).items() if name.startswith("clocs_")}
+
+
+def test_the_page_of_hooks_has_every_hook_in_calling_order_and_no_other():
+    headings = re.findall(r"^## (.+)$", TEXT[DOCS / "hooks.md"], flags=re.MULTILINE)
+    assert headings == list(specs())
+
+
+@pytest.mark.parametrize("hook", specs())
+def test_a_hook_is_shown_with_its_signature(hook):
+    """Whoever copies it must get the arguments right: pluggy passes them by name."""
+    text = section(DOCS / "hooks.md", f"## {hook}")
+    signature = inspect.signature(specs()[hook])
+    arguments = ", ".join(f"{one.name}: {one.annotation}" for one in signature.parameters.values())
+    assert f"def {hook}({arguments}) -> {signature.return_annotation}\n" in text
+    assert "**When:**" in text
+    assert "**Return:**" in text
+
+
+@pytest.mark.parametrize("hook", specs())
+def test_the_example_of_a_hook_is_a_plugin_whose_offers_keep_their_promises(hook, tmp_path, plugin):
+    """Examples are what people copy."""
+    example = FENCE.findall(section(DOCS / "hooks.md", f"## {hook}"))[1][2]
+    name = f"example_{hook}"
+    (tmp_path / f"{name}.py").write_text(f"from clocs_core import hookimpl\n{example}", encoding="utf-8")
+    host = load_plugins([plugin(name)])
+    assert not host.broken
+    assert callable(getattr(host.plugins[0].module, hook))
+    catalogue = open_session([*installed_entry_points(), plugin(name)], (), False).catalogue
+    mine = [item.offer for shelf in catalogue.shelves() for item in shelf if item.plugin.name == name]
+    assert len(mine) == (hook in load_offer_hooks())
+    for offer in mine:
+        assert failures(checks_of(offer, catalogue=catalogue)) == {}
+    sys.modules.pop(name, None)
+
+
+def load_offer_hooks():
+    return [name for name, spec in specs().items() if not inspect.signature(spec).parameters]
+
+
+# ------------------------------------------------------------------------------------------------------ links and paths
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_and_pictures_lead_somewhere(page):
+    prose = FENCE.sub("", TEXT[page])
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{page.name} links to {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_page_says_a_path_of_some_machine(page):
+    assert not MACHINE.search(TEXT[page])
+
+
+def test_every_page_can_be_reached_from_the_index():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", TEXT[DOCS / "index.md"]))
+    assert linked == {page.name for page in DOCS.glob("*.md")} - {"index.md"}
+
+
+def test_the_modules_that_the_architecture_lists_are_those_that_exist():
+    tree = next(block for block in blocks(DOCS / "architecture.md", "") if block.startswith("clocs_core/"))
+    listed = set(re.findall(r"\b(\w+\.py)\b", tree))
+    core = ROOT / "clocs_core"
+    exist = {
+        path.name
+        for path in core.rglob("*.py")
+        if path.stem != "__main__" and path.parent.name not in ("cli", "testing")
+    }
+    assert listed == exist - {"__init__.py"}
+
+
+def test_the_order_of_imports_is_the_one_that_is_enforced():
+    tree = ast.parse((ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8"))
+    order = next(one.value for one in tree.body if isinstance(one, ast.AnnAssign) and one.target.id == "ORDER")
+    rows = [[name for name in row if name != "__main__"] for row in ast.literal_eval(order)]
+    told = re.findall(r"^\d+\. (.+)$", section(DOCS / "architecture.md", "## The order of imports"), flags=re.MULTILINE)
+    assert [re.findall(r"`([^`]+)`", line) for line in told] == [[name or "clocs_core" for name in row] for row in rows]
+
+
+# ---------------------------------------------------------------------------------------------------- the command lines
+
+
+def command_lines():
+    """Every `clocs …` in a console block or in inline code, with its page."""
+    found = []
+    for page in PAGES:
+        shown = [line[2:] for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]
+        shown += re.findall(r"(?<!`)`(clocs [^`]+)`(?!`)", FENCE.sub("", TEXT[page]))
+        found += [(page.name, line) for line in shown if line.startswith("clocs ")]
+    return sorted(set(found))
+
+
+def test_there_are_command_lines_to_check():
+    assert len(command_lines()) > 15
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_a_command_line_can_be_typed(page, line):
+    """The command exists, and so do its flags."""
+    cli = build_cli(open_session(None, (), False))
+    assert {"without", "trace_hooks"} <= {parameter.name for parameter in cli.params}
+    words = shlex.split(GLOBAL_FLAGS.sub("", line))[1:]
+    if not words:  # `clocs --without PLUGIN`
+        return
+    with click.Context(cli) as above:
+        if words[0].startswith("-"):
+            assert words[0] in {flag for one in cli.get_params(above) for flag in one.opts}
+            return
+        command = cli.get_command(above, words[0])
+        assert command is not None, line
+        if "--help" not in words:
+            command.make_context(words[0], words[1:], parent=above)
+
+
+def runs():
+    return [line for _, line in command_lines() if re.search(r"run .*--dataset (demo|ward)\b", line)]
+
+
+@pytest.mark.parametrize("line", sorted(set(runs())))
+def test_the_names_and_options_of_a_run_are_known(line, tmp_path, plugin, capsys):
+    """Everything is resolved before the run folder is looked at: one that is taken ends the command there."""
+    for page in (README, DOCS / "write-a-plugin.md"):
+        write_files(page, tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    words = [*shlex.split(line)[1:], "--out", str(tmp_path / "taken")]
+    assert main(words, [*installed_entry_points(), plugin("wander"), plugin("ward")]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_the_make_targets_that_are_named_exist():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    named = {target for text in TEXT.values() for target in re.findall(r"(?:`|\$ )make (\w+)", text)}
+    assert {"demo", "test"} <= named <= targets
+
+
+# ---------------------------------------------------------------------------------------------------------- the plugins
+
+
+def test_the_plugin_of_the_readme_has_about_ten_lines_and_keeps_its_promises(tmp_path, plugin):
+    assert write_files(README, tmp_path) == {"wander.py", "pyproject.toml"}
+    code = [line for line in (tmp_path / "wander.py").read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert len(code) <= 11
+    catalogue = open_session([plugin("wander")], (), False).catalogue
+    assert failures(checks_of(catalogue.perturbations.get("wander").offer)) == {}
+
+
+def test_the_plugin_of_the_readme_runs(tmp_path, plugin, monkeypatch):
+    write_files(README, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    words = "run --plugin cmsc --dataset demo -o perturbations=wander --epochs 1 --batch-size 16 --out runs/first"
+    small = ["-o", "patients=12", "-o", "resamples=10"]
+    assert main([*words.split(), *small], [*installed_entry_points(), plugin("wander")]) == 0
+    settings = json.loads((tmp_path / "runs/first/report.json").read_text(encoding="utf-8"))["settings"]
+    assert settings["run"]["perturbations"] == ["wander"]
+
+
+def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plugin, monkeypatch):
+    """The page from top to bottom, except for pip; and what the run leaves is what run-folder.md lists."""
+    files = {"make_ward_data.py", "ward.py", "test_ward.py", "pyproject.toml"}
+    assert write_files(DOCS / "write-a-plugin.md", tmp_path) == files
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "make_ward_data.py"], check=True)
+    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "pyproject.toml", "test_ward.py"]
+    done = subprocess.run(own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    words = "run --plugin cmsc --dataset ward --root ward-data -o perturbations=gap -o longest=0.3 --out runs/first"
+    small = ["--epochs", "1", "-o", "resamples=10"]
+    assert main([*words.split(), *small], [*installed_entry_points(), plugin("ward")]) == 0
+    run_folder_is_as_described(tmp_path / "runs" / "first")
+    loader = next(block for block in blocks(DOCS / "run-folder.md", "python") if "safe_open" in block)
+    names = {}
+    exec(loader, names)
+    assert not names["encoder"].training
+
+
+@pytest.mark.parametrize("page", [README, DOCS / "write-a-plugin.md"], ids=name_of)
+def test_the_pyproject_of_a_plugin_names_its_module(page, tmp_path):
+    import tomllib
+
+    files = write_files(page, tmp_path)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+    (module,) = project["project"]["entry-points"][hookspecs.PROJECT].values()
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [f"{module}.py"]
+    assert f"{module}.py" in files
+
+
+# ------------------------------------------------------------------------------------------------------- the run folder
+
+
+RUN_FOLDER = DOCS / "run-folder.md"
+
+
+@pytest.mark.parametrize(
+    ("heading", "cls"),
+    [
+        ("## report.json", Report),
+        ("### split", SplitSummary),
+        ("### scores", Score),
+        ("### comparisons", Comparison),
+        ("## metrics.jsonl", EpochRow),
+    ],
+)
+def test_the_fields_of_a_file_are_listed_one_by_one(heading, cls):
+    assert first_column(section(RUN_FOLDER, heading)) == fields(cls)
+
+
+def run_folder_is_as_described(folder):
+    listed = first_column(section(RUN_FOLDER, "# The run folder"))
+    paths = [
+        value for value in (getattr(RunFolder(folder), name) for name in dir(RunFolder)) if isinstance(value, Path)
+    ]
+    assert {path.name for path in paths} <= {*listed, folder.name}
+    for path in folder.iterdir():
+        known = path.name in listed or f"`{path.name}`" in TEXT[RUN_FOLDER] or f"`{path.name}/`" in TEXT[RUN_FOLDER]
+        assert known or path.name.startswith("events.out.tfevents."), f"run-folder.md does not tell of {path.name}"
+    assert all((folder / name).exists() for name in listed)
+    with safe_open(folder / "encoder.safetensors", framework="pt") as file:
+        about = json.loads(file.metadata()["clocs"])
+    assert first_column(section(RUN_FOLDER, "## encoder.safetensors")) == list(about)
+    split = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+    assert all(f"`{key}`" in section(RUN_FOLDER, "## split.json") for key in split)
