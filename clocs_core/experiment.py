@@ -25,7 +25,7 @@ from clocs_core.evaluate.features import Features, embed
 from clocs_core.evaluate.protocols import Evaluation, linear_protocol
 from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
-from clocs_core.extend.plan import Plan
+from clocs_core.extend.plan import Plan, refuse_too_few
 from clocs_core.files import write_atomically
 from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_split
 from clocs_core.report.document import EpochRow, Report, read_rows, row_of, to_json, to_line
@@ -82,6 +82,7 @@ def _run(
     show.stage("preparing recordings")
     material = get_material(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, workers, show.tick)
     plan = attrs.evolve(plan, task=material.task, data=attrs.evolve(plan.data, channels=material.channels))
+    refuse_too_few(plan.method, plan.needs, material.channels)
     instances, drops = _instances(plan, material, device)
     learner = build_learner(plan, len(material.channels), device)
     show.say(_found(plan, material, instances, drops))

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+TEST_DATA = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+"""The folder of real recordings: CLOCS_TEST_DATA, or the one beside the checkout."""
+
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder of real recordings: CLOCS_TEST_DATA, or the one beside the checkout. Skips where it is absent."""
-    folder = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
-    if not folder.is_dir():
+    """The folder of real recordings. Skips where it is absent."""
+    if not TEST_DATA.is_dir():
         pytest.skip("no real recordings here: set CLOCS_TEST_DATA to a folder that has them")
-    return folder
+    return TEST_DATA
 
 
 @pytest.fixture(autouse=True)

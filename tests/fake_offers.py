@@ -114,10 +114,9 @@ def load(entry: Entry, options: Flaw) -> Record:
         samples = samples[:, :0]
     channels = ("I", "III") if flaw == "other-channel" else ("II", "I")
     unit = "mmHg" if flaw == "two-units" and entry.record == "r00" else "µV" if entry.record == "r01" else "mV"
-    rate = float("inf") if flaw == "endless-rate" else 100.0
     patient = "somebody" if flaw == "other-patient" else entry.patient
     label = None if flaw == "forgets-label" else entry.label
-    return Record(patient, entry.record, channels, unit, rate, samples, label)
+    return Record(patient, entry.record, channels, unit, 100.0, samples, label)
 
 
 def framing_by_length(segments: int) -> Framing:
@@ -144,7 +143,7 @@ def needs(options: Flaw):
     if options.flaw == "no-needs":
         return 2
     if options.flaw == "impossible-needs":
-        return Needs(segments=2, encoder_channels="all")
+        return Needs(segments=2, least_channels=0)
     return Needs(segments=2)
 
 

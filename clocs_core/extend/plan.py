@@ -27,7 +27,7 @@ from clocs_core.extend.recordings import Chosen, Recordings, default_tables, set
 from clocs_core.options import field_types, plain, structure
 from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, Tables, TrainSettings
 
-__all__ = ["Plan", "resolve"]
+__all__ = ["Plan", "refuse_too_few", "resolve"]
 
 
 @attrs.frozen(kw_only=True)
@@ -124,7 +124,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
     layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
-    _refuse_too_few(method, needs, core["data"].channels)
+    refuse_too_few(method, needs, core["data"].channels)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -162,7 +162,8 @@ def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
     return offer
 
 
-def _refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...]) -> None:
+def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...]) -> None:
+    """Raise SettingsError where a method needs more channels than were chosen. None chosen: the files will tell."""
     if channels and len(channels) < needs.least_channels:
         raise SettingsError(
             f"Method {method.name!r} needs at least {needs.least_channels} channels, got {', '.join(channels)}; "

@@ -75,12 +75,6 @@ def _needs(case: _Case) -> None:
     expect(isinstance(needs, Needs), "Needs", repr(needs), "Return clocs_core.Needs(...).")
     least = min(needs.segments, needs.least_channels, needs.encoders)
     expect(least >= 1, "one or more segments, channels and encoders", repr(needs), "Ask for at least one of each.")
-    expect(
-        not (needs.channels == "each" and needs.encoder_channels == "all"),
-        'an encoder that reads one channel where an instance holds one (channels="each")',
-        repr(needs),
-        'Set channels="all", or encoder_channels="one".',
-    )
 
 
 def _shape(case: _Case) -> None:

@@ -41,7 +41,7 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     ("table", "key", "value", "message"),
     [
         ("train", "batch_size", 0, "[train] batch_size must be positive, got 0."),
-        ("train", "epochs", -1, "[train] epochs must not be negative, got -1."),
+        ("train", "epochs", -1, "[train] epochs must be positive, got -1."),
         ("train", "learning_rate", 0.0, "[train] learning_rate must be positive, got 0.0."),
         ("train", "learning_rate", float("nan"), "[train] learning_rate must be positive, got nan."),
         ("train", "patience", 0, "[train] patience must be positive, got 0."),
@@ -73,9 +73,10 @@ def test_every_rule_is_a_sentence(table: str, key: str, value: object, message: 
     assert str(caught.value) == message
 
 
-def test_zero_epochs_are_allowed() -> None:
-    """The random encoder is a control that one may want alone."""
-    assert structure(TrainSettings, {"epochs": 0}, "train").epochs == 0
+def test_a_run_of_no_epoch_is_refused() -> None:
+    """It would report the random encoder under the method's name."""
+    with pytest.raises(SettingsError, match="epochs must be positive, got 0"):
+        structure(TrainSettings, {"epochs": 0}, "train")
 
 
 @given(

@@ -179,7 +179,6 @@ RECORDING_FLAWS = [
     ("two-units", {"load-unit"}),
     ("complex", {"load-samples"}),
     ("no-sample", {"load-samples", "load-agrees"}),  # nor does an episode lie within no samples
-    ("endless-rate", {"load-samples"}),
     ("noise", {"load-repeats"}),
 ]
 

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from clocs_core.cli import main
+
 SMALL = ("--plugin", "cmsc", "--dataset", "demo", "--batch-size", "16", "-o", "patients=12", "-o", "resamples=20")
 
 
@@ -23,15 +25,21 @@ def clocs(*arguments, **how):
 
 
 def run(*arguments, **how):
+    """A process of its own, for what ends it or limits it."""
     process = clocs(*arguments, **how)
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
 
+def here(*arguments):
+    """The same in this process, which is quicker, for what goes well."""
+    assert main([str(one) for one in arguments]) == 0
+
+
 def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_uninterrupted_scores(tmp_path):
     """The work of a night must survive a slip of the finger."""
     settings = (*SMALL, "--epochs", "40", "--data-root", tmp_path)
-    assert run("run", *settings, "--out", tmp_path / "whole")[0] == 0
+    here("run", *settings, "--out", tmp_path / "whole")
     process = clocs("run", *settings, "--out", tmp_path / "stopped")
     metrics = tmp_path / "stopped" / "metrics.jsonl"
     for _ in range(600):
@@ -43,7 +51,7 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_uninterrupted_scores(tm
     assert process.returncode == 130, err
     assert f"clocs run --resume {tmp_path / 'stopped'}" in err
     assert "Traceback" not in err
-    assert run("run", "--resume", tmp_path / "stopped")[0] == 0
+    here("run", "--resume", tmp_path / "stopped")
     whole, stopped = (json.loads((tmp_path / name / "report.json").read_text()) for name in ("whole", "stopped"))
     for key in ("scores", "comparisons", "best_epoch", "epochs_run"):
         assert stopped[key] == whole[key]
@@ -53,7 +61,7 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_uninterrupted_scores(tm
 def test_a_full_disk_is_one_line_and_what_was_there_stays_whole(tmp_path, limit):
     """A limit on the size of files stands in for the disk: first the frames do not fit, then the checkpoint."""
     before = tmp_path / "before"
-    assert run("run", *SMALL, "--epochs", "1", "--data-root", tmp_path / "d1", "--out", before)[0] == 0
+    here("run", *SMALL, "--epochs", "1", "--data-root", tmp_path / "d1", "--out", before)
     kept = {path: path.read_bytes() for path in before.rglob("*") if path.is_file()}
     data = tmp_path / "d1" if limit > 100_000 else tmp_path / "d2"
 
@@ -68,27 +76,29 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays_whole(tmp_path, limit)
     assert "Traceback" not in err
     assert {path: path.read_bytes() for path in before.rglob("*") if path.is_file()} == kept
     if (tmp_path / "after").exists():  # there is room again: it goes on
-        assert run("run", "--resume", tmp_path / "after")[0] == 0
+        here("run", "--resume", tmp_path / "after")
 
 
-def test_a_second_process_in_the_same_run_folder_is_refused(tmp_path):
+def test_a_second_process_in_the_same_run_folder_is_refused(tmp_path, capsys):
     from filelock import FileLock
 
-    assert run("run", *SMALL, "--epochs", "1", "--data-root", tmp_path, "--out", tmp_path / "run")[0] == 0
+    here("run", *SMALL, "--epochs", "1", "--data-root", tmp_path, "--out", tmp_path / "run")
     (tmp_path / "run" / "report.json").unlink()
     with FileLock(tmp_path / "run" / ".lock"):
-        code, _, err = run("run", "--resume", tmp_path / "run")
+        code = main(["run", "--resume", str(tmp_path / "run")])
+    err = capsys.readouterr().err
     assert code == 2
     assert "Another process is working in" in err
 
 
-def test_a_truncated_checkpoint_is_named(tmp_path):
+def test_a_truncated_checkpoint_is_named(tmp_path, capsys):
     folder = tmp_path / "run"
-    assert run("run", *SMALL, "--epochs", "1", "--data-root", tmp_path, "--out", folder)[0] == 0
+    here("run", *SMALL, "--epochs", "1", "--data-root", tmp_path, "--out", folder)
     (folder / "report.json").unlink()
     whole = (folder / "checkpoint.safetensors").read_bytes()
     (folder / "checkpoint.safetensors").write_bytes(whole[:1000])
-    code, _, err = run("run", "--resume", folder)
+    code = main(["run", "--resume", str(folder)])
+    err = capsys.readouterr().err
     assert code == 2
     assert "checkpoint.safetensors" in err
     assert "Traceback" not in err

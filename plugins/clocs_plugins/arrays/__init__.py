@@ -9,6 +9,8 @@ import attrs
 from clocs_core import Dataset, Entry, Listing, Record, Task, hookimpl, option
 
 _AXES = {"recording", "channel", "sample"}
+_are_axes = (lambda axes: not axes or (set(axes) <= _AXES and "sample" in axes), "name recording, channel, sample")
+_positive = (lambda value: value is None or value > 0, "be positive")
 
 
 @attrs.frozen
@@ -17,17 +19,11 @@ class ArraysOptions:
 
     patients: str | None = option(None, "csv, txt or npy with the id of the patient of each recording")
     labels: str | None = option(None, "csv, txt or npy with the class of each recording, by name; empty where unknown")
-    sampling_rate: float | None = option(
-        None, "in Hz; an .npz may hold it as sampling_rate", check=(lambda hz: hz is None or hz > 0, "be positive")
-    )
+    sampling_rate: float | None = option(None, "in Hz; an .npz may hold it as sampling_rate", check=_positive)
     unit: str = option("", "of the samples, divided by the gain, such as mV")
-    gain: float = option(1.0, "samples divided by it are in the unit", check=(lambda gain: gain > 0, "be positive"))
+    gain: float = option(1.0, "samples divided by it are in the unit", check=_positive)
     names: tuple[str, ...] = option((), "names for the channels, all of them, in the order of the files")
-    axes: tuple[str, ...] = option(
-        (),
-        "what the axes of an array are, such as recording,sample,channel",
-        check=(lambda axes: not axes or (set(axes) <= _AXES and "sample" in axes), "name recording, channel, sample"),
-    )
+    axes: tuple[str, ...] = option((), "of an array, such as recording,sample,channel", check=_are_axes)
     label_separator: str = option(";", "between the classes of one recording, for the task findings")
 
 

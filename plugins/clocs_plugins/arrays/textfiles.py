@@ -16,7 +16,7 @@ _FIRST = 1 << 16  # bytes: the first line of a table of signals is shorter
 def read_heading(path: Path) -> tuple[tuple[str, ...] | None, int]:
     """The names of the channels where the first line has them, and how many channels there are."""
     with open(path, encoding="utf-8-sig", buffering=4096) as file:
-        cells = _cells(file.readline(_FIRST))
+        cells = _cells(_untrailed([file.readline(_FIRST)])[0])
     if not cells:
         raise ValueError(f"{path.name} is empty")
     if _are_numbers(cells):
@@ -27,7 +27,7 @@ def read_heading(path: Path) -> tuple[tuple[str, ...] | None, int]:
 
 def read_signal(path: Path) -> NDArray[np.float64]:
     """The samples, (sample, channel). An empty cell is a missing sample."""
-    lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    lines = _untrailed([line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()])
     if not lines:
         raise ValueError(f"{path.name} is empty")
     first = _cells(lines[0])
@@ -57,6 +57,15 @@ def _with_gaps(rows: list[str], columns: int, path: Path, first_line: int) -> ND
             except ValueError:
                 raise ValueError(f"line {number + first_line} of {path.name} has {cell!r}, not a number") from None
     return values
+
+
+def _untrailed(lines: list[str]) -> list[str]:
+    """The lines without the mark that some programs put behind the last cell, if every line has it."""
+    bare = [line.rstrip("\r\n") for line in lines]
+    mark = _delimiter(bare[0]) if bare else None
+    if mark is None or not all(line.endswith(mark) for line in bare):
+        return bare
+    return [line.removesuffix(mark) for line in bare]
 
 
 def _delimiter(line: str) -> str | None:

@@ -152,6 +152,8 @@ def test_folders_are_patients_in_natural_order(tmp_path: Path):
         (["time\tA\tB", "0\t{a}\t{b}"], ("A", "B")),
         ([",A,B", "0,{a},{b}"], ("A", "B")),  # the index that pandas writes
         (["{a} {b}"], ("0", "1")),
+        (["{a}\t{b}\t"], ("0", "1")),  # a mark behind the last cell, too
+        (["A,B,", "{a},{b},"], ("A", "B")),
     ],
 )
 def test_text_is_read_with_and_without_a_heading(tmp_path: Path, lines: list[str], names: tuple[str, ...]):

@@ -99,15 +99,14 @@ def test_missing_values_are_nan_and_nothing_is_no_row():
 def test_no_other_character_passes_for_a_digit(form: str):
     """The neighbours of 0 and 9 above all, and _, which Python allows in numbers."""
     for code in set(range(128)) - set(b"0123456789,\n\r"):
-        cell = form.format(chr(code))
+        cell = form.format(chr(code)).encode()
         try:
-            expected = math.nan if not cell.strip() else float(cell)
-            assert "_" not in cell
-        except (ValueError, AssertionError):
-            with pytest.raises(ValueError, match="row 1, column 1 is .* expected a number"):
-                read_table(f"{cell},1".encode(), 2)
+            expected = float(cell.replace(b"_", b"?")) if cell.strip() else math.nan
+        except ValueError:
+            with pytest.raises(ValueError, match=r"row 1, column 1 is .* expected a number"):
+                read_table(cell + b",1", 2)
         else:
-            np.testing.assert_array_equal(read_table(f"{cell},1".encode(), 2), [[expected], [1]])
+            np.testing.assert_array_equal(read_table(cell + b",1", 2), [[expected], [1]])
 
 
 def test_ordinary_cells_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch):

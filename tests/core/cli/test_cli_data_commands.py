@@ -1,0 +1,73 @@
+"""`clocs data prepare`, `verify` and `show`, as a user types them."""
+
+import struct
+
+import pytest
+
+from clocs_core.cli import main
+
+SMALL = ("-o", "patients=24")
+
+
+def clocs(capsys, *arguments):
+    code = main([str(one) for one in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_prepare_says_what_was_found_left_out_and_how_it_is_divided(tmp_path, capsys):
+    code, out, _ = clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    assert code == 0
+    assert "Found 36 recordings of 24 patients (simulated)." in out
+    assert "Nothing dropped." in out
+    assert "72 frames x 12 channels x 2500 samples at 500 Hz, mV, float32" in out
+    assert "Labels for 'rhythm', by frame:" in out
+    assert "14 / 4 / 6 patients to train / validate / test" in out
+    assert "0 patients shared, 0 duplicate signals" in out
+
+
+def test_a_second_prepare_reads_nothing_again(tmp_path, capsys, monkeypatch):
+    clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    monkeypatch.setattr("clocs_plugins.demo.simulator.simulate", lambda *_: pytest.fail("it was read again"))
+    assert clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)[0] == 0
+
+
+def test_verify_finds_a_flipped_bit_and_says_what_to_do(tmp_path, capsys):
+    clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    assert "checksums are right" in clocs(capsys, "data", "verify", "demo", "--data-root", tmp_path, *SMALL)[1]
+    (frames,) = tmp_path.glob("prepared/demo/*/frames.bin")
+    whole = bytearray(frames.read_bytes())
+    whole[1000] ^= 1
+    frames.write_bytes(whole)
+    code, _, err = clocs(capsys, "data", "verify", "demo", "--data-root", tmp_path, *SMALL)
+    assert code == 2
+    assert "frames.bin has checksum" in err
+    assert "Delete that folder and prepare again." in err
+
+
+def test_show_draws_a_recording_and_says_what_it_is(tmp_path, capsys):
+    picture = tmp_path / "ecg.png"
+    code, out, _ = clocs(capsys, "data", "show", "demo", "--record", "patient-00002-visit-2", "--out", picture)
+    assert code == 0
+    assert "patient-00002-visit-2: patient patient-00002, SB; 12 channels, 5,000 samples at 500 Hz (10 s), mV" in out
+    data = picture.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", data[16:24])
+    assert width > 800
+    assert height > 600
+
+
+def test_an_unknown_record_answers_with_its_neighbours(tmp_path, capsys):
+    code, _, err = clocs(capsys, "data", "show", "demo", "--record", "patient-2-visit-2", "--out", tmp_path / "x.png")
+    assert code == 2
+    assert err.startswith("Error: Data set 'demo' has no record 'patient-2-visit-2' here. Did you mean ")
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_data_set_that_is_not_there_is_said_in_three_lines_with_the_way_to_get_it(tmp_path, capsys):
+    code, _, err = clocs(capsys, "data", "prepare", "ptbxl", "--data-root", tmp_path)
+    assert code == 2
+    lines = err.strip().splitlines()[-3:]
+    assert lines[0] == f"Error: Data set 'ptbxl' is not at {tmp_path / 'ptbxl'}."
+    assert "--root FOLDER" in lines[1]
+    assert "clocs data download ptbxl" in lines[2]

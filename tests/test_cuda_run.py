@@ -1,0 +1,37 @@
+"""A run on a GPU: the same story, the store on the device."""
+
+import json
+
+import pytest
+import torch
+from tiny_material import CHANNELS, TASK, tiny_entries, tiny_prepared
+
+from clocs_core.cli import main
+from clocs_core.data.store import fill_store, list_instances
+
+pytestmark = pytest.mark.cuda
+
+
+def test_a_run_on_a_gpu_ends_with_a_report_of_that_gpu(tmp_path):
+    small = ("-o", "patients=24", "--epochs", "3", "--batch-size", "32", "-o", "resamples=20")
+    where = ("--device", "cuda", "--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
+    assert main(["run", "--plugin", "cmsc", "--dataset", "demo", *small, *where]) == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["environment"]["device"] == torch.cuda.get_device_name()
+    assert all(0 <= score["value"] <= 1 for score in report["scores"])
+
+
+def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(tmp_path):
+    prepared = tiny_prepared(tmp_path)
+    labels = {entry.record: entry.label for entry in tiny_entries()}
+    batches = []
+    for name in ("cpu", "cuda"):
+        device = torch.device(name)
+        store = fill_store(prepared, labels, TASK, CHANNELS[::-1], device)
+        assert store.signal.device.type == name
+        everyone = frozenset(f"p{number}" for number in range(6))
+        instances, _ = list_instances(prepared, everyone, CHANNELS[::-1], 2, False, device)
+        batches.append(store.gather(instances, torch.arange(len(instances), device=device)))
+    host, device = batches
+    for field in ("signal", "patient", "record", "segment", "channel", "label"):
+        assert torch.equal(getattr(host, field), getattr(device, field).cpu())
