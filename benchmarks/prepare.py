@@ -39,21 +39,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--copies", type=int, default=1050, help="recordings per comparison, made of the real ones")
+    parser.add_argument("--wfdb-copies", type=int, default=1050, help="WFDB recordings, made of the real ones")
+    parser.add_argument("--csv-copies", type=int, default=4200, help="CSV recordings, made of the real ones")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     found: dict[str, object] = {
-        "command": "python benchmarks/prepare.py " + " ".join(sys.argv[1:]).replace(str(given.data), "$CLOCS_DATA"),
+        "command": "python benchmarks/prepare.py --data $CLOCS_DATA --out benchmarks/results/prepare.json",
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "workers": given.workers,
     }
     with tempfile.TemporaryDirectory() as scratch:
         found["wfdb"] = compare(
-            "physionet2020", copy_wfdb(given.data, Path(scratch) / "wfdb", given.copies), plain_wfdb, given.workers
+            "physionet2020", copy_wfdb(given.data, Path(scratch) / "wfdb", given.wfdb_copies), plain_wfdb, given.workers
         )
         found["csv"] = compare(
-            "chapman", copy_csv(given.data, Path(scratch) / "csv", given.copies), plain_csv, given.workers
+            "chapman", copy_csv(given.data, Path(scratch) / "csv", given.csv_copies), plain_csv, given.workers
         )
         found["memory"] = [memory(given.data, Path(scratch), count, given.workers) for count in (500, 5500)]
     print(json.dumps(found, indent=2))
@@ -128,7 +129,7 @@ def copy_wfdb(data: Path, target: Path, copies: int) -> Path:
         header = headers[number % len(headers)]
         new = f"A{number + 1:04d}"
         (target / f"{new}.hea").write_text(header.read_text().replace(header.stem, new))
-        shutil.copy(header.with_suffix(".mat"), target / f"{new}.mat")
+        (target / f"{new}.mat").symlink_to(header.with_suffix(".mat").resolve())
     return target
 
 
@@ -142,7 +143,7 @@ def copy_csv(data: Path, target: Path, copies: int) -> Path:
         table.writerow(["FileName", "Rhythm"])
         for number in range(copies):
             name = f"MUSE_20180101_000000_{number:05d}"
-            shutil.copy(files[number % len(files)], target / "ECGDataDenoised" / f"{name}.csv")
+            (target / "ECGDataDenoised" / f"{name}.csv").symlink_to(files[number % len(files)].resolve())
             table.writerow([name, ("AFIB", "SB", "SR", "SVT")[number % 4]])
     return target
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["data_group"]
 
+_DEPTH = 4  # folders below folders that are followed
+
 _ROOT_HELP = "Holds one folder per data set. Default: CLOCS_DATA, or this platform's place for data."
 
 
@@ -64,6 +66,7 @@ class _Row:
     embedded: bool
     size: int | None  # bytes to download; None where a part of it is not known
     sources: tuple[Source, ...]
+    homepage: str
     folder: str
     present: bool
     prepared: int  # how many sets of frames
@@ -81,6 +84,7 @@ def _row(dataset: Dataset, root: Path) -> _Row:
         embedded=dataset.embedded,
         size=sum(known) if known and len(known) == len(sizes) else None,
         sources=dataset.sources,
+        homepage=dataset.homepage,
         folder=str(folder),
         present=dataset.embedded or _holds_something(folder),
         prepared=len(list((root / "prepared" / dataset.name).glob("*/manifest.json"))),
@@ -93,7 +97,7 @@ def _holds_something(folder: Path) -> bool:
 
 def _origin(row: _Row) -> str:
     if not row.sources:
-        return "made on the spot" if row.embedded else "your own files, with `--root`"
+        return "made on the spot" if row.embedded else row.homepage or "your own files, with `--root`"
     size = f"{_bytes(row.size)}, " if row.size is not None else ""
     return f"{size}{row.sources[0].address}" + (f" and {len(row.sources) - 1} more" if len(row.sources) > 1 else "")
 
@@ -134,17 +138,40 @@ def download_command(session: Session, name: str, root: str | None, connections:
     dataset = session.catalogue.datasets.get(name).offer
     if not dataset.sources:
         why = "it makes its own recordings" if dataset.embedded else "point at your own files with `clocs run --root`"
+        why = f"get it from {dataset.homepage}" if dataset.homepage else why
         click.echo(f"{name} has nothing to download: {why}.")
         return
     click.echo(f"{name}: {dataset.summary}")
     click.echo(f"Licence: {dataset.licence}")
     folder = data_root(root) / name
-    new = _fetch(dataset.sources, folder, connections)
-    rest = "" if len(new) == len(dataset.sources) else "; the others were there"
-    click.echo(f"{len(new)} of {len(dataset.sources)} files downloaded to {folder}{rest}.")
-    _unpack_all(_targets(dataset.sources, folder))
+    sources = _listed(dataset.sources, folder, connections)
+    new = _fetch(sources, folder, connections)
+    rest = "" if len(new) == len(sources) else "; the others were there"
+    click.echo(f"{len(new):,} of {len(sources):,} files downloaded to {folder}{rest}.")
+    _unpack_all(_targets(sources, folder))
     place = f" --data-root {root}" if root else ""
     click.echo(f"Next: clocs run --plugin METHOD --dataset {name}{place}   (`clocs plugins` lists the methods)")
+
+
+def _listed(sources: Sequence[Source], folder: Path, connections: int) -> list[Source]:
+    """The sources with every folder replaced by the files that its list names."""
+    from clocs_core.data.folders import list_folder, recordings_of
+
+    files = [source for source in sources if not source.endings]
+    folders = [source for source in sources if source.endings]
+    for _ in range(_DEPTH):
+        if not folders:
+            return files
+        lists = [list_folder(one) for one in folders]
+        _fetch(lists, folder, connections)
+        found = [
+            source
+            for one, path in zip(folders, _targets(lists, folder), strict=True)
+            for source in recordings_of(one, path.read_text(encoding="utf-8"))
+        ]
+        files += [source for source in found if not source.endings]
+        folders = [source for source in found if source.endings]
+    raise DataError(f"The lists of {folders[0].address} go deeper than {_DEPTH} folders; they are not followed.")
 
 
 def _targets(sources: Sequence[Source], folder: Path) -> list[Path]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -132,8 +132,8 @@ def _assemble(
         "drops": attrs.asdict(drops),
         "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
-            FRAMES: _join_files(_pieces(jobs, shards, frame_shape, lossless), target / FRAMES),
-            INDEX: write_checked(target / INDEX, save(index)),
+            FRAMES: _join_files(jobs, shards, frame_shape, lossless, target / FRAMES),
+            INDEX: _checked(target / INDEX, save(index)),
         },
         "records": records,
     }
@@ -151,35 +151,46 @@ def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]
     return {name: np.concatenate([index[name] for index in indices]) for name in indices[0]}
 
 
-def _pieces(
-    jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool
-) -> Iterator[bytes | memoryview]:
-    """The frames of all shards, a few megabytes at a time; all float32 unless every record has 16-bit integers."""
-    for job, shard in zip(jobs, shards, strict=True):
-        gains = load_file(job.file(".index"))["gain"]
-        done = 0
-        with open(job.file(".bin"), "rb") as file:
-            if lossless or all(kind == "<f4" for _, kind in shard["stored"]):
-                while chunk := file.read(CHUNK):
-                    yield chunk
-                continue
-            for frames, kind in shard["stored"]:
-                samples = np.fromfile(file, dtype=kind, count=frames * frame_shape[0] * frame_shape[1])
-                if kind == "<i2":
-                    samples = (samples / gains[done]).astype("<f4")
-                done += frames
-                yield samples.data
+def _join_files(
+    jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool, target: Path
+) -> dict[str, object]:
+    """The frames of all shards end to end, in constant memory: size of the whole, size and checksum of each piece.
 
-
-def _join_files(pieces: Iterator[bytes | memoryview], target: Path) -> dict[str, object]:
-    """Write the pieces end to end in constant memory; size and checksum of the whole."""
-    digest = sha256()
+    All are float32 unless every record has 16-bit integers. Workers have made the checksums, in parallel.
+    """
+    pieces: list[tuple[int, str]] = []
     with open(target, "wb") as out:
-        for piece in pieces:
-            digest.update(piece)
-            out.write(piece)
+        for job, shard in zip(jobs, shards, strict=True):
+            before, digest = out.tell(), shard["sha256"][0]
+            with open(job.file(".bin"), "rb") as file:
+                if lossless or all(kind == "<f4" for _, kind in shard["stored"]):
+                    shutil.copyfileobj(file, out, CHUNK)
+                else:
+                    digest = _copy_as_float(file, out, job, shard, frame_shape)
+            pieces.append((out.tell() - before, digest))
         flush(out)
-        return {"size": out.tell(), "sha256": digest.hexdigest()}
+        return {"size": out.tell(), "pieces": pieces}
+
+
+def _copy_as_float(
+    file: IO[bytes], out: IO[bytes], job: Job, shard: dict[str, Any], frame_shape: tuple[int, int]
+) -> str:
+    """Copy a shard, what was counted in integers divided by its gain; the checksum of what was written."""
+    gains, done, digest = load_file(job.file(".index"))["gain"], 0, sha256()
+    for frames, kind in shard["stored"]:
+        raw = file.read(frames * frame_shape[0] * frame_shape[1] * int(kind[2]))
+        samples = np.frombuffer(raw, dtype=kind)
+        if kind == "<i2":
+            samples = (samples / gains[done]).astype("<f4")
+        done += frames
+        digest.update(samples.data)
+        out.write(samples.data)
+    return digest.hexdigest()
+
+
+def _checked(path: Path, data: bytes) -> dict[str, object]:
+    held = write_checked(path, data)
+    return {"size": held["size"], "pieces": [(held["size"], held["sha256"])]}
 
 
 def _no_usable_frame(

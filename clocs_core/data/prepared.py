@@ -58,7 +58,7 @@ class Prepared:
     records: tuple[tuple[str, str], ...]  # (record, patient)
     drops: DropReport
     versions: Mapping[str, str]
-    checksums: Mapping[str, str]  # file: SHA-256
+    checksums: Mapping[str, tuple[tuple[int, str], ...]]  # file: (bytes, SHA-256) of its pieces, in order
     frames: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), a read-only memory map
     valid: NDArray[np.bool_]  # (frame, channel): False where a lead-frame cannot be used and holds zeros
     start: NDArray[np.int64]  # (frame,): first source sample
@@ -105,7 +105,9 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             records=tuple((record, patient) for record, patient in held["records"]),
             drops=read_drops(held["drops"]),
             versions=held["versions"],
-            checksums={name: fact["sha256"] for name, fact in held["files"].items()},
+            checksums={
+                name: tuple((size, digest) for size, digest in fact["pieces"]) for name, fact in held["files"].items()
+            },
             frames=np.memmap(here / FRAMES, dtype=held["stored"], mode="r", shape=shape),
             valid=index["valid"].astype(np.bool_),
             start=index["start"],
@@ -123,13 +125,16 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
 
 def verify(prepared: Prepared) -> None:
     """Read every byte again and compare checksums. Raises DataError naming the first file that differs."""
-    for name, expected in prepared.checksums.items():
+    for name, pieces in prepared.checksums.items():
         with open(prepared.folder / name, "rb") as file:
-            found = sha256()
-            while chunk := file.read(CHUNK):
-                found.update(chunk)
-        if found.hexdigest() != expected:
-            raise _damaged(prepared.folder, f"{name} has checksum {found.hexdigest()[:12]}, expected {expected[:12]}")
+            for size, expected in pieces:
+                found, left = sha256(), size
+                while left and (chunk := file.read(min(left, CHUNK))):
+                    found.update(chunk)
+                    left -= len(chunk)
+                if found.hexdigest() != expected:
+                    problem = f"{name} has checksum {found.hexdigest()[:12]}, expected {expected[:12]}"
+                    raise _damaged(prepared.folder, problem)
 
 
 def fingerprint_of(

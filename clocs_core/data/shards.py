@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from safetensors.numpy import save
 from clocs_core.data.framing import Frames, cut_frames
 from clocs_core.data.records import Drop, DropReport, Entry, Framing, Record
 from clocs_core.errors import DataError
-from clocs_core.files import flush, write_checked
+from clocs_core.files import write_checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,10 +69,15 @@ class Job:
         """Whether an earlier call finished this shard, of these very recordings."""
         try:
             held = json.loads(self.file(".json").read_text(encoding="utf-8"))
-            sizes = [self.file(suffix).stat().st_size for suffix in (".bin", ".index")]
+            whole = [_digest(self.file(suffix)) for suffix in (".bin", ".index")]
         except (OSError, ValueError):
             return False
-        return bool(held["sizes"] == sizes and held["asked"] == [entry.record for entry in self.entries])
+        return bool(held["sha256"] == whole and held["asked"] == [entry.record for entry in self.entries])
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def agree_on_convention(
@@ -162,18 +168,21 @@ def _end_with_parent() -> None:
 
 def _make_shard(job: Job) -> int:
     """Load, frame and write the recordings of one shard, holding one of them at a time; how many they were."""
-    shard = _Shard()
+    shard, digest = _Shard(), sha256()
+    # Not flushed to the disk: a kill loses nothing that was written, and after a power cut the checksums tell.
     with open(job.file(".bin"), "wb") as file:
         for entry in job.entries:
             frames = shard.frames_of(entry, job)
             if frames is not None and len(frames.start):
                 stored = "<i2" if frames.samples.dtype == np.int16 else "<f4"
-                file.write(np.ascontiguousarray(frames.samples, dtype=stored).data)
-        flush(file)
-    write_checked(job.file(".index"), save(shard.index(len(job.convention.channels))))
+                piece = np.ascontiguousarray(frames.samples, dtype=stored).data
+                digest.update(piece)
+                file.write(piece)
+    index = save(shard.index(len(job.convention.channels)))
+    job.file(".index").write_bytes(index)
     facts = {
         "asked": [entry.record for entry in job.entries],
-        "sizes": [job.file(suffix).stat().st_size for suffix in (".bin", ".index")],
+        "sha256": [digest.hexdigest(), sha256(index).hexdigest()],
         "records": shard.records,
         "stored": shard.stored,
         "rates": sorted(shard.rates.items()),

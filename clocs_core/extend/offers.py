@@ -76,12 +76,17 @@ class Offer:
 
 @attrs.frozen
 class Source:
-    """A file that a data set is downloaded from: its address, its size in bytes and its SHA-256, where known."""
+    """A file that a data set is downloaded from: its address, its size in bytes and its SHA-256, where known.
+
+    endings: given for a whole folder of recordings instead. Then `file` and `address` end in a slash, the folder's
+    RECORDS file names the recordings, and each of them has a file of every ending, such as (".hea", ".mat").
+    """
 
     file: str
     address: str
     size: int | None = None
     sha256: str | None = None
+    endings: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -121,6 +126,7 @@ class Dataset(Offer):
     presets: names for choices of channels, such as {"4": ("II", "V2", "aVL", "aVR")}.
     revision: raise it when the reader changes what it reads, so that prepared frames are made anew.
     embedded: the data set makes its own recordings and reads no file.
+    homepage: where people read about it, and get it where there are no sources.
     """
 
     kind: ClassVar[str] = "dataset"
@@ -136,6 +142,7 @@ class Dataset(Offer):
     sources: tuple[Source, ...] = ()
     revision: int = 1
     embedded: bool = False
+    homepage: str = ""
 
 
 @attrs.frozen

@@ -25,6 +25,7 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     """A PNG of the first seconds of all channels, one below the other, in steps of 0.2 s and 0.5 mV."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from PIL import Image
 
     values = record.physical()
     shown = min(values.shape[1], max(1, int(seconds * record.sampling_rate)))
@@ -43,8 +44,10 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     voltage = record.unit in MILLIVOLTS
     scale = "10 mm/mV" if voltage else f"each channel to its own span, in {record.unit or 'its own unit'}"
     axes.set_title(f"{title}   25 mm/s, {scale}, {record.sampling_rate:g} Hz", fontsize=9, loc="left")
-    target = io.BytesIO()
-    figure.savefig(target, format="png", metadata={"Software": ""})
+    drawn, target = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", metadata={"Software": ""})
+    with Image.open(drawn) as whole:  # ink on paper: 32 colours do, in a third of the bytes
+        whole.convert("RGB").quantize(32).save(target, format="png", optimize=True)
     return target.getvalue()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clocs_core import Dataset, Defaults, Entry, Listing, NoOptions, Record, Task, hookimpl
+from clocs_core import Dataset, Defaults, Entry, Listing, NoOptions, Record, Source, Task, hookimpl
 
 # Any of them may be present at once; in the order of the paper's code, which is alphabetical.
 FINDINGS = Task("findings", ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE"), kind="any_of")
@@ -25,6 +25,9 @@ def load(entry: Entry, options: NoOptions) -> Record:
     return read_recording(entry, LEADS)
 
 
+FILES = "https://physionet.org/files/challenge-2020/1.0.2"
+
+
 @hookimpl
 def clocs_datasets() -> list[Dataset]:
     """Offer the recordings of CPSC 2018, at their own 500 Hz, as in the paper's appendix A.1."""
@@ -40,5 +43,10 @@ def clocs_datasets() -> list[Dataset]:
             load=load,
             defaults=Defaults(split="64/16/20", channels="4"),
             licence="CC-BY-4.0",
+            sources=tuple(
+                Source(f"training/cpsc_2018/g{g}/", f"{FILES}/training/cpsc_2018/g{g}/", endings=(".hea", ".mat"))
+                for g in range(1, 8)
+            ),
+            homepage="https://physionet.org/content/challenge-2020/1.0.2/",
         )
     ]

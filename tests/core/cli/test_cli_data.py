@@ -157,3 +157,20 @@ def test_data_sets_without_sources_say_why(capsys: pytest.CaptureFixture[str]):
 def test_an_unknown_name_has_neighbours(capsys: pytest.CaptureFixture[str]):
     assert main(["data", "download", "tinny"], remote()) == 2
     assert "No dataset 'tinny'. Did you mean 'tiny'?" in capsys.readouterr().err
+
+
+def test_a_folder_of_recordings_is_downloaded_by_its_lists(place: Path, capsys: pytest.CaptureFixture[str]):
+    """PhysioNet keeps many sets as folders of small files, each folder with a RECORDS file."""
+    pages = {
+        "set/RECORDS": b"g1/\nX9\n",
+        "set/X9.hea": b"x9",
+        "set/X9.mat": b"X9",
+        "set/g1/RECORDS": b"A0001\nA0002\n",
+        **{f"set/g1/A000{n}{end}": f"{n}{end}".encode() for n in (1, 2) for end in (".hea", ".mat")},
+    }
+    with serve(**{name: Behaviour(body, drop=0.1) for name, body in pages.items()}) as site:
+        plugins = remote(Source("set/", site.url("set/"), endings=(".hea", ".mat")))
+        assert main(["data", "download", "far"], plugins) == 0
+    assert f"6 of 6 files downloaded to {place / 'far'}." in capsys.readouterr().out
+    for name, body in pages.items():
+        assert (place / "far" / name).read_bytes() == body

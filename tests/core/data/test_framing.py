@@ -273,3 +273,13 @@ def test_framing_at_the_own_rate_imports_neither_torch_nor_scipy_signal():
         "assert 'torch' not in sys.modules and 'scipy.signal' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(("n", "length"), [(10, 5), (10, 7), (10, 20), (10, 21), (9, 5), (9, 4), (9, 18), (999, 2500)])
+def test_stretching_a_spectrum_is_what_scipy_does(n, length):
+    """Odd and even, up and down: the line at half the sampling rate is where implementations differ."""
+    from scipy.signal import resample
+
+    samples = np.random.default_rng(n).normal(size=(2, n))
+    frames = cut_frames(make_record(samples), Framing(frame_samples=length, frames_per_record=1))
+    np.testing.assert_allclose(frames.samples[0], resample(samples, length, axis=1), rtol=0, atol=2e-6)

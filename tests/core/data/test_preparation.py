@@ -115,7 +115,8 @@ def test_the_manifest_holds_what_others_need_to_read_the_files(tmp_path):
     found = make(tmp_path, fake_entries(5))
     held = json.loads((found.folder / "manifest.json").read_text())
     content = (found.folder / "frames.bin").read_bytes()
-    assert held["files"]["frames.bin"] == {"size": len(content), "sha256": sha256(content).hexdigest()}
+    piece = [len(content), sha256(content).hexdigest()]
+    assert held["files"]["frames.bin"] == {"size": len(content), "pieces": [piece]}
     assert held["shape"] == list(found.frames.shape)
     assert set(held["versions"]) == {"clocs", "numpy", "scipy"}
     assert held["fingerprint"] == found.fingerprint
