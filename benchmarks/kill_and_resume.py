@@ -24,8 +24,8 @@ from pathlib import Path
 
 import attrs
 
-TRAINING = ("--epochs", "16", "-o", "patients=24")  # most of the time is training and evaluation
-PREPARING = ("--epochs", "1", "-o", "patients=240")  # most of the time is preparation
+TRAINING = ("--epochs", "60", "-o", "patience=100", "-o", "patients=24")  # most of the time is training and evaluation
+PREPARING = ("--epochs", "1", "-o", "patients=400")  # most of the time is preparation
 COMMON = ("--plugin", "cmsc", "--dataset", "demo", "--batch-size", "32", "-o", "resamples=20", "--workers", "1")
 
 

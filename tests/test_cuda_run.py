@@ -35,3 +35,18 @@ def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(
     host, device = batches
     for field in ("signal", "patient", "record", "segment", "channel", "label"):
         assert torch.equal(getattr(host, field), getattr(device, field).cpu())
+
+
+def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(tmp_path, monkeypatch):
+    """The gather is then made on the host, and the batch travels."""
+    monkeypatch.setattr("clocs_core.data.store._SHARE_OF_DEVICE", 0.0)
+    prepared = tiny_prepared(tmp_path)
+    labels = {entry.record: entry.label for entry in tiny_entries()}
+    device = torch.device("cuda")
+    store = fill_store(prepared, labels, TASK, CHANNELS, device)
+    assert store.signal.is_pinned()
+    instances, _ = list_instances(prepared, frozenset({"p0"}), CHANNELS, 2, True, device)
+    batch = store.gather(instances, torch.arange(len(instances), device=device))
+    assert batch.signal.is_cuda
+    expected = torch.from_numpy(prepared.frames[:2].copy())  # (segment, channel, sample)
+    assert torch.equal(batch.signal[0].cpu(), expected)

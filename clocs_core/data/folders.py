@@ -1,4 +1,4 @@
-"""A folder of recordings on a server: which files it has, by the RECORDS file that such servers keep in every folder."""
+"""A folder of recordings on a server: which files it has, by the RECORDS file that lies in every such folder."""
 
 from __future__ import annotations
 

@@ -139,11 +139,8 @@ def find_root(asked: Recordings) -> Path:
 
 def _not_there(dataset: Dataset, root: Path) -> str:
     """Three lines: what is missing, and the command for each way to get it."""
-    get = (
-        f"`clocs data download {dataset.name}`"
-        if dataset.sources
-        else dataset.homepage or "give your own with `--root`"
-    )
+    publisher = f"get it from {dataset.homepage or 'its owner'}"
+    get = f"`clocs data download {dataset.name}`" if dataset.sources else publisher
     return (
         f"Data set {dataset.name!r} is not at {root}.\n"
         f"  If you have it:  add `--root FOLDER`, or put it in {dataset.name}/ of `--data-root FOLDER` or CLOCS_DATA\n"
