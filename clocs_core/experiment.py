@@ -87,7 +87,9 @@ def _run(
     learner = build_learner(plan, len(material.channels), device)
     show.say(_found(plan, material, instances, drops))
     leaks = certified_audit(material.evaluate, material.split)
-    for note in (*material.listing.notes, leaks.sentence()):
+    tolerated = material.evaluate.tolerated
+    put_up_with = (f"read all the same: {tolerated.reasons()}",) if tolerated.counts else ()
+    for note in (*material.listing.notes, *put_up_with, leaks.sentence()):
         show.say(note)
     if not folder.settings.exists():
         create_run_folder(folder.path, plan.tables())

@@ -78,7 +78,8 @@ def load_counts(entry: Entry, options: FakeOptions) -> Record:
     if entry.record.startswith("Hole"):
         counts[0, 3] = -32768
     gain = 50.0 if entry.record.startswith("Coarse") else 200.0
-    return Record(entry.patient, entry.record, names, "mV", 100.0, counts, gain=gain)
+    odd = ("The gain is coarse.",) if entry.record.startswith("Coarse") else ()
+    return Record(entry.patient, entry.record, names, "mV", 100.0, counts, gain=gain, tolerated=odd)
 
 
 def load_file_of_numbers(entry: Entry, options: FakeOptions) -> Record:

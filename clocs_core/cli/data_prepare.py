@@ -103,6 +103,8 @@ def _print(material: Material) -> None:
     click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
     for reason, names in drops.first.items():
         click.echo(f"  {reason}: {drops.counts[reason]:,}, such as {', '.join(names[:3])}")
+    if material.evaluate.tolerated.counts:
+        click.echo(f"Read all the same: {material.evaluate.tolerated.reasons()}.")
     for prepared, use in ((material.evaluate, "one frame at a time"), (material.pretrain, "frames in a row")):
         frames, channels, samples = prepared.frames.shape
         rate = f" at {prepared.frame_rate:g} Hz" if prepared.frame_rate else ""

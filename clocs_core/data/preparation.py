@@ -130,6 +130,7 @@ def _assemble(
         "shape": [len(index["start"]), *frame_shape],
         "stored": "<i2" if lossless else "<f4",
         "drops": attrs.asdict(drops),
+        "tolerated": attrs.asdict(sum((read_drops(shard["tolerated"]) for shard in shards), DropReport())),
         "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
             FRAMES: _join_files(jobs, shards, frame_shape, lossless, target / FRAMES),

@@ -57,6 +57,7 @@ class Prepared:
     sampling_rates: Mapping[float, int]  # Hz of the source: how many recordings
     records: tuple[tuple[str, str], ...]  # (record, patient)
     drops: DropReport
+    tolerated: DropReport  # what readers put up with, counted by what it was
     versions: Mapping[str, str]
     checksums: Mapping[str, tuple[tuple[int, str], ...]]  # file: (bytes, SHA-256) of its pieces, in order
     frames: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), a read-only memory map
@@ -104,6 +105,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             sampling_rates=dict(held["sampling_rates"]),
             records=tuple((record, patient) for record, patient in held["records"]),
             drops=read_drops(held["drops"]),
+            tolerated=read_drops(held["tolerated"]),
             versions=held["versions"],
             checksums={
                 name: tuple((size, digest) for size, digest in fact["pieces"]) for name, fact in held["files"].items()

@@ -114,13 +114,15 @@ class DropReport:
 
     def sentence(self) -> str:
         """One line for a console: "dropped 3: 2 flat (A1 V2, A7 II), 1 NaN (A3 V1)", or "nothing dropped"."""
-        if not self.counts:
-            return "nothing dropped"
+        return f"dropped {sum(self.counts.values()):,}: {self.reasons()}" if self.counts else "nothing dropped"
+
+    def reasons(self) -> str:
+        """The counts with the first names: "2 flat (A1 V2, A7 II), 1 NaN (A3 V1)"."""
         reasons = [
             f"{n:,} {reason} ({', '.join(self.first[reason][:2])}{', …' if n > 2 else ''})"
             for reason, n in self.counts.items()
         ]
-        return f"dropped {sum(self.counts.values()):,}: " + ", ".join(reasons)
+        return ", ".join(reasons)
 
 
 @attrs.frozen
@@ -152,6 +154,7 @@ class Record:
     Divided by `gain`, samples are in `unit`. Recorders count in 16-bit integers; a reader that hands these over as
     they are, with their gain, lets frames be stored in half the space without a loss. The lowest value of an integer
     type means that a sample is missing, as NaN does among floats.
+    `tolerated` says what the reader put up with in its files, such as a date in the wrong place.
     """
 
     patient: str
@@ -162,6 +165,7 @@ class Record:
     samples: NDArray[np.floating | np.integer]
     label: Label = None
     gain: float = attrs.field(default=1.0, validator=_positive)
+    tolerated: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         shape = tuple(self.samples.shape)

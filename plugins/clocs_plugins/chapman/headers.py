@@ -47,7 +47,9 @@ def read_recording(entry: Entry) -> Record:
             f"({', '.join(LEADS)})"
         )
     rate = found.header.sampling_rate
-    return Record(entry.patient, entry.record, leads, found.unit, rate, found.samples, entry.label, found.gain)
+    return Record(
+        entry.patient, entry.record, leads, found.unit, rate, found.samples, entry.label, found.gain, found.tolerated
+    )
 
 
 def _divide(files: Iterable[Path]) -> tuple[dict[int, Path], int]:

@@ -69,7 +69,9 @@ def read_recording(entry: Entry) -> Record:
     if len(read.header.signals) != 1:
         raise DataError(f"{path} has {len(read.header.signals)} channels, expected one.")
     rate = read.header.sampling_rate
-    return Record(entry.patient, entry.record, ("ECG",), read.unit, rate, read.samples, entry.label, read.gain)
+    return Record(
+        entry.patient, entry.record, ("ECG",), read.unit, rate, read.samples, entry.label, read.gain, read.tolerated
+    )
 
 
 # --------------------------------------------------------------------------------------------------- finding the files

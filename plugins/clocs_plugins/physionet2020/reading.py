@@ -29,7 +29,9 @@ def read_recording(entry: Entry, leads: tuple[str, ...]) -> Record:
     if sorted(channels) != sorted(leads):
         raise DataError(f"{path} has the leads {', '.join(channels)}, expected {', '.join(leads)}.")
     rate = read.header.sampling_rate
-    return Record(entry.patient, entry.record, channels, read.unit, rate, read.samples, entry.label, read.gain)
+    return Record(
+        entry.patient, entry.record, channels, read.unit, rate, read.samples, entry.label, read.gain, read.tolerated
+    )
 
 
 def _read_structure(file: Path, leads: int) -> NDArray[np.float64]:

@@ -25,4 +25,6 @@ def read_recording(entry: Entry) -> Record:
             f"expected {SECONDS:g} s. Download {entry.files[-1].name} again."
         )
     channels = [_SPELLING.get(name.upper(), name) for name in found.header.channels]
-    return Record(entry.patient, entry.record, channels, found.unit, rate, samples, entry.label, found.gain)
+    return Record(
+        entry.patient, entry.record, channels, found.unit, rate, samples, entry.label, found.gain, found.tolerated
+    )

@@ -476,3 +476,11 @@ def test_one_recording_that_is_not_counted_makes_the_whole_set_float(tmp_path):
 def test_resampled_counts_are_float(tmp_path):
     found = make(tmp_path, fake_entries(5), load=load_counts, framing=Framing(frame_samples=8, sampling_rate=50.0))
     assert found.frames.dtype == np.float32
+
+
+def test_what_a_reader_put_up_with_is_counted_and_dropped_from_nothing(tmp_path):
+    """A user is told of a header that was read all the same."""
+    found = make(tmp_path, [*fake_entries(3), Entry("Coarse1", "q"), Entry("Coarse2", "q")], load=load_counts)
+    assert found.tolerated.counts == {"the gain is coarse": 2}
+    assert found.tolerated.reasons() == "2 the gain is coarse (Coarse1, Coarse2)"
+    assert found.drops.counts == {}
