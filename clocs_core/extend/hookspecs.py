@@ -4,6 +4,9 @@ A plugin is a module named by an entry point of the group `clocs`. It marks func
 `clocs_core.hookimpl`; each may ask for fewer arguments than the spec has, never for others.
 """
 
+# mypy: disable-error-code="empty-body"
+# A spec is a signature and a promise; pluggy never calls it, so it has nothing to return.
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -41,49 +44,41 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def clocs_datasets() -> Iterable[Dataset]:
     """Offer data sets. Called once, before anything else, when a command first needs the catalogue."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_views() -> Iterable[ViewGenerator]:
     """Offer view generators. Called once, after `clocs_datasets`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_perturbations() -> Iterable[Perturbation]:
     """Offer perturbations of signals. Called once, after `clocs_views`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_encoders() -> Iterable[Encoder]:
     """Offer encoders. Called once, after `clocs_perturbations`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_losses() -> Iterable[Loss]:
     """Offer losses: pure functions of embeddings and patient ids. Called once, after `clocs_encoders`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_objectives() -> Iterable[Objective]:
     """Offer objectives: what is minimised where it has state. Called once, after `clocs_losses`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_methods() -> Iterable[Method]:
     """Offer methods, put together from the offers above by name. Called once, after `clocs_objectives`."""
-    raise NotImplementedError
 
 
 @hookspec
 def clocs_metrics() -> Iterable[Metric]:
     """Offer metrics. Called once, after `clocs_methods`; every metric that suits a task is reported."""
-    raise NotImplementedError
 
 
 # ------------------------------------------------------------------------------ the command line, as it is built

@@ -263,16 +263,19 @@ def test_of_overlapping_episodes_the_one_that_starts_last_counts():
     assert frame_labels((Episode(0, 5, 1), Episode(0, 5, 2)), np.array([0])) == [2]
 
 
-def test_framing_at_the_own_rate_imports_neither_torch_nor_scipy_signal():
-    """Workers frame recordings; 1.5 s per worker for what most framings do not use is too much."""
+def test_framing_imports_neither_torch_nor_scipy_signal_unless_it_filters():
+    """Workers frame recordings; 1.5 s per worker for what only a polyphase filter needs is too much."""
     program = (
         "import sys, numpy as np\n"
         "from clocs_core.data.framing import cut_frames\n"
         "from clocs_core.data.records import Framing, Record\n"
-        "cut_frames(Record('p', 'r', ('I',), 'mV', 100.0, np.ones((1, 9))), Framing(frame_samples=4))\n"
-        "assert 'torch' not in sys.modules and 'scipy.signal' not in sys.modules\n"
+        "record = Record('p', 'r', ('I',), 'mV', 100.0, np.arange(9.0)[None])\n"
+        "for rate, resampler in ((None, 'fft'), (50.0, 'fft'), (50.0, 'polyphase')):\n"
+        "    cut_frames(record, Framing(frame_samples=4, sampling_rate=rate, resampler=resampler))\n"
+        "    print('torch' in sys.modules, 'scipy.signal' in sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["False False", "False False", "False True"]
 
 
 @pytest.mark.parametrize(("n", "length"), [(10, 5), (10, 7), (10, 20), (10, 21), (9, 5), (9, 4), (9, 18), (999, 2500)])

@@ -437,9 +437,12 @@ def test_two_processes_at_once_prepare_once(tmp_path):
 
 def test_a_finished_set_can_be_read_where_nothing_can_be_written(tmp_path, monkeypatch):
     """Shared data folders are often read-only: opening must take no lock and make no folder."""
-    make(tmp_path, fake_entries(3))
+    made = make(tmp_path, fake_entries(3))
     monkeypatch.setattr(module, "FileLock", lambda *_: pytest.fail("a lock was asked for"))
-    make(tmp_path, fake_entries(3))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: pytest.fail("a folder was made"))
+    read = make(tmp_path, fake_entries(3))
+    np.testing.assert_array_equal(read.frames, made.frames)
+    assert read.fingerprint == made.fingerprint
 
 
 def test_the_counts_of_a_recorder_are_stored_as_they_are_with_the_gain_of_each_frame(tmp_path):
