@@ -24,6 +24,11 @@ def clocs(*arguments, **how):
     )
 
 
+def hear_ctrl_c():
+    """Shells start jobs in the background deaf to it, and their children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(*arguments, **how):
     """A process of its own, for what ends it or limits it."""
     process = clocs(*arguments, **how)
@@ -40,7 +45,7 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_uninterrupted_scores(tm
     """The work of a night must survive a slip of the finger."""
     settings = (*SMALL, "--epochs", "40", "--data-root", tmp_path)
     here("run", *settings, "--out", tmp_path / "whole")
-    process = clocs("run", *settings, "--out", tmp_path / "stopped")
+    process = clocs("run", *settings, "--out", tmp_path / "stopped", preexec_fn=hear_ctrl_c)
     metrics = tmp_path / "stopped" / "metrics.jsonl"
     for _ in range(600):
         if metrics.exists() and metrics.read_text().count("\n") >= 2:

@@ -334,7 +334,12 @@ download([Wanted(sys.argv[1], Path(sys.argv[2]))], lambda *_: None, connections=
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGINT])
 def test_a_process_that_is_killed_in_the_middle_loses_little(tmp_path: Path, kind: signal.Signals):
     with serve(x=Behaviour(BODY, slow=0.01)) as site:
-        child = subprocess.Popen([sys.executable, "-c", CHILD, site.url("x"), str(tmp_path / "x")], stderr=-1)
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, site.url("x"), str(tmp_path / "x")],
+            stderr=subprocess.PIPE,
+            # Shells start jobs in the background deaf to Ctrl-C, and their children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         while site.served < 120_000:
             time.sleep(0.005)
         child.send_signal(kind)
