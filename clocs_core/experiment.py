@@ -22,12 +22,14 @@ from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.environment import environment
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features, embed
+from clocs_core.evaluate.patients import PatientDistances, patient_distances
+from clocs_core.evaluate.predictionfile import save_predictions
 from clocs_core.evaluate.protocols import Evaluation, linear_protocol
 from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
 from clocs_core.extend.plan import Plan, refuse_too_few
 from clocs_core.files import write_atomically
-from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_split
+from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_distances, summarise_split
 from clocs_core.report.document import EpochRow, Report, read_rows, row_of, to_json, to_line
 from clocs_core.report.page import render
 from clocs_core.runfolder import RunFolder, create_run_folder
@@ -89,6 +91,8 @@ def _run(
     leaks = certified_audit(material.evaluate, material.split)
     tolerated = material.evaluate.tolerated
     put_up_with = (f"read all the same: {tolerated.reasons()}",) if tolerated.counts else ()
+    if plan.warning:
+        show.warn(plan.warning)
     for note in (*material.listing.notes, *put_up_with, leaks.sentence()):
         show.say(note)
     if not folder.settings.exists():
@@ -107,7 +111,10 @@ def _run(
     trained = clock()
 
     show.stage("evaluating")
-    evaluation, embeddings, frames = _evaluate(plan, material, learner, device, show)
+    found = _evaluate(plan, material, learner, device, show)
+    evaluation = found.evaluation
+    if evaluation.predicted:
+        save_predictions(evaluation.predicted, found.store.patients, found.store.records, folder.predictions)
     report = Report(
         method=plan.method.name,
         dataset=plan.dataset.offer.name,
@@ -117,19 +124,23 @@ def _run(
         epochs_run=learner.progress.epoch,
         best_epoch=learner.progress.best_epoch,
         stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
-        split=summarise_split(material, frames, leaks),
+        split=summarise_split(material, found.frames, leaks),
         environment=versions,
         scores=evaluation.scores,
         comparisons=evaluation.comparisons,
-        notes=evaluation.notes + _leak_notes(leaks) + _health_notes(rows, plan),
+        patients=summarise_distances(found.distances),
+        notes=(*_plan_notes(plan), *evaluation.notes, *_leak_notes(leaks), *_health_notes(rows, plan)),
         drops=drops,
         form=material.listing.form,
         seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
     )
-    pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings)
+    distances = found.distances[plan.method.name]
+    pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, found.embeddings, distances)
     write_atomically(folder.page, render(report, rows, pictures))
     write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
-    done = RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+    done = RunDone(
+        report.epochs_run, report.best_epoch, report.scores, report.comparisons, found.embeddings, tuple(pictures)
+    )
     host.announce("clocs_run_done", show.warn, run=run, done=done)
     return report
 
@@ -207,10 +218,19 @@ def _train(
     return tuple(rows)
 
 
-def _evaluate(
-    plan: Plan, material: Material, learner: Learner, device: torch.device, show: Display
-) -> tuple[Evaluation, EmbeddingMap, dict[Part, int]]:
-    """Embed training and test frames with the best encoder and with its first, random weights; score both."""
+@attrs.frozen(eq=False)
+class _Evaluated:
+    """What the evaluation of a run found. `distances` are by the weights that the encoder had."""
+
+    evaluation: Evaluation
+    embeddings: EmbeddingMap
+    distances: dict[str, PatientDistances | None]
+    frames: dict[Part, int]
+    store: Store
+
+
+def _evaluate(plan: Plan, material: Material, learner: Learner, device: torch.device, show: Display) -> _Evaluated:
+    """Embed training frames and those to be scored with the best encoder and with its first, random weights."""
     store = fill_store(material.evaluate, material.labels, plan.task, material.channels, device)
     together = plan.needs.encoder_channels == "all"
     parts = {
@@ -220,6 +240,11 @@ def _evaluate(
         for part in PARTS
     }
     frames = {part: len(found) for part, found in parts.items()}
+    scored: Part = plan.evaluate.part
+    if not frames[scored]:
+        raise DataError(
+            f"No recording of the {scored} patients has a frame; use shorter frames (`-o frame_samples=…`)."
+        )
     trained, untrained = (build_encoders(plan, len(material.channels), device) for _ in range(2))
     trained.load_state_dict(learner.best)
     normalise = plan.data.normalise == "min-max"
@@ -227,20 +252,27 @@ def _evaluate(
     def features(encoder: torch.nn.Module, part: Part) -> Features:
         return embed(encoder, store, parts[part], normalise, show.tick)
 
-    if not frames["test"]:
-        raise DataError("No recording of the test patients has a frame; use shorter frames (`-o frame_samples=…`).")
-    test = features(trained[0], "test")
-    embeddings = name_embeddings(plan, store, test)
-    if not material.has_labels:
-        return Evaluation(notes=(f"There is no score: {plan.dataset.offer.name} has no labels.",)), embeddings, frames
-    inits = {
-        plan.method.name: (features(trained[0], "train"), test),
-        "random": (features(untrained[0], "train"), features(untrained[0], "test")),
-    }
-    evaluation = linear_protocol(
-        inits, plan.task, plan.dataset.offer.name, plan.metrics, plan.evaluate, plan.data.split_seed
+    encoders = {plan.method.name: trained[0], "random": untrained[0]}
+    test = {init: features(encoder, scored) for init, encoder in encoders.items()}
+    if material.has_labels:
+        inits = {init: (features(encoder, "train"), test[init]) for init, encoder in encoders.items()}
+        evaluation = linear_protocol(
+            inits, plan.task, plan.dataset.offer.name, plan.metrics, plan.evaluate, plan.data.split_seed
+        )
+    else:
+        evaluation = Evaluation(notes=(f"There is no score: {plan.dataset.offer.name} has no labels.",))
+    return _Evaluated(
+        evaluation=evaluation,
+        embeddings=name_embeddings(plan, store, test[plan.method.name]),
+        distances={init: patient_distances(rows.embedding, rows.patient) for init, rows in test.items()},
+        frames=frames,
+        store=store,
     )
-    return evaluation, embeddings, frames
+
+
+def _plan_notes(plan: Plan) -> tuple[str, ...]:
+    chosen_on = "Scores are of the validation patients, on whom choices are made: they are no test."
+    return (*filter(None, [plan.warning]), *([chosen_on] if plan.evaluate.part != "test" else []))
 
 
 def _leak_notes(leaks: Audit) -> tuple[str, ...]:

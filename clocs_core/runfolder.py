@@ -49,6 +49,11 @@ class RunFolder:
         return self.path / "split.json"
 
     @property
+    def predictions(self) -> Path:
+        """What each classifier predicted of each test row."""
+        return self.path / "predictions.npz"
+
+    @property
     def report(self) -> Path:
         """Scores with their controls."""
         return self.path / "report.json"

@@ -42,6 +42,7 @@ class RunSettings:
     dataset: str = option("", "the data set, by name")
     encoder: str = option("", "the encoder, by name; the method's own if not given")
     embedding_dim: int = option(128, "dimension E of a representation", check=_positive)
+    variant: str = option("", "a variant of the method, by name, if it has any")
     perturbations: tuple[str, ...] | None = option(
         None, "perturbations of the views, applied in this order; the method's own if not given"
     )
@@ -69,6 +70,7 @@ class TrainSettings:
     epochs: int = option(400, "at most so many epochs", check=_positive)
     batch_size: int = option(256, "instances per step", check=_positive)
     learning_rate: float = option(1e-4, "of Adam", check=_positive)
+    per_view: bool = option(False, "each view through the encoder by itself: BatchNorm then sees one view at a time")
     patience: int = option(15, "stop after more than so many epochs without a better validation loss", check=_positive)
 
 
@@ -81,6 +83,7 @@ class EvaluateSettings:
         "shares of the labelled training frames that the classifier may use",
         check=(lambda shares: bool(shares) and all(0 < f <= 1 for f in shares), "be between 0 and 1"),
     )
+    part: Literal["validation", "test"] = option("test", "whose patients are scored; choices are made on validation")
     resamples: int = option(1000, "bootstrap samples of the test patients, for 95 % intervals", check=_positive)
 
 

@@ -31,6 +31,7 @@ from clocs_core import (
     Objective,
     Perturbation,
     Record,
+    Setup,
     Task,
     ViewGenerator,
     Views,
@@ -182,7 +183,9 @@ def make_views(batch, generator, flaw):
     if flaw == "mask":
         signal = signal + 0 * batch.patient[batch.patient > 0].sum().to(signal.dtype)
     target = torch.zeros(len(signal), 1, device=device) if flaw == "target" else None
-    return Views(signal, batch, target, (0,) if flaw == "encoders" else ())
+    pairs = {"pair-of-itself": ((0, 0),), "pair-twice": ((0, 1), (1, 0)), "pair-beyond": ((0, 2),)}.get(flaw, ())
+    perturb = "one each" if flaw == "one-each-of-two" else "every"
+    return Views(signal, batch, target, (0,) if flaw == "encoders" else (), pairs, perturb)
 
 
 VIEWS = ViewGenerator(name="fake", summary="two segments", options=Flaw, needs=needs, build=build_views)
@@ -197,6 +200,8 @@ def build_perturbation(options: Flaw, unit: str):
 def perturb(signal, generator, flaw):
     import torch
 
+    if flaw == "draws-nothing":
+        return signal.flip(-1)
     noise = torch.randn(signal.shape, generator=generator, device=signal.device, dtype=signal.dtype)
     if flaw == "four-dimensions":
         return signal.reshape(-1, signal.shape[-1]) + noise.reshape(-1, signal.shape[-1])
@@ -277,10 +282,10 @@ def compute_loss(z, patient, flaw):
 LOSS = Loss(name="fake", summary="a contrast", options=Flaw, build=build_loss)
 
 
-def build_objective(options: Flaw, encoder, embedding_dim: int, task: Task):
+def build_objective(options: Flaw, setup: Setup):
     from fake_modules import FakeObjective
 
-    return FakeObjective(encoder, embedding_dim, options.flaw)
+    return FakeObjective(setup.encoder, setup.embedding_dim, options.flaw)
 
 
 OBJECTIVE = Objective(name="fake", summary="a target that follows", options=Flaw, build=build_objective)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -26,9 +26,15 @@ class Batch:
 
 @attrs.frozen(eq=False)
 class Views:
-    """The views of a batch. Equal positions along `batch` are views of the same instance."""
+    """The views of a batch. Equal positions along `batch` are views of the same instance.
+
+    perturb: what the perturbations of a run are for: `every` view gets all of them, in their order; every view `but
+    the first`, which stays clean; or `one each`: the one view that is here is followed by a view for each of them.
+    """
 
     signal: Tensor  # (view, batch, channel, sample)
     batch: Batch
     target: Tensor | None = None  # (view, batch, ...): what an objective should predict of each view, if anything
     encoder_of_view: tuple[int, ...] = ()  # which encoder reads which view; empty: the first reads all
+    pairs: tuple[tuple[int, int], ...] = ()  # which views a loss compares; empty: all pairs
+    perturb: Literal["every", "but the first", "one each"] = "every"

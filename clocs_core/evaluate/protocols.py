@@ -11,6 +11,7 @@ from clocs_core.data.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features, labelled
 from clocs_core.evaluate.linear import Predictions, by_record, choose_fraction, linear, prior
+from clocs_core.evaluate.predictionfile import Classifier
 from clocs_core.evaluate.statistics import Interval, bootstrap, compare
 from clocs_core.extend.offers import Metric
 from clocs_core.scores import Comparison, Score
@@ -23,11 +24,12 @@ _ENOUGH = 20  # test patients: below, a percentile bootstrap covers clearly less
 
 @attrs.frozen
 class Evaluation:
-    """Scores, paired comparisons, and what a reader must know about them."""
+    """Scores, paired comparisons, what a reader must know about them, and what they were made of."""
 
     scores: tuple[Score, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = ()
+    predicted: Mapping[Classifier, Predictions] = attrs.field(factory=dict, eq=False)
 
 
 def linear_protocol(
@@ -107,7 +109,8 @@ def _one_fraction(
                 )
             )
     notes = tuple(note for one in predicted.values() for note in one.notes)
-    return Evaluation(tuple(scores), tuple(comparisons), so_far.notes + notes)
+    all_predicted = {**so_far.predicted, **{(*key, fraction): rows_ for key, rows_ in predicted.items()}}
+    return Evaluation(tuple(scores), tuple(comparisons), so_far.notes + notes, all_predicted)
 
 
 def _score(rows: Predictions, level: str, metric: Metric, resamples: int, split_seed: int) -> Interval:

@@ -94,12 +94,13 @@ class Picture:
 
 @attrs.frozen(eq=False)
 class EmbeddingMap:
-    """Embeddings of the test part, row by row with what they are of."""
+    """Embeddings of the part that is scored, row by row with what they are of."""
 
     embedding: NDArray[np.float32]  # (n, dim)
     patient: tuple[str, ...]
     record: tuple[str, ...]
     label: tuple[str, ...]
+    part: str = "test"
 
 
 @attrs.frozen(eq=False)

@@ -34,7 +34,10 @@ __all__ = [
     "Objective",
     "Offer",
     "Perturbation",
+    "Presets",
+    "Setup",
     "Source",
+    "Variant",
     "ViewGenerator",
 ]
 
@@ -154,6 +157,8 @@ class Needs:
     encoder_channels: how many input channels a view has: `one`, or `all` that were chosen.
     least_channels: fewer chosen channels than this are refused.
     encoders: how many encoders the views are divided among.
+    perturbations: `any` number of them, none included; `some`, at least one; or `random`, at least one that draws,
+    because the views are copies of one signal that nothing else tells apart.
     """
 
     segments: int = 1
@@ -161,6 +166,7 @@ class Needs:
     encoder_channels: Literal["one", "all"] = "one"
     least_channels: int = 1
     encoders: int = 1
+    perturbations: Literal["any", "some", "random"] = "any"
 
     def __attrs_post_init__(self) -> None:
         if self.channels == "each" and self.encoder_channels == "all":
@@ -184,10 +190,12 @@ class Perturbation(Offer):
     """Changes signals (..., sample) at random, batched, on their device. Core applies it to any method's views.
 
     build(options, unit) -> function of (signal, torch.Generator) -> signal. `unit` is the data set's, such as "mV".
+    random: whether it draws from the generator; one that does not makes the same signal of the same signal.
     """
 
     kind: ClassVar[str] = "perturbation"
     build: Callable[[Any, str], Callable[[Tensor, Generator], Tensor]]
+    random: bool = True
 
 
 @attrs.frozen(kw_only=True)
@@ -212,17 +220,44 @@ class Loss(Offer):
     build: Callable[[Any], Callable[[Tensor, Tensor], Tensor]]
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Setup:
+    """What an objective is built for. More may be added here without a change to anybody's plugin.
+
+    encoder: the first encoder, with its first weights; a copy of it may be kept, it itself is core's.
+    perturbations: names of those that the views get, in their order.
+    """
+
+    encoder: nn.Module
+    embedding_dim: int
+    task: Task
+    perturbations: tuple[str, ...] = ()
+
+
 @attrs.frozen(kw_only=True)
 class Objective(Offer):
     """What is minimised where it has state of its own: a target network, heads.
 
-    build(options, encoder, embedding_dim, task) -> nn.Module with forward(encode, views) -> scalar, where
+    build(options, setup) -> nn.Module with forward(encode, views) -> scalar, where
     encode((view, batch, channel, sample)) -> (view, batch, dim); and, if it wants it, after_step(encoder), made of
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
     """
 
     kind: ClassVar[str] = "objective"
-    build: Callable[[Any, nn.Module, int, Task], nn.Module]
+    build: Callable[[Any, Setup], nn.Module]
+
+
+Presets: TypeAlias = Mapping[str, Mapping[str, object]]
+"""Values for settings tables, as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
+
+
+@attrs.frozen(kw_only=True)
+class Variant:
+    """Another way to run a method, such as what its authors released: presets, and what a user must know of it."""
+
+    summary: str = attrs.field(validator=_one_sentence)
+    presets: Presets
+    warning: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -230,6 +265,8 @@ class Method(Offer):
     """A way to pre-train, put together from offers by name; the parts may come from different distributions.
 
     presets: values for the options of its parts, as {"views": {"segments": 2}}.
+    variants: other ways to run it, by name, for `-o variant=NAME`; their presets stand above its own.
+    on_dataset: presets for single data sets, by name, above the variant's.
     """
 
     kind: ClassVar[str] = "method"
@@ -238,7 +275,9 @@ class Method(Offer):
     loss: str | None = None
     objective: str | None = None
     perturbations: tuple[str, ...] = ()
-    presets: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
+    presets: Presets = attrs.field(factory=dict)
+    variants: Mapping[str, Variant] = attrs.field(factory=dict)
+    on_dataset: Mapping[str, Presets] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if (self.loss is None) == (self.objective is None):

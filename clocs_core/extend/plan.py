@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from clocs_core.data.records import Framing, Task
-from clocs_core.errors import SettingsError, UnknownName
+from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.extend.catalogue import Catalogue, Shelf
 from clocs_core.extend.layers import Layers, overlaid, split_assignment
 from clocs_core.extend.offers import (
@@ -21,6 +21,8 @@ from clocs_core.extend.offers import (
     Objective,
     Offer,
     Perturbation,
+    Presets,
+    Variant,
     ViewGenerator,
 )
 from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
@@ -49,6 +51,7 @@ class Plan:
     perturbations: tuple[Chosen[Perturbation], ...]
     metrics: tuple[Metric, ...]
     task: Task
+    warning: str  # what a user must know of the method's variant, or nothing
 
     @property
     def recordings(self) -> Recordings:
@@ -85,13 +88,17 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
     """Make a plan of settings tables and `-o` assignments ("temperature=0.05" or "loss.temperature=0.05")."""
     given = [split_assignment(text) for text in assignments]
     run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
-    run = structure(RunSettings, overlaid(RunSettings, tables.get("run", {}), run_given), "run")
+    asked = overlaid(RunSettings, tables.get("run", {}), run_given)
+    run = structure(RunSettings, asked, "run")
     if not run.method or not run.dataset:
         missing = "a method (`--plugin NAME`)" if not run.method else "a data set (`--dataset NAME`)"
         raise SettingsError(f"A run needs {missing}. `clocs plugins` lists what is installed.")
 
     method = catalogue.methods.get(run.method).offer
     dataset = catalogue.datasets.get(run.dataset).offer
+    variant = _variant_of(method, run.variant)
+    presets = _stacked(method.presets, variant.presets, method.on_dataset.get(dataset.name, {}))
+    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
     run = attrs.evolve(
         run,
         encoder=run.encoder or method.encoder,
@@ -114,9 +121,13 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
             )
         offers[name] = catalogue.perturbations.get(name).offer
 
-    layers = Layers(method.presets, default_tables(dataset), tables, given)
     classes: dict[str, type[Any]] = {"run": RunSettings, **_CORE}
     classes |= {name: offer.options for name, offer in offers.items()}
+    if run.encoder != method.encoder:
+        presets.pop("encoder", None)  # they were for the method's own
+    left_out = set(method.perturbations) - set(run.perturbations or ())  # presets of these are no mistake
+    presets = {name: table for name, table in presets.items() if name not in left_out}
+    layers = Layers(presets, default_tables(dataset), tables, given)
     layers.refuse_unknown(classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
@@ -125,6 +136,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
     refuse_too_few(method, needs, core["data"].channels)
+    _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -138,6 +150,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
         metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
+        warning=variant.warning,
     )
 
 
@@ -160,6 +173,38 @@ def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
     except UnknownName as problem:
         raise UnknownName(f"Method {method.name!r} is made with what is not installed. {problem}") from None
     return offer
+
+
+def _variant_of(method: Method, name: str) -> Variant:
+    if not name:
+        return Variant(summary="as it is", presets={})
+    if name not in method.variants:
+        found = neighbours(name, method.variants) or " It has none."
+        raise UnknownName(f"Method {method.name!r} has no variant {name!r}.{found}")
+    return method.variants[name]
+
+
+def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
+    """The tables of all layers together; a later layer wins, key by key."""
+    names = dict.fromkeys(name for layer in layers for name in layer)
+    return {name: {key: value for layer in layers for key, value in layer.get(name, {}).items()} for name in names}
+
+
+def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogue: Catalogue) -> None:
+    """Raise SettingsError where the perturbations of a run leave views that cannot be told apart."""
+    random = [item.offer.name for item in catalogue.perturbations if item.offer.random]
+    asked = ", ".join(names) or "nothing"
+    if needs.perturbations == "some" and not names:
+        raise SettingsError(
+            f"Method {method.name!r} is about perturbations, and the run has none; name some with "
+            "`-o perturbations=…`, or leave the method its own."
+        )
+    if needs.perturbations == "random" and not set(names) & set(random):
+        raise SettingsError(
+            f"Method {method.name!r} contrasts two copies of a signal, and {asked} makes the same of both; add a "
+            f"perturbation that draws at random ({', '.join(random) or 'none is installed'}) with "
+            "`-o perturbations=…`, or have one copy perturbed only, where the method's views have an option for it."
+        )
 
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...]) -> None:

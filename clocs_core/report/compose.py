@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -12,13 +14,14 @@ from clocs_core.data.material import Material
 from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store
 from clocs_core.evaluate.features import Features
+from clocs_core.evaluate.patients import PatientDistances
 from clocs_core.extend.events import EmbeddingMap, Picture
 from clocs_core.extend.plan import Plan
 from clocs_core.report import figures
-from clocs_core.report.document import EpochRow, Report, SplitSummary
+from clocs_core.report.document import EpochRow, PatientSeparation, Report, SplitSummary
 from clocs_core.train.assemble import build_views
 
-__all__ = ["draw_pictures", "name_embeddings", "summarise_split"]
+__all__ = ["draw_pictures", "name_embeddings", "summarise_distances", "summarise_split"]
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
@@ -34,6 +37,7 @@ def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
         patient=tuple(store.patients[number] for number in rows.patient),
         record=tuple(store.records[number] for number in rows.record),
         label=tuple(name(label) for label in rows.label),
+        part=plan.evaluate.part,
     )
 
 
@@ -55,6 +59,15 @@ def summarise_split(material: Material, frames: dict[Part, int], audit: Audit) -
     )
 
 
+def summarise_distances(distances: Mapping[str, PatientDistances | None]) -> tuple[PatientSeparation, ...]:
+    """The distances in three numbers each, for the encoders that have them."""
+    return tuple(
+        PatientSeparation(init=init, intra_mean=one.intra_mean, inter_mean=one.inter_mean, separation=one.separation)
+        for init, one in distances.items()
+        if one is not None
+    )
+
+
 def draw_pictures(
     plan: Plan,
     material: Material,
@@ -63,14 +76,17 @@ def draw_pictures(
     rows: tuple[EpochRow, ...],
     report: Report,
     embeddings: EmbeddingMap,
+    distances: PatientDistances | None,
 ) -> list[Picture]:
-    """Curves, scores, embeddings and a few traces; scores and labels only where there are any."""
+    """Curves, scores, embeddings, distances and a few traces; scores and labels only where there are any."""
     pictures = [figures.loss_curves(rows, report.best_epoch), figures.health_curves(rows)]
     if report.scores:
         pictures.append(figures.score_bars(report.scores))
     if material.has_labels:
         pictures.append(figures.embedding_map(embeddings, "label"))
     pictures.append(figures.embedding_map(embeddings, "patient"))
+    if distances is not None:
+        pictures.append(figures.distance_histogram(distances))
     pictures.append(_traces(plan, material, store, validation))
     return pictures
 

@@ -20,6 +20,7 @@ from clocs_core.scores import Comparison, Score
 __all__ = [
     "SCHEMA",
     "EpochRow",
+    "PatientSeparation",
     "Report",
     "SplitSummary",
     "from_json",
@@ -71,6 +72,16 @@ class SplitSummary:
 
 
 @attrs.frozen(kw_only=True)
+class PatientSeparation:
+    """Mean distances of embeddings within and between patients, and the probability that the first is smaller."""
+
+    init: str
+    intra_mean: float
+    inter_mean: float
+    separation: float
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """What report.json holds: everything the page shows, except the pictures and the epochs.
 
@@ -92,6 +103,7 @@ class Report:
     environment: dict[str, str]
     scores: tuple[Score, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
+    patients: tuple[PatientSeparation, ...] = ()
     notes: tuple[str, ...] = ()
     drops: DropReport = attrs.field(factory=DropReport)
     form: str = ""

@@ -15,6 +15,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
+from clocs_core.evaluate.patients import PatientDistances
 from clocs_core.extend.events import EmbeddingMap, Picture
 from clocs_core.report.document import EpochRow
 from clocs_core.report.tables import initial_weights, show_number
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["embedding_map", "health_curves", "loss_curves", "score_bars", "traces"]
+__all__ = ["distance_histogram", "embedding_map", "health_curves", "loss_curves", "score_bars", "traces"]
 
 DPI = 144
 POINTS = 1500  # of an embedding map: more only hide each other
@@ -94,12 +95,12 @@ def score_bars(scores: Sequence[Score]) -> Picture:
         _label(axes, f"{panel[0]}, {panel[1]} level", "", "")
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    caption = "Each score with its 95 % interval by bootstrap over test patients. F is the fraction of labels used."
+    caption = "Each score with its 95 % interval by bootstrap over patients. F is the fraction of labels used."
     return _picture(figure, "scores", "Scores beside their controls", caption)
 
 
 def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> Picture:
-    """The embeddings of the test part on their first two principal components, coloured by label or by patient."""
+    """The embeddings of the scored part on their first two principal components, coloured by label or by patient."""
     figure, (axes,) = _sheet(1, 1, 7.2, 4.6)
     usable = np.flatnonzero(np.isfinite(embeddings.embedding).all(axis=1))
     kept = usable[_evenly(len(usable), POINTS)]
@@ -107,10 +108,36 @@ def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> 
     names = embeddings.label if by == "label" else embeddings.patient
     _scatter(axes, plane, [names[row] for row in kept], by)
     _label(axes, "", f"first component ({share[0]:.0%})", f"second component ({share[1]:.0%})")
-    count = f"{len(kept):,} of {len(names):,} test embeddings" if len(kept) < len(names) else f"{len(kept):,} points"
-    caption = f"Embeddings of the test part by {by}, on their first two principal components ({count}). "
+    count = f"{len(kept):,} of {len(names):,} embeddings" if len(kept) < len(names) else f"{len(kept):,} points"
+    caption = f"Embeddings of the {embeddings.part} part by {by}, on their first two principal components ({count}). "
     caption += "Distances in two dimensions are a hint, not a score."
     return _picture(figure, f"embedding-by-{by}", f"Embeddings by {by}", caption)
+
+
+def distance_histogram(distances: PatientDistances) -> Picture:
+    """How far apart two embeddings of one patient lie, and two of different patients."""
+    figure, (axes,) = _sheet(1, 1, 7.2, 3.2)
+    last = int(np.flatnonzero(distances.intra + distances.inter)[-1]) + 1
+    step = max(1, last // 80)  # bins of a picture
+    edges = distances.edges[: last + step : step]
+    for counts, colour, name in (
+        (distances.intra, BLUE, "same patient"),
+        (distances.inter, VERMILION, "different patients"),
+    ):
+        share = np.add.reduceat(counts, np.arange(0, last, step)) / counts.sum()
+        axes.stairs(share, edges[: len(share) + 1], fill=True, color=colour, alpha=0.35)
+        axes.stairs(share, edges[: len(share) + 1], color=colour, linewidth=1.4, label=name)
+    for mean, colour in ((distances.intra_mean, BLUE), (distances.inter_mean, VERMILION)):
+        axes.axvline(mean, color=colour, linewidth=1, linestyle=":")
+    _label(axes, "", "Euclidean distance", "share of pairs")
+    axes.set_ylim(bottom=0)
+    _legend(axes)
+    caption = (
+        "Pairwise distances of embeddings, within a patient and between patients, with their means dotted. Two of one "
+        f"patient are nearer to each other than two of different ones with probability {distances.separation:.3f}; "
+        "0.5 would say nothing about patients."
+    )
+    return _picture(figure, "distances", "Distances within and between patients", caption)
 
 
 def traces(

@@ -33,6 +33,7 @@ _SECTION_OF = {
     "health": "training",
     "embedding-by-label": "embeddings",
     "embedding-by-patient": "embeddings",
+    "distances": "embeddings",
     "traces": "signals",
 }
 
@@ -51,10 +52,11 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
     """The page as text. Every name in it is escaped: patient ids come from files that anybody may have written."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"count": _count, "duration": _duration, "toml": _toml_value}
-    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri}
+    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
     template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
         report=report,
+        part=report.settings.get("evaluate", {}).get("part", "test"),
         verdict=verdict(report.scores, report.comparisons, report.notes),
         score_headings=SCORE_HEADINGS,
         scores=list(zip(score_rows(report.scores), map(_whisker, report.scores), strict=True)),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clocs_core.errors import ClocsError
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.extend.offers import (
     Dataset,
@@ -76,9 +75,10 @@ def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Ca
 
             return checks_of_loss(offer, options)
         case Objective():
+            from clocs_core.testing.assembly import source_for
             from clocs_core.testing.objectives import checks_of_objective
 
-            return checks_of_objective(offer, options, *_views_of(offer, catalogue))
+            return checks_of_objective(offer, options, source_for(offer, catalogue))
         case Method():
             from clocs_core.testing.methods import checks_of_method
 
@@ -90,18 +90,3 @@ def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Ca
 
             return checks_of_metric(offer)
     return []
-
-
-def _views_of(objective: Objective, catalogue: Catalogue | None) -> tuple[ViewGenerator | None, Any]:
-    """The view generator, with its options, of the first method that uses the objective."""
-    from clocs_core.testing.methods import options_of_part
-
-    methods = [] if catalogue is None else [item.offer for item in catalogue.methods]
-    for method in methods:
-        if method.objective == objective.name and catalogue is not None:
-            try:
-                generator = catalogue.views.get(method.views).offer
-                return generator, options_of_part(method, "views", generator)
-            except ClocsError:  # the method's own checks tell of it
-                continue
-    return None, None

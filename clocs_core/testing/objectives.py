@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from clocs_core.data.batches import Batch, Views
 from clocs_core.data.records import Task
-from clocs_core.extend.offers import Needs, Objective, ViewGenerator
+from clocs_core.extend.offers import Objective, Setup
+from clocs_core.testing.assembly import ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync
-from clocs_core.testing.views import batch_for
 from clocs_core.train.step import encode, train_step
 
 __all__ = ["checks_of_objective"]
@@ -45,34 +44,21 @@ class _Made:
 class _Case:
     offer: Objective
     options: Any
-    generator: ViewGenerator | None
-    view_options: Any
-
-    def views(self) -> Views:
-        """The views of the method that uses the objective, or else two segments."""
-        if self.generator is None:
-            batch = synthetic_batch(6, 2, 1, SAMPLES)
-            return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
-        batch = batch_for(self.needs(), samples=SAMPLES)
-        return self.generator.build(self.view_options)(batch, torch.Generator().manual_seed(0))
-
-    def needs(self) -> Needs:
-        return Needs() if self.generator is None else self.generator.needs(self.view_options)
+    source: ViewSource
 
     def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
-        views = self.views()
+        views = self.source.views(SAMPLES)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if encoders is None:
-                encoders = nn.ModuleList(_encoder(views.signal.shape[2]) for _ in range(self.needs().encoders))
-            objective = self.offer.build(self.options, encoders[0], DIM, TASK)
+                encoders = nn.ModuleList(_encoder(views.signal.shape[2]) for _ in range(self.source.needs.encoders))
+            setup = Setup(encoder=encoders[0], embedding_dim=DIM, task=TASK, perturbations=self.source.perturbations)
+            objective = self.offer.build(self.options, setup)
         return _Made(objective.train(), encoders.train(), views)
 
 
-def checks_of_objective(
-    offer: Objective, options: Any, generator: ViewGenerator | None, view_options: Any
-) -> list[Check]:
-    """The checks of an objective, tried on the views of `generator`, or on two plain segments where it is None."""
+def checks_of_objective(offer: Objective, options: Any, source: ViewSource) -> list[Check]:
+    """The checks of an objective, tried on the views of `source`."""
     rules = (
         _scalar,
         _finite,
@@ -86,7 +72,7 @@ def checks_of_objective(
         _after_step_in_place,
         _after_step_no_host_sync,
     )
-    return make_checks(label_of(offer), rules, _Case(offer, options, generator, view_options))
+    return make_checks(label_of(offer), rules, _Case(offer, options, source))
 
 
 def _scalar(case: _Case) -> None:

@@ -44,6 +44,7 @@ def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
         _signal_unchanged,
         _seeded,
         _own_randomness,
+        _says_whether_it_draws,
         _no_host_sync,
     )
     return make_checks(label_of(offer), rules, _Case(offer, options))
@@ -107,6 +108,15 @@ def _own_randomness(case: _Case) -> None:
     """Randomness comes from the generator that is given; the global ones do not move."""
     signal = case.signal()
     refuse_other_randomness(lambda: case.apply(signal), ADVICE)
+
+
+def _says_whether_it_draws(case: _Case) -> None:
+    """`random` is true where numbers are drawn: a method that contrasts copies of a signal refuses what draws none."""
+    generator = torch.Generator().manual_seed(1)
+    untouched = generator.get_state()
+    case.offer.build(case.options, "mV")(case.signal(), generator)
+    draws = not torch.equal(generator.get_state(), untouched)
+    expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare it as it is.")
 
 
 def _no_host_sync(case: _Case) -> None:

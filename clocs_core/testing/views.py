@@ -60,6 +60,8 @@ def checks_of_views(offer: ViewGenerator, options: Any) -> list[Check]:
         _finite,
         _target,
         _encoder_of_view,
+        _pairs,
+        _perturb,
         _batch_unchanged,
         _seeded,
         _own_randomness,
@@ -128,6 +130,30 @@ def _encoder_of_view(case: _Case) -> None:
         f"{count} numbers, all of 0 to {encoders - 1} among them" + (", or none" if encoders == 1 else ""),
         found,
         "Name an encoder for each view, and count the encoders in Needs.",
+    )
+
+
+def _pairs(case: _Case) -> None:
+    """The pairs of views that are compared, where they are chosen, are two different views each, and each pair once."""
+    views = case.make()
+    count, found = len(views.signal), [tuple(sorted(pair)) for pair in views.pairs]
+    within = all(0 <= a < b < count for a, b in found)
+    expect(
+        within and len(set(found)) == len(found),
+        f"pairs of different views from 0 to {count - 1}, each pair once",
+        views.pairs,
+        "Leave `pairs` empty for all of them.",
+    )
+
+
+def _perturb(case: _Case) -> None:
+    """Where perturbations make a view each, there is one view that they are made of."""
+    views = case.make()
+    expect(
+        views.perturb != "one each" or len(views.signal) == 1,
+        "one view with perturb='one each'",
+        f"{len(views.signal)} views",
+        "Give the clean view alone; core adds one for each perturbation.",
     )
 
 

@@ -7,6 +7,7 @@ from torch import nn
 
 from clocs_core import seeds
 from clocs_core.errors import SettingsError
+from clocs_core.extend.offers import Setup
 from clocs_core.extend.plan import Plan
 from clocs_core.train.pretrain import Learner, start
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
@@ -44,7 +45,16 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
         objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
     else:
         assert plan.objective is not None  # a Method names one of the two
-        objective = plan.objective.offer.build(plan.objective.options, encoders[0], plan.run.embedding_dim, plan.task)
+        setup = Setup(
+            encoder=encoders[0],
+            embedding_dim=plan.run.embedding_dim,
+            task=plan.task,
+            perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
+        )
+        try:
+            objective = plan.objective.offer.build(plan.objective.options, setup)
+        except ValueError as problem:
+            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
     return start(encoders, objective.to(device), plan.train.learning_rate)
 
 

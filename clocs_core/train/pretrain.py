@@ -79,7 +79,7 @@ def pretrain(
     while not learner.progress.finished:
         began, epoch = clock(), learner.progress.epoch + 1
         order = torch.randperm(len(train), generator=seeds.generator(torch.device("cpu"), seed, "order", epoch))
-        losses = _train_epoch(learner, store, make_views, train, order, settings.batch_size, seed, epoch, tick)
+        losses = _train_epoch(learner, store, make_views, train, order, settings, seed, epoch, tick)
         means = _weighted_mean(losses, len(train), settings.batch_size)
         validation_loss, z, patient = _validate(learner, store, make_views, validation, settings.batch_size, seed)
         train_loss, held_out = torch.stack([means, validation_loss]).tolist()  # sync point: once per epoch
@@ -110,7 +110,7 @@ def _train_epoch(
     make_views: ViewMaker,
     train: Instances,
     order: Tensor,
-    batch_size: int,
+    settings: TrainSettings,
     seed: int,
     epoch: int,
     tick: Callable[[int, int], None],
@@ -119,11 +119,13 @@ def _train_epoch(
     learner.objective.train()
     torch.manual_seed(seeds.derive(seed, "dropout", epoch))  # dropout draws from torch's own generators
     generator = seeds.generator(store.device, seed, "views", epoch)
-    batches = order.to(store.device).split(batch_size)
+    batches = order.to(store.device).split(settings.batch_size)
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = make_views(store.gather(train, rows), generator)
-        losses.append(train_step(list(learner.encoders), learner.objective, learner.optimiser, views))
+        losses.append(
+            train_step(list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view)
+        )
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)
 

@@ -24,8 +24,11 @@ class ContrastiveObjective(nn.Module):
         self.loss = loss
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch."""
-        return self.loss(encode(views.signal), views.batch.patient)
+        """The loss of one batch: of all its views at once, or the mean over the pairs of views that were chosen."""
+        z, patient = encode(views.signal), views.batch.patient
+        if not views.pairs:
+            return self.loss(z, patient)
+        return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in views.pairs]).mean()
 
 
 @attrs.frozen
@@ -40,20 +43,38 @@ class ViewMaker:
         """The views of a batch, ready for the encoder."""
         views = self.generate(batch, generator)
         signal = views.signal  # (view, batch, channel, sample)
+        if views.perturb == "one each":
+            # A view of its own for each. They keep the scale of the clean one: by its own minimum and maximum, a
+            # signal that was made smaller would look as if nothing had happened.
+            signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
+            return attrs.evolve(views, signal=min_max(signal, like=views.signal) if self.normalise else signal)
+        clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
+        signal = torch.cat([clean, signal]) if len(clean) else signal
         return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
 
 
-def min_max(signal: Tensor) -> Tensor:
-    """Every signal (..., sample) between 0 and 1: "normalized in amplitude between the values of 0 and 1", A.1."""
-    low, high = signal.aminmax(dim=-1, keepdim=True)
+def min_max(signal: Tensor, like: Tensor | None = None) -> Tensor:
+    """Every signal (..., sample) between 0 and 1: "normalized in amplitude between the values of 0 and 1", A.1.
+
+    like: signals whose minima and maxima are used instead, so that these can leave the range.
+    """
+    low, high = (signal if like is None else like).aminmax(dim=-1, keepdim=True)
     return (signal - low) / (high - low + 1e-8)
 
 
-def encode(encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor) -> Tensor:
-    """Embeddings (view, batch, dim) of views (view, batch, channel, sample): one call per encoder on all its views."""
+def encode(
+    encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool = False
+) -> Tensor:
+    """Embeddings (view, batch, dim) of views (view, batch, channel, sample): one call per encoder on all its views.
+
+    per_view: one call per view instead, so that BatchNorm sees the views one by one.
+    """
     views, batch = signal.shape[:2]
+    if per_view:
+        which = encoder_of_view or (0,) * views
+        return torch.stack([_tensor(encoders[which[view]](signal[view])) for view in range(views)])
     if not any(encoder_of_view):
         return _tensor(encoders[0](signal.flatten(0, 1))).view(views, batch, -1)  # (view, batch, dim)
     parts: list[Tensor] = [signal] * views
@@ -67,10 +88,14 @@ def encode(encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], sign
 
 
 def train_step(
-    encoders: Sequence[nn.Module], objective: nn.Module, optimiser: torch.optim.Optimizer, views: Views
+    encoders: Sequence[nn.Module],
+    objective: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    views: Views,
+    per_view: bool = False,
 ) -> Tensor:
     """Change the weights once. Returns the loss, detached, on the device: no host sync here."""
-    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view), views))
+    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     optimiser.step()

@@ -16,7 +16,7 @@ import pytest
 import torch
 from fake_offers import Flaw
 
-from clocs_core import Method, Task, option
+from clocs_core import Method, Task, Variant, option
 from clocs_core.extend.catalogue import Catalogue, Offered, Shelf
 from clocs_core.extend.host import Plugin
 from clocs_core.testing import (
@@ -238,6 +238,10 @@ VIEWS_FLAWS = [
     ("mask", {"no-host-sync"}),
     ("target", {"target"}),
     ("encoders", {"encoder-of-view"}),
+    ("pair-of-itself", {"pairs"}),
+    ("pair-twice", {"pairs"}),
+    ("pair-beyond", {"pairs"}),
+    ("one-each-of-two", {"perturb"}),
 ]
 
 
@@ -260,6 +264,7 @@ PERTURBATION_FLAWS = [
     ("in-place", {"signal-unchanged"}),
     ("entropy", {"seeded"}),
     ("global-randomness", {"own-randomness"}),
+    ("draws-nothing", {"says-whether-it-draws"}),
     ("item", {"no-host-sync"}),
 ]
 
@@ -351,6 +356,9 @@ METHOD_FLAWS = [
     ({"presets": {"views": {"flaws": ""}}}, {"presets"}),
     ({"presets": {"train": {"epochs": "many"}}}, {"presets"}),
     ({"presets": {"loss": {"flaw": "infinite"}}}, {"one-step"}),
+    ({"variants": {"old": Variant(summary="s", presets={"veiws": {}})}}, {"preset-tables"}),
+    ({"variants": {"old": Variant(summary="s", presets={"views": {"flaws": ""}})}}, {"presets"}),
+    ({"on_dataset": {"tiny": {"run": {"perturbation": []}}}}, {"presets"}),
 ]
 
 

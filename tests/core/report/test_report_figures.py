@@ -159,7 +159,7 @@ def test_embeddings_that_are_not_numbers_are_left_out():
 
 
 def test_a_large_map_is_thinned_out_and_says_so():
-    assert "1,500 of 3,001 test embeddings" in embedding_map(embeddings(3001), "patient").caption
+    assert "1,500 of 3,001 embeddings" in embedding_map(embeddings(3001), "patient").caption
 
 
 def test_the_principal_plane_keeps_the_longest_axes():

@@ -120,3 +120,77 @@ def test_views_are_made_under_fake_tensors():
         made = maker(views.batch, torch.Generator())
         assert made.signal.shape == (2, 3, 1, 8)
         assert attrs.evolve(made).batch is views.batch
+
+
+def noise_of(value):
+    def perturb(signal, generator):
+        return signal + value * torch.rand(signal.shape, generator=generator)
+
+    return perturb
+
+
+def made(views, *perturbations, normalise=False):
+    maker = ViewMaker(lambda batch, generator: views, perturbations, normalise)
+    return maker(views.batch, torch.Generator().manual_seed(1))
+
+
+def test_the_first_view_stays_clean_where_the_method_asks_for_it():
+    """`perturb=one` of the paper: an instance beside its perturbed counterpart."""
+    views = attrs.evolve(make_views(views=3), perturb="but the first")
+    found = made(views, noise_of(1.0)).signal
+    assert torch.equal(found[0], views.signal[0])
+    assert not torch.isclose(found[1:], views.signal[1:]).all(-1).any()
+
+
+def test_each_perturbation_makes_a_view_of_its_own_of_the_clean_one():
+    """Pretext tasks: the original, and one counterpart per task, in the order of the perturbations."""
+    views = attrs.evolve(make_views(views=1), perturb="one each")
+    found = made(views, lambda signal, _: -signal, lambda signal, _: signal.flip(-1)).signal
+    assert found.shape == (3, 3, 1, 8)
+    assert torch.equal(found[0], views.signal[0])
+    assert torch.equal(found[1], -views.signal[0])
+    assert torch.equal(found[2], views.signal[0].flip(-1))
+
+
+def test_views_of_one_signal_keep_its_scale_so_that_a_smaller_one_is_seen_to_be_smaller():
+    """By its own minimum and maximum, a signal times 0.5 would be the signal itself, and the task unsolvable."""
+    views = attrs.evolve(make_views(views=1), perturb="one each")
+    clean, smaller = made(views, lambda signal, _: 0.5 * signal, normalise=True).signal
+    low, high = views.signal[0].aminmax(dim=-1, keepdim=True)
+    assert torch.allclose(clean, min_max(views.signal[0]))
+    assert torch.allclose(smaller, (0.5 * views.signal[0] - low) / (high - low), atol=1e-6)
+    assert not torch.allclose(clean, smaller, atol=0.05)
+
+
+def test_a_loss_of_chosen_pairs_is_the_mean_of_the_losses_of_each_pair():
+    """In the order of the pairs, and no other view takes part."""
+    views = attrs.evolve(make_views(views=4), pairs=((0, 2), (3, 1)))
+    z = torch.randn(4, 3, 5, requires_grad=True)
+    seen = []
+
+    def loss(pair, patient):
+        seen.append(pair.detach().clone())
+        return (pair[0] - 2 * pair[1]).square().mean() + patient.sum()
+
+    found = ContrastiveObjective(loss)(lambda signal: z, views)
+    expected = sum((z[a] - 2 * z[b]).square().mean() + 3 for a, b in ((0, 2), (3, 1))) / 2
+    assert torch.allclose(found, expected)
+    assert [pair.shape for pair in seen] == [(2, 3, 5)] * 2
+
+
+def test_by_view_each_view_is_normalised_by_its_own_batch_statistics():
+    """The released code's BatchNorm: together, a view far from the others shifts them all."""
+    views, encoder = make_views(views=2), nn.Sequential(nn.BatchNorm1d(1), nn.Flatten())
+    signal = views.signal + torch.tensor([0.0, 100.0]).view(2, 1, 1, 1)
+    apart = encode([encoder], (), signal, per_view=True)
+    assert torch.allclose(apart.mean((1, 2)), torch.zeros(2), atol=1e-4)
+    together = encode([encoder], (), signal)
+    assert together[1].mean() > 0.9
+    assert torch.allclose(together.mean(), torch.zeros(()), atol=1e-4)
+
+
+def test_by_view_each_view_goes_to_its_own_encoder():
+    views, encoders = make_views(views=3), [Flat(), Flat()]
+    found = encode(encoders, (1, 0, 1), views.signal, per_view=True)
+    assert torch.allclose(found, encode(encoders, (1, 0, 1), views.signal))
+    assert [encoder.calls for encoder in encoders] == [2, 3]
