@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
 	$(BIN)/clocs run --plugin cmsc --dataset demo
 
+# A process per core; more threads in each of them would only get in each other's way.
 test: $(VENV)/.test  ## the test suite without the tests that take minutes
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 slow: $(VENV)/.test  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
@@ -24,6 +25,7 @@ types: $(VENV)/.dev
 
 docs: $(VENV)/.test  ## draw the pictures of docs/ anew and check that the pages agree with the code
 	$(BIN)/python docs/pictures/make_demo_ecg.py
+	$(BIN)/python docs/pictures/make_perturbations.py
 	$(BIN)/python -m pytest tests/test_docs.py
 
 format: $(VENV)/.dev

@@ -50,6 +50,7 @@ NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physion
 
 EVERYDAY = {
     "perturbations": "a kind of offer, and the name of its hook",
+    "perturbed": "what happens to a view",
     "arrays": "what NumPy calls its own",
     "supervised": "a kind of control, named in every report",
     "tensorboard": "the name of a program that users know; core says how to start it",

@@ -20,7 +20,7 @@ from clocs_core.cli import build_cli, main
 from clocs_core.cli.main import open_session
 from clocs_core.extend import hookspecs
 from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.report.document import EpochRow, Report, SplitSummary
+from clocs_core.report.document import EpochRow, PatientSeparation, Report, SplitSummary
 from clocs_core.runfolder import RunFolder
 from clocs_core.scores import Comparison, Score
 from clocs_core.testing import checks_of, failures
@@ -294,6 +294,7 @@ RUN_FOLDER = DOCS / "run-folder.md"
         ("### split", SplitSummary),
         ("### scores", Score),
         ("### comparisons", Comparison),
+        ("### patients", PatientSeparation),
         ("## metrics.jsonl", EpochRow),
     ],
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from clocs_core import Loss, Method, ViewGenerator, hookimpl, option
+from clocs_core import Loss, Method, Variant, ViewGenerator, hookimpl, option
+from clocs_plugins.patient_contrast.cmlc import build_leads, leads_needs
 from clocs_plugins.patient_contrast.cmsc import SegmentsOptions, build_segments, segments_needs
+from clocs_plugins.patient_contrast.cmsmlc import SegmentsLeadsOptions, build_segments_leads, segments_leads_needs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +24,20 @@ class PatientNCEOptions:
     temperature: float = option(
         0.1, "softmax temperature tau", check=(lambda tau: 0 < tau < float("inf"), "be positive and finite")
     )
+    formula: Literal["paper", "released"] = option(
+        "paper", "the paper's equations, or the released code: last pair of views, half of the pairs of a patient"
+    )
+
+
+PAPER = Variant(summary="As the paper has it; the same as no variant.", presets={})
+RELEASED = Variant(
+    summary="As the authors' code has it: half of the off-diagonals, the last pair of views, BatchNorm by view.",
+    presets={
+        "loss": {"formula": "released"},
+        "encoder": {"layer4_relu": False},
+        "train": {"per_view": True},
+    },
+)
 
 
 @hookimpl
@@ -34,7 +50,17 @@ def clocs_views() -> list[ViewGenerator]:
             options=SegmentsOptions,
             needs=segments_needs,
             build=build_segments,
-        )
+        ),
+        ViewGenerator(
+            name="leads", summary="The leads of one frame, at the same time.", needs=leads_needs, build=build_leads
+        ),
+        ViewGenerator(
+            name="segments-leads",
+            summary="Adjacent, non-overlapping segments of every lead.",
+            options=SegmentsLeadsOptions,
+            needs=segments_leads_needs,
+            build=build_segments_leads,
+        ),
     ]
 
 
@@ -48,12 +74,38 @@ def clocs_losses() -> list[Loss]:
 @hookimpl
 def clocs_methods() -> list[Method]:
     """Offer the methods of the family."""
-    summary = "Contrastive multi-segment coding: segments in time, and patients, are what is shared."
-    return [Method(name="cmsc", summary=summary, views="segments", encoder="cnn", loss="patient-nce")]
+    last_pair = (
+        "variant=released trains on the last pair of views only, as the authors' code does: {}. "
+        "Leave the variant out to train on all pairs."
+    )
+    family = {
+        "cmsc": ("segments", "Contrastive multi-segment coding: segments in time, and patients, are shared.", ""),
+        "cmlc": (
+            "leads",
+            "Contrastive multi-lead coding: leads at one time, and patients, are shared.",
+            last_pair.format("the last two leads"),
+        ),
+        "cmsmlc": (
+            "segments-leads",
+            "Contrastive multi-segment multi-lead coding: segments, leads and patients are shared.",
+            last_pair.format("the two segments of the last lead"),
+        ),
+    }
+    return [
+        Method(
+            name=name,
+            summary=summary,
+            views=views,
+            encoder="cnn",
+            loss="patient-nce",
+            variants={"paper": PAPER, "released": attrs.evolve(RELEASED, warning=warning)},
+        )
+        for name, (views, summary, warning) in family.items()
+    ]
 
 
 def build_patient_nce(options: PatientNCEOptions) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss at one temperature."""
+    """The loss at one temperature, by one of the two formulas."""
     from clocs_plugins.patient_contrast.nce import patient_nce
 
-    return partial(patient_nce, temperature=options.temperature)
+    return partial(patient_nce, temperature=options.temperature, variant=options.formula)

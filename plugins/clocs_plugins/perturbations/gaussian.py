@@ -1,4 +1,4 @@
-"""The perturbations of the CLOCS paper (ICML 2021), appendix B: batched, on the device, by a given generator."""
+"""Gaussian noise, the first perturbation of the CLOCS paper (ICML 2021), appendix B."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from clocs_core import SettingsError
-from clocs_plugins.perturbations import GaussianOptions, clocs_perturbations
+from clocs_plugins.perturbations.builders import build_gaussian
+from clocs_plugins.perturbations.options import GaussianOptions
 
 
 def perturb(signal, unit="mV", seed=0, **options):
-    (offer,) = clocs_perturbations()
-    return offer.build(offer.options(**options), unit)(signal, torch.Generator().manual_seed(seed))
+    return build_gaussian(GaussianOptions(**options), unit)(signal, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize(

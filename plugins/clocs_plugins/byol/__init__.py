@@ -1,0 +1,62 @@
+"""BYOL: a network predicts what a delayed copy of itself makes of another view (Grill et al., NeurIPS 2020)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from clocs_core import Method, Objective, Setup, hookimpl, option
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@attrs.frozen
+class BYOLOptions:
+    """Options of the objective `byol`. The defaults are those of the CLOCS paper: "We chose tau_d = 0.9"."""
+
+    decay: float = option(
+        0.9,
+        "tau_d, what the target keeps of itself at each step; 0 makes it the online network, 1 leaves it untrained",
+        check=(lambda decay: 0 <= decay <= 1, "be in [0, 1]"),
+    )
+    loss: Literal["mse", "cosine"] = option("mse", "mean squared error, or 2 - 2 cos, which is that of Grill et al.")
+    predictor_relu: bool = option(True, "ReLU after the predictor's linear layer, as after the paper's layer 4")
+
+
+@hookimpl
+def clocs_objectives() -> list[Objective]:
+    """Offer the objective."""
+    summary = "Predict the embedding that a moving average of the encoder gives to another view."
+    return [Objective(name="byol", summary=summary, options=BYOLOptions, build=build_byol)]
+
+
+@hookimpl
+def clocs_methods() -> list[Method]:
+    """Offer the method as the CLOCS paper has it, appendix C."""
+    summary = "Bootstrap your own latent: perturbed copies of a frame predict each other, without negatives."
+    perturbations = ("gaussian",)
+    return [
+        Method(
+            name="byol",
+            summary=summary,
+            views="perturbed",
+            encoder="cnn",
+            objective="byol",
+            perturbations=perturbations,
+        )
+    ]
+
+
+def build_byol(options: BYOLOptions, setup: Setup) -> nn.Module:
+    """The objective, with a target that starts as a copy of the encoder."""
+    from clocs_plugins.byol.bootstrap import DISTANCES, Bootstrap
+
+    return Bootstrap(
+        setup.encoder,
+        setup.embedding_dim,
+        decay=options.decay,
+        distance=DISTANCES[options.loss],
+        predictor_relu=options.predictor_relu,
+    )

@@ -1,0 +1,74 @@
+"""The pretext tasks of MT-SSL, after the CLOCS paper (ICML 2021), appendix C.
+
+"These tasks comprise binary classification where the network is asked to discriminate between ECG instances and
+their perturbed counterpart." With z_0 the embedding of a frame, z_j that of its j-th perturbation and s_j the j-th
+head, whose sigmoid is the probability that perturbation j was made, the loss is
+
+    mean over tasks j and frames of -(log(1 - sigmoid(s_j(z_0))) + log(sigmoid(s_j(z_j)))) / 2
+
+In Sarkar and Etemad (2020) each head also sees the signals of all the other tasks, the tasks have weights, one more
+of them asks for the original, and a head has two hidden layers. Here layer 4 of the encoder is the first of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from clocs_core import Views
+
+__all__ = ["Pretext", "pretext_loss"]
+
+
+class Pretext(nn.Module):
+    """The objective: a head for each perturbation, by its name. hidden: units of a layer in each; 0 for none.
+
+    Checkpoints know the heads as heads.is-gaussian and so on. The prefix makes every name of a perturbation good:
+    a ModuleDict refuses those of its own methods, such as "values".
+    """
+
+    def __init__(self, perturbations: tuple[str, ...], embedding_dim: int, hidden: int = 128) -> None:
+        super().__init__()
+        if not perturbations:
+            raise ValueError("there is no perturbation to recognise; name some with `-o perturbations=…`")
+        twice = sorted({name for name in perturbations if perturbations.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} stands twice among the perturbations; each is one task, name it once")
+        self.heads = nn.ModuleDict({f"is-{name}": _head(embedding_dim, hidden) for name in perturbations})
+
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
+        """The loss of one batch. Raises ValueError where the views are not the original and one for each head."""
+        tasks = len(self.heads)
+        if views.perturb != "one each" or len(views.signal) != 1 + tasks:
+            raise ValueError(
+                f"the objective `pretext` got {len(views.signal)} views, of which {views.perturb!r} are perturbed; "
+                f"expected {1 + tasks}, 'one each': the original and one for each of {tasks} perturbations. Use it "
+                "with the views `original`."
+            )
+        z = encode(views.signal)  # (view, batch, dim)
+        heads = self.heads.values()
+        logits = [head(torch.stack((z[0], z[view]))) for view, head in enumerate(heads, start=1)]  # (2, batch, 1) each
+        return pretext_loss(torch.stack(logits).squeeze(-1))  # (task, 2, batch)
+
+
+def pretext_loss(logits: Tensor) -> Tensor:
+    """The mean binary cross-entropy of logits (task, 2, batch): of originals, to be below 0, and of perturbed frames.
+
+    Computed in float32, or float64 where the logits are float64, autocast or not.
+    """
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    original, perturbed = logits.unbind(1)  # (task, batch), (task, batch)
+    return -(F.logsigmoid(-original) + F.logsigmoid(perturbed)).mean() / 2
+
+
+def _head(embedding_dim: int, hidden: int) -> nn.Module:
+    if hidden == 0:
+        return nn.Linear(embedding_dim, 1)
+    return nn.Sequential(nn.Linear(embedding_dim, hidden), nn.ReLU(), nn.Linear(hidden, 1))

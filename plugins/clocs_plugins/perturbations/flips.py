@@ -1,0 +1,25 @@
+"""The two flips of the CLOCS paper (ICML 2021), appendix B. Nothing is drawn: the generator is not used.
+
+FlipY: "flipping it along the temporal dimension. In other words, the signal is read in reverse". FlipX: "negating
+the magnitude of the signal", as electrodes do that are connected incorrectly. Sarkar and Etemad (IEEE Transactions
+on Affective Computing, 2020), and MT-SSL after them, call the two temporal inversion and negation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+__all__ = ["flip_x", "flip_y"]
+
+
+def flip_y(signal: Tensor, _generator: Generator) -> Tensor:
+    """Signals (..., sample) read from their last sample to their first."""
+    return signal.flip(-1)
+
+
+def flip_x(signal: Tensor, _generator: Generator) -> Tensor:
+    """Signals (..., sample) upside down."""
+    return -signal

@@ -1,0 +1,104 @@
+"""SpecAugment for signals, CLOCS paper (ICML 2021), appendix B, after Park et al. (Interspeech 2019).
+
+    1. the short-time Fourier transform gives N_f bins of frequency and N_t bins of time
+    2. N_m = w·N of them are masked, here rounded to the nearest integer, but one at least unless w = 0
+    3. start is drawn uniformly from 0, 1, ..., N - N_m; the mask is start <= bin < start + N_m
+    4. masked entries are set to 0 + 0j
+    5. steps 3 and 4 are done R times
+    6. the inverse transform gives the masked signal
+
+The transform is not in the paper. Here it has a periodic Hann window and a hop of at most half of it. Windows are
+centred on the samples 0, hop, 2·hop, ... up to the first centre that is not before the last sample; beyond its ends
+the signal keeps its first and its last value. The inverse is the least-squares one (Griffin and Lim, 1984): pieces
+are added up, weighted by the window, and divided by the sum of squared windows. That sum is never below 1/2, since
+every sample lies between two centres; so the signal comes back, edges included, where nothing is masked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+__all__ = ["fit_window", "mask_frequency", "mask_time", "spectrogram"]
+
+
+def mask_time(signal: Tensor, generator: Generator, *, width: float, repeats: int, window: int, hop: int) -> Tensor:
+    """Signals (..., sample) without a share `width` of their bins in time, `repeats` times; each signal its own."""
+    window, hop = fit_window(signal.shape[-1], window, hop)
+    spectrum = spectrogram(signal, window, hop)  # (signal, time, frequency)
+    mask = _draw_masks(spectrum, generator, spectrum.shape[1], width, repeats)  # (signal, time)
+    return _invert(spectrum.masked_fill(mask[:, :, None], 0), window, hop, signal)
+
+
+def mask_frequency(
+    signal: Tensor, generator: Generator, *, width: float, repeats: int, window: int, hop: int
+) -> Tensor:
+    """Signals (..., sample) without a share `width` of their bins in frequency, `repeats` times; each its own."""
+    window, hop = fit_window(signal.shape[-1], window, hop)
+    spectrum = spectrogram(signal, window, hop)  # (signal, time, frequency)
+    mask = _draw_masks(spectrum, generator, spectrum.shape[2], width, repeats)  # (signal, frequency)
+    return _invert(spectrum.masked_fill(mask[:, None, :], 0), window, hop, signal)
+
+
+def fit_window(samples: int, window: int, hop: int) -> tuple[int, int]:
+    """Window and hop for so many samples: a window is at most a quarter of the signal, and the hop shrinks with it.
+
+    A window as long as the signal would leave next to no bins in time.
+    """
+    fitting = max(2, min(window, samples // 4))
+    return fitting, max(1, hop * fitting // window)
+
+
+def spectrogram(signal: Tensor, window: int, hop: int) -> Tensor:
+    """The short-time Fourier transform of signals (..., sample), one after the other: (signal, time, frequency).
+
+    It takes window / hop times the memory of the signals.
+    """
+    samples = signal.shape[-1]
+    dtype = torch.promote_types(signal.dtype, torch.float32)  # there is no transform of bfloat16
+    flat = signal.to(dtype).reshape(1, -1, samples)  # padding by a value of the signal takes three dimensions
+    after = (1 - samples) % hop + window - window // 2 - 1  # to the last centre, and the half window behind it
+    padded = F.pad(flat, (window // 2, after), mode="replicate")[0]
+    pieces = padded.unfold(-1, window, hop) * _hann(padded, window)  # (signal, time, window)
+    spectrum: Tensor = torch.fft.rfft(pieces)  # (signal, time, frequency)
+    return spectrum
+
+
+def _draw_masks(spectrum: Tensor, generator: Generator, bins: int, width: float, repeats: int) -> Tensor:
+    """Which bins are masked: (signal, bin), true where they are."""
+    masked = max(1, round(width * bins)) if width > 0 else 0  # N_m
+    shape = (len(spectrum), repeats, 1)
+    start = torch.randint(bins - masked + 1, shape, generator=generator, device=spectrum.device)
+    position = torch.arange(bins, device=spectrum.device)
+    return ((start <= position) & (position < start + masked)).any(1)
+
+
+def _invert(spectrum: Tensor, window: int, hop: int, like: Tensor) -> Tensor:
+    """The signals that a spectrogram (signal, time, frequency) comes from, in the shape and dtype of `like`."""
+    pieces = torch.fft.irfft(spectrum, window)  # (signal, time, window)
+    taper = _hann(pieces, window)
+    squares = taper.square().expand(1, pieces.shape[1], window)
+    samples = like.shape[-1]
+    signal = _overlap_add(pieces * taper, hop, samples) / _overlap_add(squares, hop, samples)
+    return signal.reshape(like.shape).to(like.dtype)
+
+
+def _overlap_add(pieces: Tensor, hop: int, samples: int) -> Tensor:
+    """Pieces (signal, time, window) summed up where they overlap, without the padding: (signal, sample).
+
+    torch.istft would do it too, but asks the host whether the sum of its windows is zero somewhere.
+    """
+    _, time, window = pieces.shape
+    length = (time - 1) * hop + window
+    padded = F.fold(pieces.mT, (1, length), (1, window), stride=(1, hop)).flatten(1)
+    # In the padding the sum of windows is zero: divided there, zero gradients would become NaN.
+    return padded.narrow(1, window // 2, samples)
+
+
+def _hann(like: Tensor, window: int) -> Tensor:
+    return torch.hann_window(window, dtype=like.dtype, device=like.device)

@@ -1,0 +1,60 @@
+"""Time-warping, a transformation of Sarkar and Etemad (IEEE Transactions on Affective Computing, 2020), as in MT-SSL.
+
+A signal of N samples is cut into P pieces of equal length. Half of them, at random, get the factor k, the others 1/k.
+The factors f_1 ... f_P, summed up and divided by their sum, say where the pieces end in the warped signal:
+
+    from  u_i = (N - 1)·i/P    to  v_i = (N - 1)·(f_1 + ... + f_i) / (f_1 + ... + f_P),    0 <= i <= P
+
+and time in between is interpolated linearly. So the ends stay at the ends, and the length stays what it was. A
+stretched piece is k² as long as a squeezed one, but k times as long as before only where the factors sum up to P.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+__all__ = ["warp_time"]
+
+
+def warp_time(signal: Tensor, generator: Generator, *, pieces: int, stretch: float) -> Tensor:
+    """Signals (..., sample) with a random half of their pieces, rounded up, stretched and the others squeezed.
+
+    Each signal has a half of its own. Between two samples the signal is a straight line.
+    """
+    last = signal.shape[-1] - 1
+    value = signal.to(torch.promote_types(signal.dtype, torch.float32))  # float16 cannot count to 2500
+    time = _warped_time(_draw_factors(value, generator, pieces, stretch), signal.shape[-1])  # (..., sample)
+    before = time.floor().clamp(0, last)
+    first = before.long()
+    second = (first + 1).clamp(max=last)
+    here, there = value.gather(-1, first), value.gather(-1, second)
+    return (here + (time - before) * (there - here)).to(signal.dtype)
+
+
+def _draw_factors(signal: Tensor, generator: Generator, pieces: int, stretch: float) -> Tensor:
+    factors = torch.full((pieces,), 1 / stretch, dtype=signal.dtype, device=signal.device)
+    factors[: (pieces + 1) // 2] = stretch
+    chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=signal.device)
+    return factors[chance.argsort(-1)]  # (..., piece)
+
+
+def _warped_time(factor: Tensor, samples: int) -> Tensor:
+    """For each sample of the warped signals, where it was before, in samples: (..., sample).
+
+    Computed as a shift of each sample, which is small and so keeps its digits; without a warp it is exactly zero.
+    """
+    end = factor.cumsum(-1)
+    old = torch.arange(factor.shape[-1] + 1, device=factor.device, dtype=factor.dtype) / factor.shape[-1]
+    new = torch.nn.functional.pad(end / end[..., -1:], (1, 0))  # (..., piece + 1), from 0 to 1
+    knot, shift = (samples - 1) * new, (samples - 1) * (old - new)
+    sample = torch.arange(samples, device=factor.device, dtype=factor.dtype)
+    sample = sample.expand(*factor.shape[:-1], samples).contiguous()  # searchsorted warns of strides
+    piece = torch.searchsorted(knot[..., 1:-1].contiguous(), sample, right=True)  # (..., sample)
+    length = knot.diff(dim=-1).clamp(min=torch.finfo(factor.dtype).tiny)  # one sample has no length to divide by
+    part = (sample - knot.gather(-1, piece)) / length.gather(-1, piece)
+    return sample + torch.lerp(shift.gather(-1, piece), shift.gather(-1, piece + 1), part)

@@ -1,0 +1,48 @@
+"""Views that are perturbed copies of one frame, as SimCLR and BYOL contrast them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from clocs_core import Batch, Needs, ViewGenerator, Views, hookimpl, option
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+
+@attrs.frozen
+class PerturbedOptions:
+    """Options of the views `perturbed`.
+
+    The paper speaks of "applying two stochastic transformations" to an instance (appendix C.3), and of "instances and
+    their perturbed counterparts" (section 5.4). The first is what Chen et al. (2020) do, so it is the default.
+    """
+
+    perturb: Literal["both", "one"] = option("both", "which of the two copies of a frame are perturbed")
+
+
+@hookimpl
+def clocs_views() -> list[ViewGenerator]:
+    """Offer the views."""
+    summary = "Two copies of a frame, told apart by the perturbations of the run."
+    return [ViewGenerator(name="perturbed", summary=summary, options=PerturbedOptions, needs=needs, build=build)]
+
+
+def needs(options: PerturbedOptions) -> Needs:
+    """One frame of one channel. What perturbs both copies must draw, or they stay the same."""
+    return Needs(perturbations="random" if options.perturb == "both" else "some")
+
+
+def build(options: PerturbedOptions) -> Callable[[Batch, Generator], Views]:
+    """The function that copies."""
+    return partial(copies, perturb=options.perturb)
+
+
+def copies(batch: Batch, _generator: Generator, *, perturb: Literal["both", "one"]) -> Views:
+    """Each frame twice, in one memory; core perturbs them."""
+    signal = batch.signal.transpose(0, 1).expand(2, -1, -1, -1)  # (view, batch, channel, sample)
+    return Views(signal=signal, batch=batch, perturb="every" if perturb == "both" else "but the first")

@@ -1,0 +1,39 @@
+"""Supervised pre-training: the task's own labels, as a measure of what could be learnt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clocs_core import Method, NoOptions, Objective, Setup, ViewGenerator, hookimpl
+from clocs_plugins.supervised.frames import build_frames, frames_needs
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@hookimpl
+def clocs_views() -> list[ViewGenerator]:
+    """Offer the views."""
+    summary = "Each frame as it is: one view."
+    return [ViewGenerator(name="frames", summary=summary, options=NoOptions, needs=frames_needs, build=build_frames)]
+
+
+@hookimpl
+def clocs_objectives() -> list[Objective]:
+    """Offer the objective."""
+    summary = "A linear classifier on the embedding, trained on the labels of the task."
+    return [Objective(name="classify", summary=summary, options=NoOptions, build=build_classify)]
+
+
+@hookimpl
+def clocs_methods() -> list[Method]:
+    """Offer the method as the CLOCS paper has it, appendix C."""
+    summary = "Supervised pre-training on all labels of the training patients."
+    return [Method(name="supervised", summary=summary, views="frames", encoder="cnn", objective="classify")]
+
+
+def build_classify(_options: NoOptions, setup: Setup) -> nn.Module:
+    """The objective, with a class for each of the task's."""
+    from clocs_plugins.supervised.classify import Classify
+
+    return Classify(setup.task, setup.embedding_dim)

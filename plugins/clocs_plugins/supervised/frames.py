@@ -1,0 +1,37 @@
+"""The views of supervised pre-training: frames as they are. The plugin's card imports this file, so no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clocs_core import Batch, Needs, NoOptions, Views
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+__all__ = ["build_frames", "frames_as_views", "frames_needs"]
+
+
+def frames_needs(_options: NoOptions) -> Needs:
+    """What an instance is: one channel of one frame."""
+    return Needs(segments=1, channels="each")
+
+
+def build_frames(_options: NoOptions) -> Callable[[Batch, Generator], Views]:
+    """The function that makes the frame a view."""
+    return frames_as_views
+
+
+def frames_as_views(batch: Batch, _generator: Generator) -> Views:
+    """The frame as the only view; nothing is drawn and nothing is copied.
+
+    Raises ValueError when the instances have more than one segment.
+    """
+    shape = tuple(batch.signal.shape)
+    if len(shape) != 4 or shape[1] != 1:
+        raise ValueError(
+            f"the views `frames` got a signal of shape {shape}, expected (batch, segment, channel, sample) "
+            "with 1 segment"
+        )
+    return Views(signal=batch.signal.transpose(0, 1), batch=batch)  # (view, batch, channel, sample)

@@ -1,0 +1,81 @@
+"""Tables in the documentation say what the committed results say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def results(name: str) -> dict:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def tables(page: str) -> list[list[str]]:
+    """Every row of every table, as cells."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def spread(row: dict) -> str:
+    return f"{row['mean']:.3f} ± {row['sd_over_seeds']:.3f}"
+
+
+def test_the_table_of_methods_is_the_one_that_was_measured():
+    found = results("ptbxl_linear")
+    rows = {cells[0]: cells for cells in tables("methods.md") if len(cells) == 6 and re.match(r"[0-9.]+ ±", cells[1])}
+    assert set(rows) == set(found["rows"])
+    for name, row in found["rows"].items():
+        low, high = row["interval"]
+        gain = "{:+.3f} [{:.3f}, {:.3f}]".format(*row["over_random"]) if "over_random" in row else ""
+        epochs = ", ".join(map(str, row.get("epochs", [])))
+        assert rows[name][1:] == [spread(row), f"{low:.3f} – {high:.3f}", gain, epochs, f"{row['separation']:.3f}"]
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert f"$ {found['command']}\n" in page
+    for a, b in (("cmsc", "simclr"), ("cmsmlc", "simclr"), ("simclr", "byol"), ("cmsc", "mt-ssl"), ("cmsc", "vicreg")):
+        assert "{:+.3f} [{:.3f}, {:.3f}]".format(*found["differences"][f"{a} - {b}"]) in page
+
+
+def test_what_the_papers_linear_tables_share_is_in_ours():
+    """CMSC and CMSMLC above SimCLR, SimCLR above BYOL, CMSC by a margin; and patients better separated."""
+    found = results("ptbxl_linear")
+    assert found["part"] == "test"
+    differences = found["differences"]
+    assert all(differences[pair][1] > 0 for pair in ("cmsc - simclr", "cmsmlc - simclr", "simclr - byol"))
+    assert differences["cmsc - simclr"][0] >= 0.05
+    assert found["rows"]["cmsc"]["over_random"][0] >= 0.07
+    assert found["rows"]["cmsc"]["separation"] > found["rows"]["simclr"]["separation"]
+
+
+def test_the_choices_are_those_of_the_validation_patients():
+    chosen, others = results("ptbxl_linear_choices"), results("ptbxl_linear_others")
+    assert {chosen["part"], others["part"]} == {"validation"}
+    measured = {**others["rows"], **chosen["rows"]}
+    relu = [cells for cells in tables("methods.md") if len(cells) == 3 and "±" in cells[1]]
+    assert [cells[0] for cells in relu] == ["mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc"]
+    for name, on, off in relu:
+        assert (on, off) == (spread(measured[name]), spread(measured[f"{name}:layer4_relu=false"]))
+    instead = [cells for cells in tables("methods.md") if len(cells) == 4 and "±" in cells[2]]
+    assert len(instead) == 4
+    for name, option, default, other in instead:
+        row = f"{name}:{re.sub('^-o (objective[.])?', '', option)}"
+        assert (default, other) == (spread(measured[name]), spread(measured[row]))
+
+
+def test_the_scores_of_the_released_variant_are_those_that_were_measured():
+    chosen, released = results("ptbxl_linear_choices")["rows"], results("ptbxl_linear_released")["rows"]
+    rows = [cells for cells in tables("released.md") if len(cells) == 3 and "±" in cells[1]]
+    assert [cells[0] for cells in rows] == ["cmsc", "cmlc", "cmsmlc", "simclr"]
+    for name, paper, theirs in rows:
+        assert (paper, theirs) == (spread(chosen[name]), spread(released[f"{name}:variant=released"]))
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+def test_results_name_no_place_of_the_machine_that_made_them(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w$])/(tmp|home|root|work|Users)/", text)
