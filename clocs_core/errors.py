@@ -9,7 +9,8 @@ ClocsError
 │   └── DataNotFound (FileNotFoundError)
 ├── DownloadError (OSError)            a file that could not be downloaded whole
 ├── RunFolderError (OSError)           a run folder that cannot be used
-└── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
+├── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
+└── OutOfMemory (MemoryError)          a batch that does not fit on the GPU
 
 Every message says what was asked, what was found and what to do.
 """
@@ -26,6 +27,7 @@ __all__ = [
     "DataNotFound",
     "DownloadError",
     "NonFiniteLoss",
+    "OutOfMemory",
     "PluginError",
     "RunFolderError",
     "SettingsError",
@@ -76,6 +78,10 @@ class RunFolderError(ClocsError, OSError):
 
 class NonFiniteLoss(ClocsError, ArithmeticError):
     """Training met a loss that is not a number."""
+
+
+class OutOfMemory(ClocsError, MemoryError):
+    """A batch that does not fit on the GPU."""
 
 
 def neighbours(asked: str, known: Iterable[str]) -> str:

@@ -5,8 +5,8 @@ The only caller of the event hooks. Settings come in as a plan, a report goes ou
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -33,10 +33,13 @@ from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_
 from clocs_core.report.document import EpochRow, Report, read_rows, row_of, to_json, to_line
 from clocs_core.report.page import render
 from clocs_core.runfolder import RunFolder, create_run_folder
-from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device
+from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device, choose_epochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.encoderfile import save_encoder
-from clocs_core.train.pretrain import Learner, pretrain
+from clocs_core.train.epochs import Tick, Training, pairs_per_anchor
+from clocs_core.train.learner import Learner
+from clocs_core.train.pretrain import pretrain
+from clocs_core.train.profiling import StepProfiler
 
 __all__ = ["Display", "pretrain_run"]
 
@@ -64,20 +67,30 @@ class Display(Protocol):
         """An epoch of at most `epochs` is over."""
 
 
-def pretrain_run(plan: Plan, path: Path, host: Host, show: Display, workers: int, clock: Clock) -> Report:
+def pretrain_run(
+    plan: Plan, path: Path, host: Host, show: Display, workers: int, clock: Clock, profile: bool = False
+) -> Report:
     """Pre-train, evaluate and report into the folder `path`, or go on where it stands. Returns what report.json holds.
 
     The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
+    profile: look where the time of a step goes, and say so.
     """
     folder = RunFolder(path)
     with ExitStack() as stack:
         if folder.settings.exists():
             stack.enter_context(folder.lock())
-        return _run(plan, folder, host, show, workers, clock, stack)
+        return _run(plan, folder, host, show, workers, clock, profile, stack)
 
 
 def _run(
-    plan: Plan, folder: RunFolder, host: Host, show: Display, workers: int, clock: Clock, stack: ExitStack
+    plan: Plan,
+    folder: RunFolder,
+    host: Host,
+    show: Display,
+    workers: int,
+    clock: Clock,
+    profile: bool,
+    stack: ExitStack,
 ) -> Report:
     began = clock()
     device = choose_device(plan.run.device)
@@ -104,7 +117,8 @@ def _run(
     show.stage("pre-training")
     store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
     run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
-    rows = _train(plan, folder, host, show, clock, learner, store, instances, material, run)
+    with _profiler(profile, folder, device, show) as tick:
+        rows = _train(plan, folder, host, show, clock, tick, learner, store, instances, material, run)
     versions = environment(device, host)
     unit = material.pretrain.unit
     save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder)
@@ -175,6 +189,7 @@ def _train(
     host: Host,
     show: Display,
     clock: Clock,
+    tick: Tick,
     learner: Learner,
     store: Store,
     instances: dict[Part, Instances],
@@ -192,17 +207,18 @@ def _train(
     run = attrs.evolve(run, first_epoch=learner.progress.epoch + 1)
     if not learner.progress.finished:
         host.announce("clocs_run_started", show.warn, run=run)
-    epochs = pretrain(
-        learner,
-        store,
-        build_views(plan, material.pretrain.unit),
-        instances["train"],
-        instances["validation"],
-        plan.train,
-        plan.run.seed,
-        clock,
-        show.tick,
+    training = Training(
+        store=store,
+        make_views=build_views(plan, material.pretrain.unit),
+        train=instances["train"],
+        validation=instances["validation"],
+        settings=plan.train,
+        seed=plan.run.seed,
     )
+    if plan.loss is not None:
+        others, own = pairs_per_anchor(training)
+        show.say(f"in its batch, an instance meets {others:.1f} of other patients and {own:.2f} of its own on average")
+    epochs = pretrain(learner, training, choose_epochs(plan, store.device, show.warn), clock, tick)
     alarms = 0
     for done in epochs:
         rows.append(row_of(done))
@@ -216,6 +232,24 @@ def _train(
         if problem and alarms == _ALARMS:
             show.warn(f"epoch {done.epoch}: {problem}")
     return tuple(rows)
+
+
+@contextmanager
+def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Display) -> Iterator[Tick]:
+    """What counts steps; where it is wanted, under a profiler that tells what it saw."""
+    if not wanted:
+        yield show.tick
+        return
+    with StepProfiler(folder.profile, device, show.tick) as profiler:
+        yield profiler.tick
+    if not profiler.shares:
+        show.warn("the run had too few steps to profile; try more epochs or a smaller batch")
+        return
+    whole = sum(row.milliseconds for row in profiler.shares)
+    show.say(f"a step takes {whole:.2f} ms on the {device.type}, by operation:")
+    for row in profiler.shares:
+        show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
+    show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
 
 
 @attrs.frozen(eq=False)

@@ -19,7 +19,7 @@ from clocs_core.errors import SettingsError, neighbours
 if typing.TYPE_CHECKING:
     from cattrs import Converter
 
-__all__ = ["field_types", "from_text", "help_of", "option", "plain", "structure"]
+__all__ = ["equivalents", "field_types", "from_text", "help_of", "option", "plain", "structure"]
 
 T = TypeVar("T")
 
@@ -30,8 +30,13 @@ def option(
     *,
     check: tuple[Callable[[T], bool], str] | None = None,
     choices: tuple[T, ...] = (),
+    equivalent: bool = False,
 ) -> T:
-    """A field of an options class: its default, one line of help, and a rule as (predicate, "be positive")."""
+    """A field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
+
+    equivalent: of a Literal whose choices compute the same in different ways, the first after "auto" being the
+    specification. `clocs verify` compares them.
+    """
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
         if choices and value not in choices:
@@ -39,13 +44,24 @@ def option(
         if check is not None and not check[0](value):
             raise ValueError(f"{attribute.name} must {check[1]}, got {value!r}")
 
-    made: T = attrs.field(default=default, validator=obeys, metadata={"help": help, "choices": choices})
+    about = {"help": help, "choices": choices, "equivalent": equivalent}
+    made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
 
 
 def help_of(field: attrs.Attribute[Any]) -> str:
     """The help text of a field made by `option`, or nothing."""
     return str(field.metadata.get("help", ""))
+
+
+def equivalents(cls: type[Any]) -> dict[str, tuple[str, ...]]:
+    """The fields whose choices compute the same, with those choices, the specification first."""
+    kinds = field_types(cls)
+    return {
+        field.name: tuple(choice for choice in typing.get_args(kinds[field.name]) if choice != "auto")
+        for field in attrs.fields(cls)
+        if field.metadata.get("equivalent")
+    }
 
 
 def field_types(cls: type[Any]) -> dict[str, Any]:

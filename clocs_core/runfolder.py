@@ -49,6 +49,11 @@ class RunFolder:
         return self.path / "split.json"
 
     @property
+    def profile(self) -> Path:
+        """Traces of training steps, where they were asked for."""
+        return self.path / "profile"
+
+    @property
     def predictions(self) -> Path:
         """What each classifier predicted of each test row."""
         return self.path / "predictions.npz"

@@ -48,6 +48,7 @@ class RunSettings:
     )
     seed: int = option(0, "seeds weights, order, views and dropout; not the split", check=_not_negative)
     device: Literal["auto", "cpu", "cuda"] = option("auto", "where to compute")
+    step: Literal["auto", "plain", "captured"] = option("auto", "steps one by one, or captured once as CUDA graphs")
 
 
 @attrs.frozen
@@ -69,6 +70,11 @@ class TrainSettings:
 
     epochs: int = option(400, "at most so many epochs", check=_positive)
     batch_size: int = option(256, "instances per step", check=_positive)
+    contrast_batch: int | None = option(
+        None,
+        "instances that are contrasted with each other, encoded a batch at a time; the batch size if not given",
+        check=(lambda size: size is None or size > 0, "be positive"),
+    )
     learning_rate: float = option(1e-4, "of Adam", check=_positive)
     per_view: bool = option(False, "each view through the encoder by itself: BatchNorm then sees one view at a time")
     patience: int = option(15, "stop after more than so many epochs without a better validation loss", check=_positive)

@@ -40,8 +40,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("environment", "runfolder"),
     ("experiment",),
-    ("cli",),
-    ("testing", "__main__"),
+    ("testing",),  # public, and what `clocs verify` is made of
+    ("cli", "__main__"),
 )
 
 HEAVY = ("torch", "numpy", "scipy", "wfdb", "pandas", "sklearn", "tensorboard", "triton", "matplotlib")

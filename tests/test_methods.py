@@ -15,6 +15,7 @@ from clocs_core.extend.host import installed_entry_points, load_plugins
 from clocs_core.extend.plan import resolve
 from clocs_core.train.assemble import build_learner, build_views
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.pretrain import pretrain
 
 CATALOGUE, _ = build_catalogue(load_plugins(installed_entry_points()))
@@ -123,9 +124,8 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     )
 
     def go_on(learner, epochs):
-        made = pretrain(
-            learner, store, build_views(plan, "mV"), train, validation, plan.train, 0, lambda: 0.0, lambda *_: None
-        )
+        training = Training(store, build_views(plan, "mV"), train, validation, plan.train, 0)
+        made = pretrain(learner, training, plain_epoch, lambda: 0.0, lambda *_: None)
         for done in made:
             if done.epoch == epochs:
                 return learner

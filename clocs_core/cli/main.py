@@ -14,6 +14,7 @@ from clocs_core.cli.data import data_group
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.run import run_command
 from clocs_core.cli.session import Session
+from clocs_core.cli.verify import verify_command
 from clocs_core.errors import ClocsError
 from clocs_core.extend.catalogue import build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
@@ -74,6 +75,7 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(run_command)
     cli.add_command(data_group)
     cli.add_command(plugins_command)
+    cli.add_command(verify_command)
     session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 

@@ -49,11 +49,13 @@ _FLAGS: dict[str, tuple[str, str, str, str]] = {
     "--embedding-dim": ("run", "embedding_dim", "E", "Dimension of a representation."),
     "--epochs": ("train", "epochs", "N", "At most so many epochs."),
     "--batch-size": ("train", "batch_size", "K", "Instances per step."),
+    "--contrast-batch": ("train", "contrast_batch", "N", "Instances contrasted at once, encoded a batch at a time."),
     "--learning-rate": ("train", "learning_rate", "RATE", "Of Adam."),
     "--seed": ("run", "seed", "N", "Seeds weights, order, views and dropout."),
     "--split-seed": ("data", "split_seed", "N", "Which patients train, validate and test."),
     "--label-fraction": ("evaluate", "label_fraction", "F", "Share of the labels, or several, comma separated."),
     "--device": ("run", "device", "DEVICE", "auto, cpu or cuda."),
+    "--step": ("run", "step", "STEP", "auto, plain or captured: captured steps are CUDA graphs, and much quicker."),
 }
 
 
@@ -86,6 +88,7 @@ def _with_flags(command: F) -> F:
     show_default="one per core",
     help="Processes that read recordings.",
 )
+@click.option("--profile", is_flag=True, help="Show where the time of a training step goes, and keep a trace of it.")
 @pass_session
 def run_command(
     session: Session,
@@ -95,6 +98,7 @@ def run_command(
     resume: str | None,
     assignments: tuple[str, ...],
     workers: int,
+    profile: bool,
     **flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it beside its controls, and write a report.
@@ -115,22 +119,22 @@ def run_command(
         ]
         if unused:
             raise SettingsError(f"--resume goes on with the run's own settings; leave out {', '.join(unused)}.")
-        return _resume(session, Path(resume), workers)
+        return _resume(session, Path(resume), workers, profile)
     tables = _tables(session.catalogue, read_tables(Path(config)) if config else {}, given)
     plan = resolve(session.catalogue, tables, assignments)
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
-    return _run(session, plan, path, workers)
+    return _run(session, plan, path, workers, profile)
 
 
-def _resume(session: Session, path: Path, workers: int) -> int | None:
+def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | None:
     from clocs_core.extend.plan import resolve
 
     folder, tables = open_run_folder(path)
     if folder.report.exists():
         click.echo(f"{path} is finished: see {folder.page}")
         return 0
-    return _run(session, resolve(session.catalogue, tables), path, workers)
+    return _run(session, resolve(session.catalogue, tables), path, workers, profile)
 
 
 def _tables(catalogue: Catalogue, tables: Tables, given: dict[str, str]) -> Tables:
@@ -182,7 +186,7 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
     return path
 
 
-def _run(session: Session, plan: Plan, path: Path, workers: int) -> int | None:
+def _run(session: Session, plan: Plan, path: Path, workers: int, profile: bool) -> int | None:
     from rich.console import Console
 
     from clocs_core.cli.display import ConsoleDisplay
@@ -190,7 +194,7 @@ def _run(session: Session, plan: Plan, path: Path, workers: int) -> int | None:
 
     try:
         with ConsoleDisplay(Console(stderr=True)) as display:
-            report = pretrain_run(plan, path, session.host, display, workers, time.monotonic)
+            report = pretrain_run(plan, path, session.host, display, workers, time.monotonic, profile)
     except KeyboardInterrupt:
         saved = f"what was learnt is saved. Go on with: clocs run --resume {path}"
         click.echo(f"\nStopped; {saved if path.exists() else 'nothing was learnt yet.'}", err=True)

@@ -137,6 +137,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
     core["data"], task = settle(dataset, core["data"])
     refuse_too_few(method, needs, core["data"].channels)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
+    _refuse_contrast_batch(method, core["train"], run)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -205,6 +206,25 @@ def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogu
             f"perturbation that draws at random ({', '.join(random) or 'none is installed'}) with "
             "`-o perturbations=…`, or have one copy perturbed only, where the method's views have an option for it."
         )
+
+
+def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings) -> None:
+    """Raise SettingsError where a contrast over several batches makes no sense."""
+    if train.contrast_batch is None:
+        return
+    if method.loss is None:
+        raise SettingsError(
+            f"Method {method.name!r} cannot contrast {train.contrast_batch} instances a batch at a time: its objective "
+            f"{method.objective!r} encodes by itself and has a state, while this needs a loss of embeddings alone. "
+            "Leave out `--contrast-batch`."
+        )
+    if train.contrast_batch < train.batch_size:
+        raise SettingsError(
+            f"A contrast of {train.contrast_batch} instances is smaller than the batches of {train.batch_size} that "
+            "it would be made of; use a smaller `--batch-size`."
+        )
+    if run.step == "captured":
+        raise SettingsError("`--step captured` and `--contrast-batch` do not go together; leave one of them out.")
 
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...]) -> None:

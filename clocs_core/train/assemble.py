@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -9,10 +11,13 @@ from clocs_core import seeds
 from clocs_core.errors import SettingsError
 from clocs_core.extend.offers import Setup
 from clocs_core.extend.plan import Plan
-from clocs_core.train.pretrain import Learner, start
+from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.epochs import RunEpoch, plain_epoch
+from clocs_core.train.gradcache import gradcache_epoch
+from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
-__all__ = ["build_encoders", "build_learner", "build_views", "choose_device"]
+__all__ = ["build_encoders", "build_learner", "build_views", "choose_device", "choose_epochs"]
 
 
 def choose_device(asked: str) -> torch.device:
@@ -56,6 +61,15 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
         except ValueError as problem:
             raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
     return start(encoders, objective.to(device), plan.train.learning_rate)
+
+
+def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
+    """What runs the epochs of a plan: captured steps on a GPU, unless something else is asked for."""
+    if plan.run.step == "captured" and device.type != "cuda":
+        raise SettingsError("`--step captured` needs a GPU: CUDA graphs are what it captures. Use `--step auto`.")
+    if plan.train.contrast_batch is not None:
+        return gradcache_epoch
+    return plain_epoch if plan.run.step == "plain" or device.type != "cuda" else CapturedEpochs(warn)
 
 
 def build_views(plan: Plan, unit: str) -> ViewMaker:

@@ -14,7 +14,7 @@ from torch import Tensor
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 from clocs_core.settings import SCHEMA
-from clocs_core.train.pretrain import Learner, Progress
+from clocs_core.train.learner import Learner, Progress
 
 __all__ = ["load_checkpoint", "read_tensors", "save_checkpoint", "save_tensors"]
 
@@ -47,8 +47,7 @@ def load_checkpoint(learner: Learner, path: Path) -> None:
     except RuntimeError as problem:
         first = str(problem).splitlines()[0]
         raise RunFolderError(f"{path} does not fit the run's settings: {first} Start a new run.") from None
-    device = next(learner.encoders.parameters()).device
-    learner.best = {name: tensor.to(device) for name, tensor in _part(tensors, "best").items()}
+    learner.best = {name: tensor.to(learner.device) for name, tensor in _part(tensors, "best").items()}
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in _part(tensors, "optimiser").items():
         number, key = name.split(".", 1)

@@ -24,11 +24,14 @@ class ContrastiveObjective(nn.Module):
         self.loss = loss
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch: of all its views at once, or the mean over the pairs of views that were chosen."""
-        z, patient = encode(views.signal), views.batch.patient
-        if not views.pairs:
+        """The loss of one batch."""
+        return self.of(encode(views.signal), views.batch.patient, views.pairs)
+
+    def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
+        """The loss of embeddings (view, batch, dim): of all views at once, or the mean over the pairs chosen."""
+        if not pairs:
             return self.loss(z, patient)
-        return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in views.pairs]).mean()
+        return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
 
 
 @attrs.frozen

@@ -12,7 +12,9 @@ from clocs_core.data.store import list_instances
 from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings import TrainSettings
 from clocs_core.train.checkpoint import load_checkpoint, read_tensors, save_checkpoint
-from clocs_core.train.pretrain import Progress, pretrain, start
+from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.learner import Progress, start
+from clocs_core.train.pretrain import pretrain
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 CPU = torch.device("cpu")
@@ -58,7 +60,8 @@ def epochs_of(who, material, epochs=6, seed=0, batch_size=7, patience=15, genera
     settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience)
     clock = itertools.count().__next__
     maker = ViewMaker(generate, (), normalise=True)
-    return pretrain(who, store, maker, train, validation, settings, seed, clock, lambda step, steps: None)
+    training = Training(store, maker, train, validation, settings, seed)
+    return pretrain(who, training, plain_epoch, clock, lambda step, steps: None)
 
 
 def weights(who):

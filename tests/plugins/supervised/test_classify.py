@@ -14,7 +14,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_core import Batch, Setup, Task, Views
-from clocs_core.train.pretrain import start
+from clocs_core.train.learner import start
 from clocs_core.train.step import encode, train_step
 from clocs_plugins.supervised import clocs_objectives
 from clocs_plugins.supervised.classify import any_of_loss, one_of_loss

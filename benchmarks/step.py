@@ -1,0 +1,161 @@
+"""One pre-training step, and one epoch, as `clocs run` does them: plain and captured, in the same run.
+
+    python benchmarks/step.py --device cuda --json benchmarks/results/step.json
+
+A step is gather, views, normalisation, encoder, loss, gradients and Adam, on instances of 2,500 samples that lie on the
+device. The epoch has the size of CMSC on Chapman: 25,543 instances of two segments, batches of 256. First the plain and
+the captured epochs must give the same losses (dropout off), then they are timed. Medians, with the quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from clocs_core.data.store import Instances, Store
+from clocs_core.extend.catalogue import build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.extend.plan import Plan, resolve
+from clocs_core.settings import TrainSettings
+from clocs_core.train.assemble import build_learner, build_views
+from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
+
+SAMPLES, CHAPMAN = 2500, 25_543
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--steps", type=int, default=50, help="steps per timed epoch")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--epoch", type=int, default=CHAPMAN, help="instances of the whole epoch")
+    parser.add_argument("--also", nargs="*", default=[], help="options, as NAME=VALUE, for a second set of figures")
+    parser.add_argument("--json", help="write the figures here too")
+    given = parser.parse_args()
+    device = torch.device(given.device)
+    found: dict[str, object] = {"date": datetime.now(UTC).date().isoformat(), "machine": _machine(device)}
+    sets = {"default": [], **({" ".join(given.also): given.also} if given.also else {})}
+    for name, options in sets.items():
+        for method, leads in (("cmsc", ("II",)), ("cmsmlc", ("II", "V2", "aVL", "aVR"))):
+            views = 2 * (len(leads) if method == "cmsmlc" else 1)
+            row = _step(method, leads, options, device, given.steps, given.repeats)
+            found[f"step, {method}, V = {views}, {name}"] = row
+            print(f"{method} V={views} {name}: {row}", flush=True)
+        row = _epoch(options, device, given.epoch, given.repeats)
+        found[f"epoch of {given.epoch:,} x 2, {name}"] = row
+        print(f"epoch {name}: {row}", flush=True)
+    if given.json:
+        Path(given.json).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def _machine(device: torch.device) -> dict[str, str]:
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
+    return {"gpu": gpu, "torch": torch.__version__, "python": platform.python_version(), "system": platform.machine()}
+
+
+def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch.device) -> Plan:
+    catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
+    run = {"method": method, "dataset": "demo", "device": device.type}
+    return resolve(catalogue, {"run": run, "data": {"channels": list(leads)}}, options)
+
+
+def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
+    """Noise on the device as instances of the plan's method; every 64th patient comes twice."""
+    needs, channels = plan.needs, len(plan.data.channels)
+    frames = instances * needs.segments
+    number = torch.arange(instances, device=device).repeat_interleave(needs.segments)
+    source = torch.Generator(device).manual_seed(0)
+    store = Store(
+        signal=torch.randn(frames, channels, SAMPLES, device=device, generator=source),
+        gain=torch.ones(frames, device=device),
+        column=torch.arange(channels, device=device),
+        patient=number - (number % 64 == 1).long(),
+        record=number,
+        position=torch.arange(frames, device=device) % needs.segments,
+        label=torch.zeros(frames, dtype=torch.int64, device=device),
+        patients=(),
+        records=(),
+        device=device,
+    )
+    frame = torch.arange(frames, device=device).view(instances, needs.segments)
+    channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
+    chosen = Instances(frame, channel)
+    return Training(store, build_views(plan, "mV"), chosen, chosen, TrainSettings(batch_size=batch), 0)
+
+
+def _step(
+    method: str, leads: tuple[str, ...], options: list[str], device: torch.device, steps: int, repeats: int
+) -> dict[str, object]:
+    plan = _plan(method, leads, options, device)
+    training = _training(plan, 256 * steps, device)
+    still = _plan(method, leads, [*options, "encoder.dropout=0"], device)
+    row: dict[str, object] = {}
+    runners: dict[str, RunEpoch] = {"plain": plain_epoch}
+    if device.type == "cuda":
+        runners["captured"] = CapturedEpochs(_fail)
+        row["agreement"] = _agreement(still, training, device)
+    for name, run_epoch in runners.items():
+        seconds = _timed(plan, training, run_epoch, device, repeats)
+        row[f"{name} ms"] = [round(1000 * one / steps, 4) for one in seconds]
+    return row
+
+
+def _epoch(options: list[str], device: torch.device, instances: int, repeats: int) -> dict[str, object]:
+    plan = _plan("cmsc", ("II",), options, device)
+    training = _training(plan, instances, device)
+    run_epoch: RunEpoch = CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch
+    return {"seconds": [round(one, 4) for one in _timed(plan, training, run_epoch, device, repeats)]}
+
+
+def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
+    """The largest relative difference of the losses of two epochs, captured and plain, without dropout."""
+    losses = []
+    for run_epoch in (plain_epoch, CapturedEpochs(_fail)):
+        learner = build_learner(plan, len(plan.data.channels), device)
+        losses.append(torch.cat([run_epoch(learner, training, epoch, _nothing) for epoch in (1, 2)]))
+    difference = float(((losses[0] - losses[1]).abs() / losses[0].abs()).max())
+    assert difference < 1e-2, f"captured and plain losses differ by {difference}"
+    return difference
+
+
+def _timed(
+    plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
+) -> tuple[float, float, float]:
+    """Seconds of an epoch: lower quartile, median, upper quartile."""
+    learner = build_learner(plan, len(plan.data.channels), device)
+    run_epoch(learner, training, 1, _nothing)  # captures, and warms up
+    seconds = []
+    for epoch in range(2, 2 + repeats):
+        _wait(device)
+        began = time.perf_counter()
+        run_epoch(learner, training, epoch, _nothing)
+        _wait(device)
+        seconds.append(time.perf_counter() - began)
+    low, middle, high = statistics.quantiles(seconds, n=4)
+    return low, middle, high
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _nothing(step: int, steps: int) -> None:
+    pass
+
+
+def _fail(text: str) -> None:
+    raise RuntimeError(text)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

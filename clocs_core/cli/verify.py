@@ -1,0 +1,48 @@
+"""`clocs verify`: do the ways to compute a method agree on this machine?"""
+
+from __future__ import annotations
+
+import click
+
+from clocs_core.cli.session import Session, pass_session
+
+__all__ = ["verify_command"]
+
+
+@click.command("verify")
+@click.option("--plugin", "method", metavar="METHOD", required=True, help="The method to look at.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to compute.")
+@click.option("--batch-size", "batch", type=click.IntRange(min=4), default=64, show_default=True)
+@click.option("--samples", type=click.IntRange(min=16), default=2500, show_default=True, help="Of a frame.")
+@click.option("--embedding-dim", "dim", type=click.IntRange(min=1), default=128, show_default=True)
+@pass_session
+def verify_command(session: Session, method: str, device: str, batch: int, samples: int, dim: int) -> int:
+    """Compare loss and gradients of every way to compute a method with its plain step.
+
+    The ways are the equivalent choices of its parts (such as a fused loss), the captured step, and a contrast that is
+    encoded a batch at a time. Made-up signals are used; dropout is off. Exits with 1 where a way does not agree.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from clocs_core.testing.agreement import GRADIENT_TOLERANCE, LOSS_TOLERANCE, verify_method
+    from clocs_core.train.assemble import choose_device
+
+    where = choose_device(device)
+    table = Table("way", "loss", "error of the loss", "of the gradients", "", box=None)
+    found = []
+    console = Console(stderr=True)
+    with console.status("comparing …"):
+        for one in verify_method(session.catalogue, method, where, batch=batch, samples=samples, embedding_dim=dim):
+            found.append(one)
+            if one.skipped:
+                table.add_row(one.way, "", "", "", f"not tried: {one.skipped}")
+            elif one.problem:
+                table.add_row(one.way, "", "", "", f"FAILS: {one.problem}")
+            else:
+                verdict = "agrees" if one.holds else "DOES NOT AGREE"
+                table.add_row(one.way, f"{one.loss:.6f}", f"{one.loss_error:.1e}", f"{one.gradient_error:.1e}", verdict)
+    Console(width=None if console.is_terminal else 140).print(table)
+    allowed = f"{LOSS_TOLERANCE:.0e} of the loss and {GRADIENT_TOLERANCE:.0e} of the gradients"
+    click.echo(f"Errors are relative; allowed are {allowed}.")
+    return 0 if all(one.holds for one in found) else 1

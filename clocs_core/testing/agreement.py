@@ -1,0 +1,244 @@
+"""Do the ways to compute a method agree? Loss and gradients of each, beside those of the plain step.
+
+The plain step has the first choice of every option whose choices are equivalent. The other ways are those choices, one
+at a time; the captured step; and a contrast encoded a batch at a time. All see the same made-up signals and the same
+weights, and no dropout, which draws other numbers in other ways. On a CPU everything is in float64, since in float32 a
+rounding can make another sample the maximum of its pool; a GPU has float32, and kernels that know no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from clocs_core.data.records import Task
+from clocs_core.data.store import Instances, Store
+from clocs_core.extend.catalogue import Catalogue
+from clocs_core.extend.offers import Method, Needs, Offer, Setup
+from clocs_core.options import equivalents
+from clocs_core.settings import TrainSettings
+from clocs_core.testing.assembly import options_of_part, parts_of, source_of
+from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.gradcache import contrast_step
+from clocs_core.train.learner import Learner, start
+from clocs_core.train.step import ContrastiveObjective, encode
+
+__all__ = ["GRADIENT_TOLERANCE", "LOSS_TOLERANCE", "Agreement", "verify_method"]
+
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; what half-precision operands of a fused loss reach
+SEED = 1
+_TASK = Task("rhythm", classes=("a", "b", "c"))
+
+
+@attrs.frozen
+class Agreement:
+    """One way to compute a step: its loss, and how far loss and gradients are from the plain step's, relatively.
+
+    skipped: why it could not be tried here; then there are no numbers. problem: what it raised.
+    """
+
+    way: str
+    loss: float = float("nan")
+    loss_error: float = float("nan")
+    gradient_error: float = float("nan")
+    skipped: str = ""
+    problem: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it agrees, as far as it was tried."""
+        return bool(self.skipped) or (
+            not self.problem and self.loss_error <= LOSS_TOLERANCE and self.gradient_error <= GRADIENT_TOLERANCE
+        )
+
+
+@attrs.frozen
+class _Bench:
+    """A method with its parts, and what it is tried on."""
+
+    method: Method
+    parts: Mapping[str, Offer]
+    device: torch.device
+    batch: int
+    samples: int
+    dim: int
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float64 if self.device.type == "cpu" else torch.float32
+
+    def learner(self, changes: Mapping[str, Mapping[str, object]] | None = None) -> Learner:
+        """The method's learner with its first weights, the same every time, with some options changed."""
+        options = {table: self._options(table, part) for table, part in self.parts.items()}
+        options |= {table: attrs.evolve(options[table], **dict(change)) for table, change in (changes or {}).items()}
+        torch.manual_seed(SEED)
+        needs = self.needs
+        channels = self._channels if needs.encoder_channels == "all" else 1
+        build: Any = partial(self.parts["encoder"].build, options["encoder"])  # type: ignore[attr-defined]
+        encoders = nn.ModuleList(build(channels, self.samples, self.dim) for _ in range(needs.encoders))
+        objective = self._objective(options, encoders)
+        return start(encoders.to(self.device, self.dtype), objective.to(self.device, self.dtype), 1e-3)
+
+    def training(self, settings: TrainSettings) -> Training:
+        """Made-up instances in a store on the device, and the method's views of them."""
+        needs = self.needs
+        batch = synthetic_batch(self.batch, needs.segments, self._channels, self.samples, max(2, self.batch // 2))
+        frames = batch.signal.flatten(0, 1).to(self.device, self.dtype)  # (frame, channel, sample)
+        number = torch.arange(self.batch).repeat_interleave(needs.segments).to(self.device)
+        store = Store(
+            signal=frames,
+            gain=torch.ones(len(frames), device=self.device),
+            column=torch.arange(self._channels, device=self.device),
+            patient=batch.patient.to(self.device)[number],
+            record=number,
+            position=torch.arange(len(frames), device=self.device) % needs.segments,
+            label=batch.label.to(self.device)[number],  # type: ignore[union-attr]
+            patients=tuple(map(str, range(self.batch))),
+            records=tuple(map(str, range(self.batch))),
+            device=self.device,
+        )
+        frame = torch.arange(len(frames), device=self.device).view(self.batch, needs.segments)
+        channel = torch.arange(self._channels, device=self.device).expand(self.batch, -1)
+        instances = Instances(frame, channel)
+        return Training(store, source_of(self.method, dict(self.parts)).make, instances, instances, settings, SEED)
+
+    @property
+    def needs(self) -> Needs:
+        return source_of(self.method, dict(self.parts)).needs
+
+    @property
+    def _channels(self) -> int:
+        return 1 if self.needs.channels == "each" else max(3, self.needs.least_channels)
+
+    def _options(self, table: str, part: Offer) -> Any:
+        options = options_of_part(self.method, table, part)
+        first = {name: choices[0] for name, choices in equivalents(part.options).items()}
+        if any(field.name == "dropout" for field in attrs.fields(part.options)):
+            first["dropout"] = 0.0  # type: ignore[assignment]
+        return attrs.evolve(options, **first)
+
+    def _objective(self, options: Mapping[str, Any], encoders: nn.ModuleList) -> nn.Module:
+        if "loss" in self.parts:
+            return ContrastiveObjective(self.parts["loss"].build(options["loss"]))  # type: ignore[attr-defined]
+        setup = Setup(encoder=encoders[0], embedding_dim=self.dim, task=_TASK, perturbations=self.method.perturbations)
+        made: nn.Module = self.parts["objective"].build(options["objective"], setup)  # type: ignore[attr-defined]
+        return made
+
+
+def verify_method(
+    catalogue: Catalogue,
+    name: str,
+    device: torch.device,
+    *,
+    batch: int = 64,
+    samples: int = 2500,
+    embedding_dim: int = 128,
+) -> Iterator[Agreement]:
+    """Every way to compute a step of a method beside the plain one, one after another."""
+    method = catalogue.methods.get(name).offer
+    bench = _Bench(method, parts_of(method, catalogue), device, batch, samples, embedding_dim)
+    training = bench.training(TrainSettings(batch_size=batch))
+    plain = _plain(bench.learner(), training)
+    yield Agreement(f"plain, {str(bench.dtype).removeprefix('torch.')}", plain[0], 0.0, 0.0)
+    for table, part in bench.parts.items():
+        for option, choices in equivalents(part.options).items():
+            for choice in choices[1:]:
+                run = partial(_changed, bench, training, table, option, choice)
+                yield _compare(f"{table} {option}={choice}", run, plain)
+    yield _captured(bench, training)
+    yield _gradcache(bench)
+
+
+def _changed(bench: _Bench, training: Training, table: str, option: str, choice: str) -> tuple[float, list[Tensor]]:
+    return _plain(bench.learner({table: {option: choice}}), training)
+
+
+def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
+    """Loss and gradients of one step over all instances, by the plain step, without an update."""
+    learner.encoders.train()
+    learner.objective.train()
+    generator = torch.Generator(training.store.device).manual_seed(SEED)
+    rows = torch.arange(len(training.train), device=training.store.device)
+    views = training.make_views(training.store.gather(training.train, rows), generator)
+    loss = learner.objective(partial(encode, list(learner.encoders), views.encoder_of_view), views)
+    learner.optimiser.zero_grad(set_to_none=True)
+    loss.backward()
+    return float(loss.detach()), _gradients(learner)
+
+
+def _captured(bench: _Bench, training: Training) -> Agreement:
+    if bench.device.type != "cuda":
+        return Agreement("captured", skipped="there is no GPU here")
+
+    def run() -> tuple[float, list[Tensor]]:
+        problems: list[str] = []
+        learner = bench.learner()
+        losses = CapturedEpochs(problems.append)(learner, training, 1, lambda *_: None)
+        if problems:
+            raise ValueError(problems[0])
+        return float(losses[0]), _gradients(learner)
+
+    learner = bench.learner()
+    losses = plain_epoch(learner, training, 1, lambda *_: None)
+    return _compare("captured", run, (float(losses[0]), _gradients(learner)))
+
+
+def _gradcache(bench: _Bench) -> Agreement:
+    """Beside one loss over batches that are encoded one by one."""
+    way = "gradcache, in four batches"
+    if bench.method.loss is None:
+        return Agreement(way, skipped="the method has an objective, not a loss of embeddings alone")
+    settings = TrainSettings(batch_size=max(1, bench.batch // 4), contrast_batch=bench.batch)
+    learner, training = bench.learner(), bench.training(settings)
+    learner.encoders.train()
+    generator = torch.Generator(bench.device).manual_seed(SEED)
+    rows = torch.arange(bench.batch, device=bench.device)
+    parts, patients = [], []
+    for some in rows.split(settings.batch_size):
+        views = training.make_views(training.store.gather(training.train, some), generator)
+        parts.append(encode(list(learner.encoders), views.encoder_of_view, views.signal))
+        patients.append(views.batch.patient)
+    assert isinstance(learner.objective, ContrastiveObjective)
+    loss = learner.objective.of(torch.cat(parts, dim=1), torch.cat(patients), views.pairs)
+    loss.backward()
+
+    def run() -> tuple[float, list[Tensor]]:
+        found = bench.learner()
+        found.encoders.train()
+        source = torch.Generator(bench.device).manual_seed(SEED)
+        return float(contrast_step(found, training, rows, source)), _gradients(found)
+
+    return _compare(way, run, (float(loss.detach()), _gradients(learner)))
+
+
+def _compare(way: str, run: Callable[[], tuple[float, list[Tensor]]], exact: tuple[float, list[Tensor]]) -> Agreement:
+    try:
+        loss, gradients = run()
+    except NotImplementedError as problem:  # a way that this machine does not have, such as a kernel without its GPU
+        return Agreement(way, skipped=_first_line(problem))
+    except Exception as problem:  # whatever a plugin raises is what a person wants to see beside its name
+        return Agreement(way, problem=_first_line(problem))
+    error = sum(float((a - b).square().sum()) for a, b in zip(gradients, exact[1], strict=True)) ** 0.5
+    size = sum(float(b.square().sum()) for b in exact[1]) ** 0.5
+    return Agreement(way, loss, abs(loss - exact[0]) / max(abs(exact[0]), 1e-12), error / max(size, 1e-12))
+
+
+def _first_line(problem: Exception) -> str:
+    return next(iter(str(problem).strip().splitlines()), repr(problem))
+
+
+def _gradients(learner: Learner) -> list[Tensor]:
+    """The gradients of the encoders' weights, in float64 on the host; of a weight without one, zeros."""
+    return [
+        torch.zeros(parameter.shape, dtype=torch.float64)
+        if parameter.grad is None
+        else parameter.grad.detach().double().cpu()
+        for parameter in learner.encoders.parameters()
+    ]

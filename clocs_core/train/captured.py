@@ -1,0 +1,142 @@
+"""Epochs whose steps are captured once, as CUDA graphs, and replayed: the host does nothing but start them.
+
+A step launches dozens of small kernels, each quicker on the GPU than it is to start. A graph starts them all at once.
+There are two, one for full batches and one for the last, ragged one. Which instances come next is read on the device,
+from the order of the epoch and a position that every step moves, so that a replay needs nothing from the host.
+
+What is captured sees the same memory every time: weights, gradients, the optimiser's state, the target of an objective.
+Random numbers go on from replay to replay, because the graphs know the generators that they draw from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clocs_core.train.epochs import Tick, Training, order_of, plain_epoch, seed_epoch
+from clocs_core.train.learner import Learner
+from clocs_core.train.step import train_step
+
+__all__ = ["CapturedEpochs"]
+
+_WARM_UP = 3  # steps before a capture, so that libraries have made their choices and their buffers
+
+
+class CapturedEpochs:
+    """Runs epochs by replaying captured steps; where a step cannot be captured, says so once and runs them plainly."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self.warn = warn
+        self.steps: _Steps | None = None
+        self.refused = False
+
+    def __call__(self, learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
+        """An epoch, as `RunEpoch` promises."""
+        if self.steps is None and not self.refused:
+            try:
+                self.steps = _Steps(learner, training)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as problem:  # whatever a plugin does that a graph cannot hold
+                self.refused = True
+                _renew_generator(training.store.device)
+                cause = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
+                self.warn(f"the training step cannot be captured and runs plainly, which is slower: {cause}")
+        return plain_epoch(learner, training, epoch, tick) if self.steps is None else self.steps.epoch(epoch, tick)
+
+
+class _Steps:
+    """The captured steps of one run, and the memory that they share."""
+
+    def __init__(self, learner: Learner, training: Training) -> None:
+        device, batch = training.store.device, training.settings.batch_size
+        count = len(training.train)
+        self.learner, self.training = learner, training
+        self.generator = torch.Generator(device)
+        self.order = torch.arange(count, device=device)
+        self.offset = torch.arange(min(batch, count), device=device)
+        self.position = torch.zeros((), dtype=torch.int64, device=device)
+        self.number = torch.zeros(1, dtype=torch.int64, device=device)
+        self.losses = torch.zeros(-(-count // batch), device=device)
+        self.sizes = [batch] * (count // batch) + ([count % batch] if count % batch else [])
+        learner.encoders.train()
+        learner.objective.train()
+        pool: Any = torch.cuda.graph_pool_handle()  # both graphs in one memory: they never run at the same time
+        self.graphs = {size: self._capture(size, pool) for size in sorted(set(self.sizes), reverse=True)}
+
+    def epoch(self, epoch: int, tick: Tick) -> Tensor:
+        """Replay the steps of an epoch."""
+        seed_epoch(self.generator, self.training.seed, epoch)
+        self.learner.encoders.train()
+        self.learner.objective.train()
+        self.order.copy_(order_of(self.training, epoch))
+        self.position.zero_()
+        self.number.zero_()
+        for step, size in enumerate(self.sizes, start=1):
+            self.graphs[size].replay()
+            tick(step, len(self.sizes))
+        return self.losses.clone()
+
+    def _capture(self, size: int, pool: Any) -> torch.cuda.CUDAGraph:
+        with _unchanged(self.learner, self.generator):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(_WARM_UP):
+                    self.position.zero_()
+                    self.number.zero_()
+                    self._step(size)
+            torch.cuda.current_stream().wait_stream(side)
+        self.learner.optimiser.zero_grad(set_to_none=True)  # the captured step makes gradients of its own
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        # Other threads, such as one that writes event files, may go on using the device meanwhile.
+        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+            self._step(size)
+        return graph
+
+    def _step(self, size: int) -> None:
+        """What a graph holds: the step, and the count of steps."""
+        learner, training = self.learner, self.training
+        rows = self.order.index_select(0, self.position + self.offset[:size])
+        views = training.make_views(training.store.gather(training.train, rows), self.generator)
+        loss = train_step(
+            list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view
+        )
+        self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
+        self.position.add_(size)
+        self.number.add_(1)
+
+
+def _renew_generator(device: torch.device) -> None:
+    """A capture that broke off leaves torch's own generator in the belief that it is captured; give it a new state."""
+    number = torch.cuda.current_device() if device.index is None else device.index
+    torch.cuda.default_generators[number].graphsafe_set_state(torch.Generator(device).graphsafe_get_state())
+
+
+@contextmanager
+def _unchanged(learner: Learner, generator: torch.Generator) -> Iterator[None]:
+    """Leave weights, optimiser and generators as they were, in the same memory, whatever is done inside."""
+    held = [*learner.encoders.state_dict().values(), *learner.objective.state_dict().values()]
+    state = learner.optimiser.state
+    held += [value for one in state.values() for value in one.values() if isinstance(value, Tensor)]
+    kept = [tensor.clone() for tensor in held]
+    known = {tensor.data_ptr() for tensor in held}
+    device = generator.device
+    random, own = torch.cuda.get_rng_state(device), generator.get_state()
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, value in zip(held, kept, strict=True):
+                tensor.copy_(value)
+            for one in state.values():
+                for value in one.values():
+                    if isinstance(value, Tensor) and value.data_ptr() not in known:
+                        value.zero_()  # made meanwhile: Adam's averages and its count of steps begin at zero
+        torch.cuda.set_rng_state(random, device)
+        generator.set_state(own)

@@ -1,0 +1,90 @@
+"""A contrast over more instances than the device can hold at once, exactly: GradCache (Gao et al., 2021).
+
+Embeddings of all instances are made first, batch by batch and without a gradient; the loss is taken of all of them at
+once; then each batch is encoded again, with the same views and the same dropout, and its part of the gradient of the
+embeddings goes back through the encoder. The gradients are those of one large batch in which BatchNorm takes its
+statistics batch by batch; without BatchNorm, those of the plain large batch. It costs a second forward pass.
+"""
+
+from __future__ import annotations
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_core.data.batches import Views
+from clocs_core.train.epochs import Tick, Training, order_of, seed_epoch
+from clocs_core.train.learner import Learner
+from clocs_core.train.step import ContrastiveObjective, encode
+
+__all__ = ["contrast_step", "gradcache_epoch"]
+
+
+def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
+    """An epoch of steps over `contrast_batch` instances each, as `RunEpoch` promises."""
+    generator = torch.Generator(training.store.device)
+    seed_epoch(generator, training.seed, epoch)
+    learner.encoders.train()
+    learner.objective.train()
+    together = training.settings.contrast_batch or training.settings.batch_size
+    batches = order_of(training, epoch).to(training.store.device).split(together)
+    losses = []
+    for step, rows in enumerate(batches, start=1):
+        losses.append(contrast_step(learner, training, rows, generator))
+        learner.optimiser.step()
+        tick(step, len(batches))
+    return torch.stack(losses)  # (step,)
+
+
+def contrast_step(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Leave the gradients of the loss of all rows in the encoders' weights. Returns the loss, on the device."""
+    objective = learner.objective
+    assert isinstance(objective, ContrastiveObjective)  # what has state is refused where a run is planned
+    chunks = rows.split(training.settings.batch_size)
+    buffers = [(buffer, buffer.clone()) for buffer in learner.encoders.buffers()]
+    randoms, parts, patients = [], [], []
+    with torch.no_grad():
+        for chunk in chunks:
+            randoms.append(_Randomness.now(generator))
+            views, z = _encode(learner, training, chunk, generator)
+            parts.append(z)
+            patients.append(views.batch.patient)
+        for buffer, before in buffers:  # BatchNorm's running statistics see every batch once, in the second pass
+            buffer.copy_(before)
+    z = torch.cat(parts, dim=1).requires_grad_()  # (view, contrast batch, dim)
+    loss = objective.of(z, torch.cat(patients), views.pairs)
+    (gradient,) = torch.autograd.grad(loss, z)
+    learner.optimiser.zero_grad(set_to_none=True)
+    for chunk, random, part in zip(chunks, randoms, gradient.split([len(one) for one in chunks], dim=1), strict=True):
+        random.put_back(generator)
+        _, again = _encode(learner, training, chunk, generator)
+        again.backward(part)
+    return loss.detach()
+
+
+def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
+    views = training.make_views(training.store.gather(training.train, rows), generator)
+    return views, encode(
+        list(learner.encoders), views.encoder_of_view, views.signal, per_view=training.settings.per_view
+    )
+
+
+@attrs.frozen(eq=False)
+class _Randomness:
+    """Where the generators stand: of the views, and torch's own, from which dropout draws."""
+
+    views: Tensor
+    host: Tensor
+    device: Tensor | None
+
+    @classmethod
+    def now(cls, generator: torch.Generator) -> _Randomness:
+        on_gpu = generator.device.type == "cuda"
+        device = torch.cuda.get_rng_state(generator.device) if on_gpu else None
+        return cls(generator.get_state(), torch.get_rng_state(), device)
+
+    def put_back(self, generator: torch.Generator) -> None:
+        generator.set_state(self.views)
+        torch.set_rng_state(self.host)
+        if self.device is not None:
+            torch.cuda.set_rng_state(self.device, generator.device)

@@ -1,0 +1,59 @@
+"""What training changes, and how far it has come."""
+
+from __future__ import annotations
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from clocs_core.settings import TrainSettings
+
+__all__ = ["Learner", "Progress", "start"]
+
+
+@attrs.frozen
+class Progress:
+    """How far a run has come: epochs done, the best of them by validation loss, and whether it is over."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_loss: float = float("inf")
+    finished: bool = False
+
+    def after(self, loss: float, settings: TrainSettings) -> Progress:
+        """Progress after one more epoch with this validation loss. Better means strictly lower, as released."""
+        epoch = self.epoch + 1
+        best_epoch, best_loss = (epoch, loss) if loss < self.best_loss else (self.best_epoch, self.best_loss)
+        stale = epoch - best_epoch
+        return Progress(epoch, best_epoch, best_loss, stale > settings.patience or epoch >= settings.epochs)
+
+
+@attrs.define(eq=False)
+class Learner:
+    """All that training changes: the weights, the optimiser, the best weights so far and the progress."""
+
+    encoders: nn.ModuleList
+    objective: nn.Module
+    optimiser: torch.optim.Optimizer
+    best: dict[str, Tensor]
+    progress: Progress
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.encoders.parameters()).device
+
+    def keep_best(self) -> None:
+        """Remember the encoders' weights as the best so far."""
+        self.best = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
+
+
+def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
+    """A learner that has not learnt yet, with Adam over every parameter that wants a gradient."""
+    parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
+    on_gpu = any(p.is_cuda for p in parameters.values())
+    # One kernel for all parameters; on a GPU the count of steps lies there too, so that a step can be captured.
+    optimiser = torch.optim.Adam(list(parameters.values()), lr=learning_rate, fused=True, capturable=on_gpu)
+    learner = Learner(encoders, objective, optimiser, {}, Progress())
+    learner.keep_best()
+    return learner

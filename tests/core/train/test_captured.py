@@ -1,0 +1,177 @@
+"""Captured steps: the same training, started from the host once per step. Needs a GPU, but for what is refused."""
+
+import copy
+
+import pytest
+import torch
+from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
+from torch import nn
+
+from clocs_core.cli import main
+from clocs_core.data.batches import Views
+from clocs_core.data.store import fill_store, list_instances
+from clocs_core.settings import TrainSettings
+from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.learner import start
+from clocs_core.train.pretrain import pretrain
+from clocs_core.train.step import ContrastiveObjective, ViewMaker
+
+
+def contrast(z, patient):
+    similarity = nn.functional.normalize(z[0], dim=-1) @ nn.functional.normalize(z[1], dim=-1).T / 0.2
+    same = (patient[:, None] == patient[None, :]).to(z.dtype)
+    return (similarity.logsumexp(1) - (similarity * same).sum(1) / same.sum(1)).mean()
+
+
+def noisy_views(batch, generator):
+    signal = batch.signal.transpose(0, 1)
+    noise = torch.randn(signal.shape, generator=generator, device=signal.device)
+    return Views(signal + 0.1 * noise, batch)
+
+
+class Following(nn.Module):
+    """An objective with a target that follows, as BYOL has one."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.target = copy.deepcopy(encoder).requires_grad_(False)
+
+    def forward(self, encode, views):
+        z = encode(views.signal)
+        target = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
+        return (z - target).square().mean()
+
+    def after_step(self, encoder):
+        for mine, theirs in zip(self.target.parameters(), encoder.parameters(), strict=True):
+            mine.lerp_(theirs, 0.1)
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory):
+    device = torch.device("cuda")
+    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+    labels = {entry.record: entry.label for entry in tiny_entries()}
+    store = fill_store(prepared, labels, TASK, CHANNELS, device)
+    train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)
+    assert len(train) % 8 != 0  # the last batch is ragged
+    return Training(store, ViewMaker(noisy_views, (), normalise=True), train, train, TrainSettings(batch_size=8), 0)
+
+
+def learner_of(dropout=0.0, follow=False):
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(dropout))
+    encoder.append(nn.Linear(32, 8)).cuda()
+    objective = Following(encoder) if follow else ContrastiveObjective(contrast)
+    return start(nn.ModuleList([encoder]), objective.cuda(), 1e-2)
+
+
+def losses_of(learner, training, run_epoch, epochs=4):
+    return torch.cat([run_epoch(learner, training, epoch, lambda *_: None) for epoch in range(1, epochs + 1)]).cpu()
+
+
+def nothing(text):
+    raise AssertionError(text)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
+    """Order, views, dropout, patients, the ragged batch, the target that follows: all as if nothing was captured."""
+    plain, captured = learner_of(dropout, follow), learner_of(dropout, follow)
+    expected = losses_of(plain, training, plain_epoch)
+    found = losses_of(captured, training, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    for name, tensor in captured.encoders.state_dict().items():
+        torch.testing.assert_close(tensor, plain.encoders.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+    for name, tensor in captured.objective.state_dict().items():
+        torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+def test_capturing_leaves_what_was_learnt_as_it_was(training):
+    """Steps that warm up must not train: the first captured epoch starts where the plain one would."""
+    learner = learner_of(0.3)
+    before = copy.deepcopy(learner.encoders.state_dict())
+    runner = CapturedEpochs(nothing)
+    from clocs_core.train.captured import _Steps
+
+    runner.steps = _Steps(learner, training)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in learner.encoders.state_dict().items())
+    for state in learner.optimiser.state.values():
+        assert all(not value.any() for value in state.values())
+
+
+@pytest.mark.cuda
+def test_a_step_that_asks_the_host_runs_plainly_and_says_so_once(training):
+    """A third party's loss with .item() in it must go on working."""
+
+    def asks(z, patient):
+        return contrast(z, patient) * (1.0 if float(z.detach().sum()) > -1e9 else 0.0)
+
+    learner, other, said = learner_of(0.3), learner_of(0.3), []  # dropout: its generator must survive the attempt
+    learner.objective, other.objective = ContrastiveObjective(asks), ContrastiveObjective(asks)
+    found = losses_of(learner, training, CapturedEpochs(said.append))
+    torch.testing.assert_close(found, losses_of(other, training, plain_epoch), rtol=1e-3, atol=1e-4)
+    assert len(said) == 1
+    assert "cannot be captured and runs plainly" in said[0]
+
+
+@pytest.mark.cuda
+def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
+    def epochs(learner, last):
+        settings = TrainSettings(batch_size=8, epochs=4)
+        made = pretrain(
+            learner,
+            Training(training.store, training.make_views, training.train, training.validation, settings, 0),
+            CapturedEpochs(nothing),
+            lambda: 0.0,
+            lambda *_: None,
+        )
+        for done in made:
+            if done.epoch == last:
+                return
+
+    whole, first, second = learner_of(0.3), learner_of(0.3), learner_of(0.3)
+    epochs(whole, 4)
+    epochs(first, 2)
+    save_checkpoint(first, tmp_path / "checkpoint")
+    load_checkpoint(second, tmp_path / "checkpoint")
+    epochs(second, 4)
+    for name, tensor in whole.encoders.state_dict().items():
+        torch.testing.assert_close(second.encoders.state_dict()[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("method", ["cmsc", "cmsmlc", "simclr", "byol", "mt-ssl", "supervised", "vicreg", "cmsc-rlm"])
+def test_every_method_is_captured(tmp_path, capsys, method):
+    """Without a word about running plainly."""
+    small = ("--dataset", "demo", "-o", "patients=40", "--epochs", "2", "--batch-size", "16", "-o", "resamples=10")
+    where = ("--device", "cuda", "--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
+    assert main(["run", "--plugin", method, *small, *where, "--step", "captured"]) == 0
+    assert "plainly" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("--plugin", "cmsc", "--step", "captured", "--device", "cpu"), "`--step captured` needs a GPU"),
+        (("--plugin", "byol", "--contrast-batch", "512"), "its objective 'byol' encodes by itself and has a state"),
+        (("--plugin", "cmsc", "--contrast-batch", "8"), "smaller than the batches of 16"),
+        (("--plugin", "cmsc", "--contrast-batch", "64", "--step", "captured"), "do not go together"),
+    ],
+)
+def test_steps_that_cannot_be_are_refused(tmp_path, capsys, wrong, message):
+    small = ("--dataset", "demo", "-o", "patients=12", "--epochs", "1", "--batch-size", "16")
+    where = ("--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
+    assert main(["run", *wrong, *small, *where]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_large_contrast_runs_from_the_command_line(tmp_path, capsys):
+    small = ("--dataset", "demo", "-o", "patients=30", "--epochs", "1", "--batch-size", "16", "-o", "resamples=10")
+    where = ("--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
+    assert main(["run", "--plugin", "cmsc", "--contrast-batch", "48", *small, *where]) == 0
+    assert "in its batch, an instance meets" in " ".join(capsys.readouterr().err.split())
