@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from real_frames import prepared_by
 
 from clocs_core import DataError, DataNotFound, Entry, Episode, Record
 from clocs_core.data.framing import cut_frames, frame_labels
-from clocs_core.data.preparation import prepare
 from clocs_core.data.splits import split_patients
 from clocs_core.testing import checks_of
 from clocs_plugins.cardiology import CardiologyOptions, clocs_datasets
@@ -89,18 +89,7 @@ def test_the_real_set_has_the_patients_and_frames_of_the_paper(real: Path, tmp_p
     parts = split_patients((entry.patient for entry in listing.entries), 0, OFFER.defaults.split)
     assert parts.counts() == {"train": 201, "validation": 50, "test": 62}
 
-    prepared = prepare(
-        listing.entries,
-        OFFER.load,
-        CardiologyOptions(),
-        OFFER.framing(1),
-        dataset=OFFER.name,
-        revision=OFFER.revision,
-        channels=OFFER.channels,
-        folder=tmp_path,
-        workers=1,
-        progress=lambda done, total: None,
-    )
+    prepared = prepared_by(OFFER, listing, CardiologyOptions(), tmp_path)
     assert prepared.frames.shape == (313 * 23, 1, 2500)
     assert prepared.valid.all()
     assert prepared.unit == "counts"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from real_frames import prepared_by
 from scipy.io import loadmat
 
 from clocs_core import DataError, DataNotFound, Drop, Entry
-from clocs_core.data.preparation import prepare
 from clocs_core.testing import checks_of, failures
 from clocs_plugins.physionet2017 import RHYTHM, PhysioNet2017Options, clocs_datasets, load, scan
 
@@ -247,18 +247,7 @@ def test_real_recordings_are_what_scipy_reads(test_data: Path, folder, step):
 def test_real_recordings_give_the_frames_that_their_lengths_say(test_data: Path, tmp_path):
     listing = list_in(test_data / "physionet2017" / "sample2017")
     frames = sum((entry.files[-1].stat().st_size - 24) // 2 // 2500 for entry in listing.entries)
-    made = prepare(
-        listing.entries,
-        load,
-        PhysioNet2017Options(),
-        OFFER.framing(1),
-        dataset=OFFER.name,
-        revision=OFFER.revision,
-        channels=OFFER.channels,
-        folder=tmp_path,
-        workers=0,
-        progress=lambda done, total: None,
-    )
+    made = prepared_by(OFFER, listing, PhysioNet2017Options(), tmp_path)
     assert made.frames.shape == (frames, 1, 2500)
     assert made.frames.dtype == np.int16, "nothing is lost"
     assert made.valid.sum() == frames - made.drops.counts.get("flat", 0)

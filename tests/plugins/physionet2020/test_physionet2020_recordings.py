@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from real_frames import prepared_by
 from scipy.io import loadmat, savemat
 
 from clocs_core import DataError, DataNotFound, Drop, NoOptions
-from clocs_core.data.preparation import prepare
 from clocs_core.testing import checks_of, failures
 from clocs_plugins.physionet2020 import FINDINGS, LEADS, clocs_datasets, load, scan
 
@@ -264,18 +264,7 @@ def test_real_recordings_with_codes_are_told_from_those_of_other_sets(test_data:
 def test_real_recordings_give_the_frames_that_their_lengths_say(test_data: Path, tmp_path):
     """floor(N / 2500) of each lead, as they are in the files, in mV."""
     listing = list_in(test_data / "physionet2020")
-    made = prepare(
-        listing.entries,
-        load,
-        NoOptions(),
-        OFFER.framing(1),
-        dataset=OFFER.name,
-        revision=OFFER.revision,
-        channels=OFFER.channels,
-        folder=tmp_path,
-        workers=0,
-        progress=lambda done, total: None,
-    )
+    made = prepared_by(OFFER, listing, NoOptions(), tmp_path)
     at, heights = 0, []
     for entry in listing.entries:
         signal = loadmat(entry.files[1])["val"]  # (12, N)
