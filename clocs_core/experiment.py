@@ -21,11 +21,9 @@ from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.environment import environment
 from clocs_core.errors import DataError
-from clocs_core.evaluate.features import Features, embed
-from clocs_core.evaluate.patients import PatientDistances, patient_distances
 from clocs_core.evaluate.predictionfile import save_predictions
-from clocs_core.evaluate.protocols import Evaluation, linear_protocol
-from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, RunDone, RunStarted
+from clocs_core.evaluate.scoring import score_encoders
+from clocs_core.extend.events import EpochDone, Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
 from clocs_core.extend.plan import Plan, refuse_too_few
 from clocs_core.files import write_atomically
@@ -125,8 +123,11 @@ def _run(
     trained = clock()
 
     show.stage("evaluating")
-    found = _evaluate(plan, material, learner, device, show)
-    evaluation = found.evaluation
+    trained_encoders, untrained = (build_encoders(plan, len(material.channels), device) for _ in range(2))
+    trained_encoders.load_state_dict(learner.best)
+    inits = {plan.method.name: trained_encoders[0], "random": untrained[0]}
+    found = score_encoders(plan, material, inits, device, show.tick)
+    evaluation, embeddings = found.evaluation, name_embeddings(plan, found.store, found.features[plan.method.name])
     if evaluation.predicted:
         save_predictions(evaluation.predicted, found.store.patients, found.store.records, folder.predictions)
     report = Report(
@@ -149,12 +150,10 @@ def _run(
         seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
     )
     distances = found.distances[plan.method.name]
-    pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, found.embeddings, distances)
+    pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings, distances)
     write_atomically(folder.page, render(report, rows, pictures))
     write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
-    done = RunDone(
-        report.epochs_run, report.best_epoch, report.scores, report.comparisons, found.embeddings, tuple(pictures)
-    )
+    done = RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
     host.announce("clocs_run_done", show.warn, run=run, done=done)
     return report
 
@@ -250,58 +249,6 @@ def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Displ
     for row in profiler.shares:
         show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
-
-
-@attrs.frozen(eq=False)
-class _Evaluated:
-    """What the evaluation of a run found. `distances` are by the weights that the encoder had."""
-
-    evaluation: Evaluation
-    embeddings: EmbeddingMap
-    distances: dict[str, PatientDistances | None]
-    frames: dict[Part, int]
-    store: Store
-
-
-def _evaluate(plan: Plan, material: Material, learner: Learner, device: torch.device, show: Display) -> _Evaluated:
-    """Embed training frames and those to be scored with the best encoder and with its first, random weights."""
-    store = fill_store(material.evaluate, material.labels, plan.task, material.channels, device)
-    together = plan.needs.encoder_channels == "all"
-    parts = {
-        part: list_instances(
-            material.evaluate, frozenset(material.split.patients(part)), material.channels, 1, together, device
-        )[0]
-        for part in PARTS
-    }
-    frames = {part: len(found) for part, found in parts.items()}
-    scored: Part = plan.evaluate.part
-    if not frames[scored]:
-        raise DataError(
-            f"No recording of the {scored} patients has a frame; use shorter frames (`-o frame_samples=…`)."
-        )
-    trained, untrained = (build_encoders(plan, len(material.channels), device) for _ in range(2))
-    trained.load_state_dict(learner.best)
-    normalise = plan.data.normalise == "min-max"
-
-    def features(encoder: torch.nn.Module, part: Part) -> Features:
-        return embed(encoder, store, parts[part], normalise, show.tick)
-
-    encoders = {plan.method.name: trained[0], "random": untrained[0]}
-    test = {init: features(encoder, scored) for init, encoder in encoders.items()}
-    if material.has_labels:
-        inits = {init: (features(encoder, "train"), test[init]) for init, encoder in encoders.items()}
-        evaluation = linear_protocol(
-            inits, plan.task, plan.dataset.offer.name, plan.metrics, plan.evaluate, plan.data.split_seed
-        )
-    else:
-        evaluation = Evaluation(notes=(f"There is no score: {plan.dataset.offer.name} has no labels.",))
-    return _Evaluated(
-        evaluation=evaluation,
-        embeddings=name_embeddings(plan, store, test[plan.method.name]),
-        distances={init: patient_distances(rows.embedding, rows.patient) for init, rows in test.items()},
-        frames=frames,
-        store=store,
-    )
 
 
 def _plan_notes(plan: Plan) -> tuple[str, ...]:
