@@ -21,6 +21,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import permutations
 from pathlib import Path
 
 import attrs
@@ -68,7 +69,7 @@ def main() -> int:
         return 1
     table = summarise(rows, given.seeds, given.fraction, out if given.part == "validation" else out / "test")
     table |= {"part": given.part, "dataset": given.dataset, "seconds": round(time.monotonic() - began, 1)}
-    table |= {"date": datetime.now(UTC).date().isoformat(), "command": _command(given)}
+    table |= {"date": datetime.now(UTC).date().isoformat(), "command": _command(given), "revision": _revision()}
     print(markdown(table))
     if given.json:
         Path(given.json).write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
@@ -101,6 +102,11 @@ def _command(given: argparse.Namespace) -> str:
         f"{given.fraction:g} --seeds {given.seeds} --part {given.part} --device {given.device} --jobs {given.jobs}"
         f"{also} --rows {' '.join(given.rows)}"
     )
+
+
+def _revision() -> str:
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def _finish(cell: Cell, given: argparse.Namespace, out: Path) -> bool:
@@ -143,7 +149,7 @@ def _clocs(arguments: list[str], log: Path) -> bool:
 
 
 def summarise(rows: list[str], seeds: int, fraction: float, out: Path) -> dict[str, object]:
-    """Scores by row at the level of frames, and each row against the untrained encoder and the row before it."""
+    """Scores by row at the level of frames; each against its own untrained encoder, and against every other row."""
     found: dict[str, Interval] = {}
     table: dict[str, object] = {}
     for row in rows:
@@ -155,15 +161,16 @@ def summarise(rows: list[str], seeds: int, fraction: float, out: Path) -> dict[s
             table["random"] |= {"separation": _separation(reports, "random")}  # type: ignore[operator]
         method = Cell(row, 0).method
         found[row] = _mean([_score(folder, method, fraction) for folder in folders])
-        gain = compare(found[row], found["random"])
+        untrained = _mean([_score(folder, "random", fraction) for folder in folders])  # an option may have changed it
+        gain = compare(found[row], untrained)
         table[row] = _entry(found[row], [_value(one, method) for one in reports]) | {
             "over_random": [round(x, 4) for x in (gain.value, gain.low, gain.high)],
             "epochs": [one["epochs_run"] for one in reports],
             "best_epochs": [one["best_epoch"] for one in reports],
-            "seconds_of_training": [round(one["seconds"]["pretrain"], 1) for one in reports],
+            "seconds_of_training": [_seconds(row, seed, out) for seed in range(seeds)],
             "separation": _separation(reports, method),
         }
-    pairs = [(a, b) for a in rows for b in rows if a != b]
+    pairs = list(permutations(rows, 2))
     differences = {f"{a} - {b}": compare(found[a], found[b]) for a, b in pairs}
     shown = {name: [round(x, 4) for x in (one.value, one.low, one.high)] for name, one in differences.items()}
     return {
@@ -174,6 +181,12 @@ def summarise(rows: list[str], seeds: int, fraction: float, out: Path) -> dict[s
         "split": reports[0]["split"],
         "environment": {k: v for k, v in reports[0]["environment"].items() if not k.startswith("plugin ")},
     }
+
+
+def _seconds(row: str, seed: int, out: Path) -> float:
+    """How long training took: a run that was scored on the test part went on from one that had trained."""
+    trained = RunFolder(Cell(row, seed).folder(out.parent if out.name == "test" else out))
+    return round(json.loads(trained.report.read_text(encoding="utf-8"))["seconds"]["pretrain"], 1)
 
 
 def _score(folder: RunFolder, init: str, fraction: float) -> Interval:

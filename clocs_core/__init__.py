@@ -6,6 +6,7 @@ from clocs_core.data.wfdb import Header, Signal, WfdbRecord, read_header, read_w
 from clocs_core.errors import (
     AmbiguousName,
     ClocsError,
+    ClocsWarning,
     DataError,
     DataNotFound,
     DownloadError,
@@ -44,6 +45,7 @@ __all__ = [
     "AmbiguousName",
     "Batch",
     "ClocsError",
+    "ClocsWarning",
     "Comparison",
     "DataError",
     "DataNotFound",

@@ -12,6 +12,8 @@ ClocsError
 ├── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
 └── OutOfMemory (MemoryError)          a batch that does not fit on the GPU
 
+ClocsWarning (UserWarning)             what a user should know of a run that goes on
+
 Every message says what was asked, what was found and what to do.
 """
 
@@ -23,6 +25,7 @@ from difflib import get_close_matches
 __all__ = [
     "AmbiguousName",
     "ClocsError",
+    "ClocsWarning",
     "DataError",
     "DataNotFound",
     "DownloadError",
@@ -82,6 +85,10 @@ class NonFiniteLoss(ClocsError, ArithmeticError):
 
 class OutOfMemory(ClocsError, MemoryError):
     """A batch that does not fit on the GPU."""
+
+
+class ClocsWarning(UserWarning):
+    """Something a user should know of a run that goes on: for `warnings.warn` in a plugin. The report says it too."""
 
 
 def neighbours(asked: str, known: Iterable[str]) -> str:

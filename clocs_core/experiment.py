@@ -5,6 +5,7 @@ The only caller of the event hooks. Settings come in as a plan, a report goes ou
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from clocs_core.data.records import DropReport
 from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.environment import environment
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError
 from clocs_core.evaluate.predictionfile import save_predictions
 from clocs_core.evaluate.scoring import score_encoders
 from clocs_core.extend.events import EpochDone, Health, RunDone, RunStarted
@@ -34,7 +35,7 @@ from clocs_core.runfolder import RunFolder, create_run_folder
 from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device, choose_epochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.encoderfile import save_encoder
-from clocs_core.train.epochs import Tick, Training, pairs_per_anchor
+from clocs_core.train.epochs import Tick, Training, equal_views, pairs_per_anchor
 from clocs_core.train.learner import Learner
 from clocs_core.train.pretrain import pretrain
 from clocs_core.train.profiling import StepProfiler
@@ -95,15 +96,13 @@ def _run(
     show.stage("preparing recordings")
     material = get_material(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, workers, show.tick)
     plan = attrs.evolve(plan, task=material.task, data=attrs.evolve(plan.data, channels=material.channels))
-    refuse_too_few(plan.method, plan.needs, material.channels)
+    refuse_too_few(plan.method, plan.needs, material.channels, plan.dataset.offer)
     instances, drops = _instances(plan, material, device)
     learner = build_learner(plan, len(material.channels), device)
     show.say(_found(plan, material, instances, drops))
     leaks = certified_audit(material.evaluate, material.split)
     tolerated = material.evaluate.tolerated
     put_up_with = (f"read all the same: {tolerated.reasons()}",) if tolerated.counts else ()
-    if plan.warning:
-        show.warn(plan.warning)
     for note in (*material.listing.notes, *put_up_with, leaks.sentence()):
         show.say(note)
     if not folder.settings.exists():
@@ -115,7 +114,7 @@ def _run(
     show.stage("pre-training")
     store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
     run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
-    with _profiler(profile, folder, device, show) as tick:
+    with _heard(show.warn) as heard, _profiler(profile, folder, device, show) as tick:
         rows = _train(plan, folder, host, show, clock, tick, learner, store, instances, material, run)
     versions = environment(device, host)
     unit = material.pretrain.unit
@@ -144,7 +143,7 @@ def _run(
         scores=evaluation.scores,
         comparisons=evaluation.comparisons,
         patients=summarise_distances(found.distances),
-        notes=(*_plan_notes(plan), *evaluation.notes, *_leak_notes(leaks), *_health_notes(rows, plan)),
+        notes=(*heard, *_part_notes(plan), *evaluation.notes, *_leak_notes(leaks), *_health_notes(rows, plan)),
         drops=drops,
         form=material.listing.form,
         seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
@@ -214,6 +213,11 @@ def _train(
         settings=plan.train,
         seed=plan.run.seed,
     )
+    if plan.needs.perturbations != "any" and (same := equal_views(training)):
+        views = ", ".join(str(view + 1) for view in same)
+        show.warn(
+            f"view {views} is the same as view 1 in every instance: the perturbations, normalised, change nothing"
+        )
     if plan.loss is not None:
         others, own = pairs_per_anchor(training)
         show.say(f"in its batch, an instance meets {others:.1f} of other patients and {own:.2f} of its own on average")
@@ -251,9 +255,32 @@ def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Displ
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
 
 
-def _plan_notes(plan: Plan) -> tuple[str, ...]:
-    chosen_on = "Scores are of the validation patients, on whom choices are made: they are no test."
-    return (*filter(None, [plan.warning]), *([chosen_on] if plan.evaluate.part != "test" else []))
+@contextmanager
+def _heard(warn: Callable[[str], None]) -> Iterator[list[str]]:
+    """Show what plugins warn of while they train, each once and without its line of code; keep it for the report."""
+    heard: list[str] = []
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: object, **named: object
+    ) -> None:
+        if not issubclass(category, ClocsWarning):
+            before(message, category, filename, lineno, *more, **named)  # type: ignore[arg-type]
+        elif str(message) not in heard:
+            heard.append(str(message))
+            warn(str(message))
+
+    warnings.showwarning = show
+    try:
+        yield heard
+    finally:
+        warnings.showwarning = before
+
+
+def _part_notes(plan: Plan) -> tuple[str, ...]:
+    if plan.evaluate.part == "test":
+        return ()
+    return ("Scores are of the validation patients, on whom choices are made: they are no test.",)
 
 
 def _leak_notes(leaks: Audit) -> tuple[str, ...]:

@@ -24,13 +24,15 @@ def plugins_command(session: Session, as_json: bool) -> None:
         click.secho(f"{plugin.name}", bold=True, nl=False)
         click.echo(f"  ({plugin.distribution} {plugin.version})")
         rows = [
-            (item.offer.kind, item.offer.name, item.offer.summary)
+            (item.offer.kind, item.offer.name, item.offer.summary, getattr(item.offer, "variants", {}))
             for shelf in session.catalogue.shelves()
             for item in shelf
             if item.plugin == plugin
         ]
-        for kind, name, summary in rows:
+        for kind, name, summary, variants in rows:
             click.echo(f"  {kind:<13}{name:<16}{summary}")
+            for variant, about in variants.items():
+                click.echo(f"  {'':<29}-o variant={variant}: {about.summary}")
         if not rows:
             click.echo("  listens to events, or adds commands")
     for broken in session.host.broken:
@@ -47,6 +49,7 @@ def _document(session: Session) -> dict[str, object]:
             "kind": item.offer.kind,
             "name": item.offer.name,
             "summary": item.offer.summary,
+            "variants": {name: one.summary for name, one in getattr(item.offer, "variants", {}).items()},
             "options": [
                 {
                     "name": field.name,

@@ -54,17 +54,17 @@ def linear_protocol(
     metrics = tuple(metric for metric in metrics if task.kind in metric.tasks)
     if not metrics:
         return Evaluation(notes=(f"There is no score: no installed plugin offers a metric for {task.kind} tasks.",))
-    evaluation = Evaluation(notes=_few_patients(rows))
+    evaluation = Evaluation(notes=_few_patients(rows, settings.part))
     for fraction in settings.label_fraction:
         evaluation = _one_fraction(evaluation, rows, task, dataset, metrics, settings.resamples, fraction, split_seed)
     return attrs.evolve(evaluation, notes=tuple(dict.fromkeys(evaluation.notes)))
 
 
-def _few_patients(rows: Mapping[str, tuple[Features, Features]]) -> tuple[str, ...]:
+def _few_patients(rows: Mapping[str, tuple[Features, Features]], part: str) -> tuple[str, ...]:
     patients = len(set(next(iter(rows.values()))[1].patient.tolist()))
     if patients >= _ENOUGH:
         return ()
-    return (f"The test has {patients} patients only: intervals by bootstrap over so few are too narrow to lean on.",)
+    return (f"The {part} has {patients} patients only: intervals by bootstrap over so few are too narrow to lean on.",)
 
 
 def _one_fraction(

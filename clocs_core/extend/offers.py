@@ -253,11 +253,10 @@ Presets: TypeAlias = Mapping[str, Mapping[str, object]]
 
 @attrs.frozen(kw_only=True)
 class Variant:
-    """Another way to run a method, such as what its authors released: presets, and what a user must know of it."""
+    """Another way to run a method, such as what its authors released: presets under a name."""
 
     summary: str = attrs.field(validator=_one_sentence)
     presets: Presets
-    warning: str = ""
 
 
 @attrs.frozen(kw_only=True)

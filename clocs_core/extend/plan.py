@@ -22,7 +22,6 @@ from clocs_core.extend.offers import (
     Offer,
     Perturbation,
     Presets,
-    Variant,
     ViewGenerator,
 )
 from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
@@ -51,7 +50,6 @@ class Plan:
     perturbations: tuple[Chosen[Perturbation], ...]
     metrics: tuple[Metric, ...]
     task: Task
-    warning: str  # what a user must know of the method's variant, or nothing
 
     @property
     def recordings(self) -> Recordings:
@@ -96,8 +94,10 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
 
     method = catalogue.methods.get(run.method).offer
     dataset = catalogue.datasets.get(run.dataset).offer
-    variant = _variant_of(method, run.variant)
-    presets = _stacked(method.presets, variant.presets, method.on_dataset.get(dataset.name, {}))
+    _refuse_other_variant(tables, run.variant)
+    presets = _stacked(
+        method.presets, _presets_of_variant(method, run.variant), method.on_dataset.get(dataset.name, {})
+    )
     run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
     run = attrs.evolve(
         run,
@@ -135,7 +135,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
     layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
-    refuse_too_few(method, needs, core["data"].channels)
+    refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _refuse_contrast_batch(method, core["train"], run)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
@@ -151,7 +151,6 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = (
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
         metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
-        warning=variant.warning,
     )
 
 
@@ -176,13 +175,23 @@ def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
     return offer
 
 
-def _variant_of(method: Method, name: str) -> Variant:
+def _presets_of_variant(method: Method, name: str) -> Presets:
     if not name:
-        return Variant(summary="as it is", presets={})
+        return {}
     if name not in method.variants:
         found = neighbours(name, method.variants) or " It has none."
         raise UnknownName(f"Method {method.name!r} has no variant {name!r}.{found}")
-    return method.variants[name]
+    return method.variants[name].presets
+
+
+def _refuse_other_variant(tables: Tables, name: str) -> None:
+    """A settings file of a run has every value of its variant written out, and would win over another one's."""
+    written = tables.get("run", {}).get("variant", name)
+    if written != name:
+        raise SettingsError(
+            f"The settings are those of variant {str(written or 'none')!r}, all its values written out; variant "
+            f"{name!r} would be a name only. Start from flags instead of this file."
+        )
 
 
 def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
@@ -227,12 +236,14 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
         raise SettingsError("`--step captured` and `--contrast-batch` do not go together; leave one of them out.")
 
 
-def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...]) -> None:
+def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:
     """Raise SettingsError where a method needs more channels than were chosen. None chosen: the files will tell."""
     if channels and len(channels) < needs.least_channels:
+        more = not dataset.channels or len(dataset.channels) >= needs.least_channels
+        way_out = "name more with `--channels`, or choose" if more else f"{dataset.name} has no more, so choose"
         raise SettingsError(
             f"Method {method.name!r} needs at least {needs.least_channels} channels, got {', '.join(channels)}; "
-            "name more with `--channels`, or choose another method."
+            f"{way_out} another method."
         )
 
 

@@ -91,18 +91,25 @@ def draw_pictures(
     return pictures
 
 
+_COLUMNS = 8  # views that fit on a page
+
+
 def _traces(plan: Plan, material: Material, store: Store, validation: Instances) -> Picture:
     """Three validation instances, spread over the part, as the encoder sees them."""
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
     views = build_views(plan, material.pretrain.unit)(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")
     )
-    shown = views.signal[:6, :, 0].transpose(0, 1).cpu().numpy()  # (instance, view, sample); six fit on a page
+    shown = views.signal[:_COLUMNS, :, 0].transpose(0, 1).cpu().numpy()  # (instance, view, sample)
+    one_channel = plan.needs.channels == "each"
     titles = [
-        f"{store.patients[patient]}, {store.records[record]}, {material.channels[channel]}"
+        f"{store.patients[patient]}, {store.records[record]}"
+        + (f", {material.channels[channel]}" if one_channel else "")
         for patient, record, channel in zip(
             views.batch.patient.tolist(), views.batch.record.tolist(), views.batch.channel.tolist(), strict=True
         )
     ]
-    names = [f"view {number + 1}" for number in range(shown.shape[1])]
-    return figures.traces(shown, titles, names, material.pretrain.frame_rate)
+    names = [f"view {number + 1} of {len(views.signal)}" for number in range(shown.shape[1])]
+    if views.perturb == "one each":
+        names = ["clean", *(chosen.offer.name for chosen in plan.perturbations)][: shown.shape[1]]
+    return figures.traces(shown, titles, names, material.pretrain.frame_rate, len(views.signal))

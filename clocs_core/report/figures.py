@@ -145,6 +145,7 @@ def traces(
     titles: Sequence[str],
     views: Sequence[str],
     sampling_rate: float | None = None,
+    views_in_all: int | None = None,
 ) -> Picture:
     """A few instances as the encoder sees them: a row each, a column per view, one scale per row.
 
@@ -165,6 +166,8 @@ def traces(
             name = axes.text(0.99, 0.97, _printable(views[column]), transform=axes.transAxes, fontsize=7, **TEXT)
             name.set(color=GREY, horizontalalignment="right", verticalalignment="top")
     caption = "Instances as the encoder reads them: a row per instance, a column per view, the same scale along a row."
+    if views_in_all is not None and views_in_all > columns:
+        caption += f" The first {columns} of {views_in_all} views."
     return _picture(figure, "traces", "Signals and their views", caption)
 
 

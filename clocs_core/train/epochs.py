@@ -15,7 +15,7 @@ from clocs_core.settings import TrainSettings
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import ViewMaker, train_step
 
-__all__ = ["RunEpoch", "Tick", "Training", "order_of", "pairs_per_anchor", "plain_epoch", "seed_epoch"]
+__all__ = ["RunEpoch", "Tick", "Training", "equal_views", "order_of", "pairs_per_anchor", "plain_epoch", "seed_epoch"]
 
 Tick: TypeAlias = Callable[[int, int], None]
 
@@ -66,6 +66,15 @@ def pairs_per_anchor(training: Training) -> tuple[float, float]:
         own += float((counts * (counts - 1)).sum())
         others += float((counts * (len(batch) - counts)).sum())
     return others / len(patient), own / len(patient)
+
+
+def equal_views(training: Training) -> list[int]:
+    """The views that are the same as the first in each of some instances: there is nothing to learn from them."""
+    rows = torch.arange(min(len(training.train), 16), device=training.store.device)
+    generator = torch.Generator(training.store.device).manual_seed(training.seed)
+    signal = training.make_views(training.store.gather(training.train, rows), generator).signal
+    same = torch.isclose(signal, signal[:1], rtol=1e-4, atol=1e-5).flatten(1).all(1)  # (view,); sync point: once a run
+    return [view for view, alike in enumerate(same.tolist()) if alike and view]
 
 
 def order_of(training: Training, epoch: int) -> Tensor:

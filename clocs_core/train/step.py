@@ -61,10 +61,18 @@ class ViewMaker:
 def min_max(signal: Tensor, like: Tensor | None = None) -> Tensor:
     """Every signal (..., sample) between 0 and 1: "normalized in amplitude between the values of 0 and 1", A.1.
 
-    like: signals whose minima and maxima are used instead, so that these can leave the range.
+    like: signals whose minima and maxima are used instead, so that these can leave the range. Where one of those
+    hardly varies, and has no scale to speak of, its signals are normalised by their own.
     """
-    low, high = (signal if like is None else like).aminmax(dim=-1, keepdim=True)
+    low, high = signal.aminmax(dim=-1, keepdim=True)
+    if like is not None:
+        clean_low, clean_high = like.aminmax(dim=-1, keepdim=True)
+        flat = clean_high - clean_low <= _FLAT * torch.maximum(clean_low.abs(), clean_high.abs())
+        low, high = torch.where(flat, low, clean_low), torch.where(flat, high, clean_high)
     return (signal - low) / (high - low + 1e-8)
+
+
+_FLAT = 0.02  # of a signal's largest value: what varies less is a lead that fell off, with its noise
 
 
 def encode(

@@ -74,33 +74,18 @@ def clocs_losses() -> list[Loss]:
 @hookimpl
 def clocs_methods() -> list[Method]:
     """Offer the methods of the family."""
-    last_pair = (
-        "variant=released trains on the last pair of views only, as the authors' code does: {}. "
-        "Leave the variant out to train on all pairs."
-    )
     family = {
-        "cmsc": ("segments", "Contrastive multi-segment coding: segments in time, and patients, are shared.", ""),
-        "cmlc": (
-            "leads",
-            "Contrastive multi-lead coding: leads at one time, and patients, are shared.",
-            last_pair.format("the last two leads"),
-        ),
+        "cmsc": ("segments", "Contrastive multi-segment coding: segments in time, and patients, are shared."),
+        "cmlc": ("leads", "Contrastive multi-lead coding: leads at one time, and patients, are shared."),
         "cmsmlc": (
             "segments-leads",
             "Contrastive multi-segment multi-lead coding: segments, leads and patients are shared.",
-            last_pair.format("the two segments of the last lead"),
         ),
     }
+    variants = {"paper": PAPER, "released": RELEASED}
     return [
-        Method(
-            name=name,
-            summary=summary,
-            views=views,
-            encoder="cnn",
-            loss="patient-nce",
-            variants={"paper": PAPER, "released": attrs.evolve(RELEASED, warning=warning)},
-        )
-        for name, (views, summary, warning) in family.items()
+        Method(name=name, summary=summary, views=views, encoder="cnn", loss="patient-nce", variants=variants)
+        for name, (views, summary) in family.items()
     ]
 
 

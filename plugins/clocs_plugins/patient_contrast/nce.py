@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from clocs_core import ClocsWarning
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -121,6 +123,7 @@ def _warn_of_the_last_pair(views: int, pairs: int) -> None:
     warnings.warn(
         f"Patient-NCE as released trains views {views - 2} and {views - 1} of 0 to {views - 1} only, which is one of "
         f"{pairs} pairs; the other views get no gradient. Use formula=paper to train all pairs.",
+        ClocsWarning,
         stacklevel=3,  # whoever called patient_nce, so that Python tells it once for each such place
     )
 

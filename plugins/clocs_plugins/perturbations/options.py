@@ -27,7 +27,8 @@ class GaussianOptions:
         if self.sigma is not None and self.relative is not None:
             raise SettingsError(
                 f"gaussian got both sigma={self.sigma} and relative={self.relative}; give one of them, "
-                "each says how strong the noise is"
+                "each says how strong the noise is. Where a method presets the other, "
+                "`-o gaussian.relative=none` or `-o gaussian.sigma=none` takes it away."
             )
 
 

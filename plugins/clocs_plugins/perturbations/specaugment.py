@@ -81,11 +81,25 @@ def _draw_masks(spectrum: Tensor, generator: Generator, bins: int, width: float,
 def _invert(spectrum: Tensor, window: int, hop: int, like: Tensor) -> Tensor:
     """The signals that a spectrogram (signal, time, frequency) comes from, in the shape and dtype of `like`."""
     pieces = torch.fft.irfft(spectrum, window)  # (signal, time, window)
-    taper = _hann(pieces, window)
-    squares = taper.square().expand(1, pieces.shape[1], window)
     samples = like.shape[-1]
-    signal = _overlap_add(pieces * taper, hop, samples) / _overlap_add(squares, hop, samples)
+    signal = _overlap_add(pieces * _hann(pieces, window), hop, samples) / _envelope(pieces, hop, samples)
     return signal.reshape(like.shape).to(like.dtype)
+
+
+def _envelope(pieces: Tensor, hop: int, samples: int) -> Tensor:
+    """The sum of squared windows (1, sample), made once for signals of one length."""
+    _, time, window = pieces.shape
+    key = (time, window, hop, samples, pieces.dtype, pieces.device)
+    if key not in _ENVELOPES:
+        squares = _hann(pieces, window).square().expand(1, time, window)
+        made = _overlap_add(squares, hop, samples)
+        if type(made) is not torch.Tensor:  # one without values, as a dry run makes it, must not stay
+            return made
+        _ENVELOPES[key] = made
+    return _ENVELOPES[key]
+
+
+_ENVELOPES: dict[tuple[object, ...], Tensor] = {}
 
 
 def _overlap_add(pieces: Tensor, hop: int, samples: int) -> Tensor:

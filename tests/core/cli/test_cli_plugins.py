@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 import pytest
-from fake_plugins import FakePoint, fake_point, offers, tiny
+from fake_plugins import FakePoint, fake_point, offers, tiny, together
 
-from clocs_core import __version__
+from clocs_core import Variant, __version__
 from clocs_core.cli import main
 
 
@@ -72,6 +72,7 @@ def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]
         "kind": "loss",
         "name": "spread",
         "summary": "a softmax",
+        "variants": {},
         "options": [{"name": "temperature", "type": "float", "default": 0.1, "help": "of the softmax"}],
     }
     assert {one["name"]: (one["type"], one["default"]) for one in by_name["encoder", "flat"]["options"]} == {
@@ -195,3 +196,14 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     )
     os.close(writing)
     assert done.stderr == ""  # click leaves with 1, without a word
+
+
+def test_the_variants_of_a_method_are_listed_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    """`-o variant=` is of no use to somebody who does not know their names."""
+    variants = {"old": Variant(summary="As it was.", presets={})}
+    point = fake_point("more", clocs_methods=lambda: [together("varied", variants=variants)])
+    assert main(["plugins"], [fake_point("all", **offers()), point]) == 0
+    assert "-o variant=old: As it was." in capsys.readouterr().out
+    assert main(["plugins", "--json"], [fake_point("all", **offers()), point]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert next(one for one in document["offers"] if one["name"] == "varied")["variants"] == {"old": "As it was."}

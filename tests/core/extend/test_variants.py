@@ -14,7 +14,6 @@ from clocs_core.extend.plan import Plan, resolve
 OLD = Variant(
     summary="as it was",
     presets={"train": {"patience": 3}, "views": {"segments": 5}, "encoder": {"widths": [7]}},
-    warning="the old way loses half of the views",
 )
 
 
@@ -58,14 +57,13 @@ def planned(*assignments: str, method: str = "varied", dataset: str = "tiny") ->
 
 def test_without_a_variant_the_method_is_as_it_is() -> None:
     plan = planned()
-    assert (plan.train.patience, plan.views.options.segments, plan.warning) == (9, 3, "")
+    assert (plan.train.patience, plan.views.options.segments) == (9, 3)
 
 
-def test_a_variant_stands_above_the_presets_of_its_method_and_warns() -> None:
+def test_a_variant_stands_above_the_presets_of_its_method() -> None:
     plan = planned("variant=old")
     assert (plan.train.patience, plan.views.options.segments) == (3, 5)
     assert plan.encoder.options == FlatOptions(widths=(7,))
-    assert plan.warning == "the old way loses half of the views"
 
 
 def test_an_assignment_stands_above_a_variant() -> None:
@@ -103,7 +101,7 @@ def test_presets_of_a_perturbation_that_the_run_leaves_out_are_no_mistake() -> N
 def test_the_plan_of_a_variant_is_made_again_from_its_tables() -> None:
     plan = planned("variant=old", dataset="other")
     again = resolve(catalogue(), plan.tables())
-    assert (again.tables(), again.warning) == (plan.tables(), plan.warning)
+    assert again.tables() == plan.tables()
     assert plan.tables()["run"]["variant"] == "old"
 
 
@@ -123,3 +121,12 @@ def test_a_method_about_perturbations_needs_one_random_or_not() -> None:
     assert planned(method="asked").run.perturbations == ("mirror",)
     with pytest.raises(SettingsError, match="Method 'asked' is about perturbations, and the run has none"):
         planned("perturbations=", method="asked")
+
+
+def test_a_settings_file_of_one_variant_is_not_run_under_the_name_of_another() -> None:
+    """Its values are all written out and would win: the name alone would change."""
+    tables = planned("variant=old").tables()
+    with pytest.raises(SettingsError, match=r"those of variant 'old', all its values written out; variant 'plain'"):
+        resolve(catalogue(), tables, ["variant=plain"])
+    with pytest.raises(SettingsError, match="those of variant 'none'"):
+        resolve(catalogue(), planned().tables(), ["variant=old"])

@@ -188,3 +188,25 @@ def test_a_damaged_checkpoint_is_refused_with_its_name(material, tmp_path, damag
     path.write_bytes({"truncate": whole[: len(whole) // 2], "empty": b"", "text": b"not a checkpoint"}[damage])
     with pytest.raises(RunFolderError, match=r"Cannot read .*checkpoint"):
         read_tensors(path)
+
+
+def test_by_view_training_encodes_every_view_by_itself(material):
+    """The setting must reach the step: BatchNorm then sees batches of one view."""
+    store, train, validation = material
+    sizes = []
+
+    class Watching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(FRAME, 4)
+
+        def forward(self, signal):
+            if self.training:
+                sizes.append(len(signal))
+            return self.linear(signal[:, 0])
+
+    settings = TrainSettings(epochs=1, batch_size=len(train), per_view=True)
+    training = Training(store, ViewMaker(noisy_views, (), normalise=True), train, validation, settings, 0)
+    who = start(nn.ModuleList([Watching()]), NoisyTarget(), 1e-2)
+    list(pretrain(who, training, plain_epoch, itertools.count().__next__, lambda step, steps: None))
+    assert sizes == [len(train)] * 2

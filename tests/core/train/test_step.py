@@ -194,3 +194,12 @@ def test_by_view_each_view_goes_to_its_own_encoder():
     found = encode(encoders, (1, 0, 1), views.signal, per_view=True)
     assert torch.allclose(found, encode(encoders, (1, 0, 1), views.signal))
     assert [encoder.calls for encoder in encoders] == [2, 3]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001])
+def test_a_frame_that_hardly_varies_gives_views_of_ordinary_size(noise):
+    """2 mV and nothing else: by its own range, a changed sign would be hundreds of times the height of any signal."""
+    clean = 2.0 + noise * torch.rand(1, 3, 1, 50)
+    views = attrs.evolve(make_views(views=1, sample=50), signal=clean, perturb="one each")
+    found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=True).signal
+    assert found.abs().max() <= 1.0

@@ -8,9 +8,12 @@ import pytest
 import torch
 
 from clocs_core import Batch, NoOptions
+from clocs_core.extend.catalogue import build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
 from clocs_plugins.patient_contrast import clocs_methods, clocs_views
 from clocs_plugins.patient_contrast.cmsmlc import SegmentsLeadsOptions
 
+CATALOGUE, _ = build_catalogue(load_plugins(installed_entry_points()))
 OFFERS = {offer.name: offer for offer in clocs_views()}
 
 
@@ -52,10 +55,15 @@ def test_each_segment_of_each_lead_is_a_view_lead_by_lead(segments, channels):
 
 @pytest.mark.parametrize(("channels", "pairs"), [(4, 28), (12, 276)])
 def test_all_pairs_enter_the_loss_unless_others_are_asked_for(channels, pairs):
-    """The paper's 4 and 12 leads, two segments."""
-    views, _ = both(2, channels)
+    """The paper's 4 and 12 leads, two segments: the loss of all views is the mean of the losses of every pair."""
+    views, batch = both(2, channels)
     assert views.pairs == ()
-    assert len(list(combinations(range(len(views.signal)), 2))) == pairs
+    (offer,) = (item.offer for item in CATALOGUE.losses if item.offer.name == "patient-nce")
+    loss = offer.build(offer.options())
+    z = torch.randn(len(views.signal), 3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    each = [loss(torch.stack((z[a], z[b])), batch.patient) for a, b in combinations(range(len(z)), 2)]
+    assert len(each) == pairs
+    assert torch.allclose(loss(z, batch.patient), torch.stack(each).mean(), atol=1e-10)
 
 
 @pytest.mark.parametrize(("segments", "channels"), [(2, 2), (2, 4), (3, 4), (2, 12)])
@@ -97,11 +105,10 @@ def test_segments_of_leads_of_other_instances_are_refused(segments, channels):
         OFFERS["segments-leads"].build(SegmentsLeadsOptions())(batch_of(segments, channels), torch.Generator())
 
 
-def test_the_family_shares_encoder_and_loss_and_warns_of_the_released_last_pair():
+def test_the_family_shares_encoder_loss_and_variants():
     methods = {method.name: method for method in clocs_methods()}
     assert list(methods) == ["cmsc", "cmlc", "cmsmlc"]
     assert {(method.encoder, method.loss) for method in methods.values()} == {("cnn", "patient-nce")}
-    warned = {name: method.variants["released"].warning for name, method in methods.items()}
-    assert warned["cmsc"] == ""
-    assert "the last two leads" in warned["cmlc"]
-    assert "the two segments of the last lead" in warned["cmsmlc"]
+    for method in methods.values():
+        assert method.variants["released"].presets["loss"] == {"formula": "released"}
+        assert method.variants["paper"].presets == {}
