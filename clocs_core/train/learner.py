@@ -52,8 +52,8 @@ def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -
     """A learner that has not learnt yet, with Adam over every parameter that wants a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
     on_gpu = any(p.is_cuda for p in parameters.values())
-    # One kernel for all parameters; on a GPU the count of steps lies there too, so that a step can be captured.
-    optimiser = torch.optim.Adam(list(parameters.values()), lr=learning_rate, fused=True, capturable=on_gpu)
+    # On a GPU one kernel for all parameters, and the count of steps lies there too, so that a step can be captured.
+    optimiser = torch.optim.Adam(list(parameters.values()), lr=learning_rate, fused=on_gpu, capturable=on_gpu)
     learner = Learner(encoders, objective, optimiser, {}, Progress())
     learner.keep_best()
     return learner
