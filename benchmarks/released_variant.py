@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from clocs_plugins.patient_contrast.nce import patient_nce
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
 COLUMNS = (
     "batch K",

@@ -15,6 +15,7 @@ from clocs_core.errors import (
     PluginError,
     RunFolderError,
     SettingsError,
+    Unavailable,
     UnknownName,
 )
 from clocs_core.extend.events import EmbeddingMap, EpochDone, Health, Picture, RunDone, RunStarted
@@ -36,6 +37,7 @@ from clocs_core.extend.offers import (
     Variant,
     ViewGenerator,
 )
+from clocs_core.kernels import can_run_triton, missing_for_triton
 from clocs_core.options import option
 from clocs_core.scores import Comparison, Score
 
@@ -87,13 +89,16 @@ __all__ = [
     "Signal",
     "Source",
     "Task",
+    "Unavailable",
     "UnknownName",
     "Variant",
     "ViewGenerator",
     "Views",
     "WfdbRecord",
     "__version__",
+    "can_run_triton",
     "hookimpl",
+    "missing_for_triton",
     "option",
     "read_header",
     "read_wfdb",

@@ -5,6 +5,7 @@ ClocsError
 ├── AmbiguousName (LookupError)        a name that two plugins offer
 ├── PluginError (ImportError)          a plugin that cannot be loaded, or breaks its promises
 ├── SettingsError (ValueError)         an option, flag or configuration file that makes no sense
+│   └── Unavailable (NotImplementedError)  a way to compute that this machine does not have
 ├── DataError (ValueError)             recordings that cannot serve what was asked
 │   └── DataNotFound (FileNotFoundError)
 ├── DownloadError (OSError)            a file that could not be downloaded whole
@@ -34,6 +35,7 @@ __all__ = [
     "PluginError",
     "RunFolderError",
     "SettingsError",
+    "Unavailable",
     "UnknownName",
     "neighbours",
 ]
@@ -61,6 +63,10 @@ class PluginError(ClocsError, ImportError):
 
 class SettingsError(ClocsError, ValueError):
     """An option, a flag or a configuration file that makes no sense."""
+
+
+class Unavailable(SettingsError, NotImplementedError):
+    """A way to compute something that was asked for by name, and that this machine does not have."""
 
 
 class DataError(ClocsError, ValueError):

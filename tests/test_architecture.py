@@ -31,7 +31,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("data.records", "data.batches", "scores"),
     ("data.wfdb", "data.wfdb_header"),  # the reader that plugins share is public API, so it stands above it
-    ("files", "seeds"),
+    ("files", "seeds", "kernels"),
     ("extend",),
     ("",),  # clocs_core/__init__.py, the public API: everything above it, by name
     ("data",),

@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Literal
-
-import attrs
-
-from clocs_core import Loss, Method, Variant, ViewGenerator, hookimpl, option
+from clocs_core import Method, Variant, ViewGenerator, hookimpl
 from clocs_plugins.patient_contrast.cmlc import build_leads, leads_needs
 from clocs_plugins.patient_contrast.cmsc import SegmentsOptions, build_segments, segments_needs
 from clocs_plugins.patient_contrast.cmsmlc import SegmentsLeadsOptions, build_segments_leads, segments_leads_needs
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
-@attrs.frozen
-class PatientNCEOptions:
-    """Options of the loss `patient-nce`. "We chose the temperature parameter, tau = 0.1"."""
-
-    temperature: float = option(
-        0.1, "softmax temperature tau", check=(lambda tau: 0 < tau < float("inf"), "be positive and finite")
-    )
-    formula: Literal["paper", "released"] = option(
-        "paper", "the paper's equations, or the released code: last pair of views, half of the pairs of a patient"
-    )
-
 
 PAPER = Variant(summary="As the paper has it; the same as no variant.", presets={})
 RELEASED = Variant(
@@ -65,13 +43,6 @@ def clocs_views() -> list[ViewGenerator]:
 
 
 @hookimpl
-def clocs_losses() -> list[Loss]:
-    """Offer the loss of the family."""
-    summary = "Patient-specific noise contrastive estimation, equations 1 to 4 of the paper."
-    return [Loss(name="patient-nce", summary=summary, options=PatientNCEOptions, build=build_patient_nce)]
-
-
-@hookimpl
 def clocs_methods() -> list[Method]:
     """Offer the methods of the family."""
     family = {
@@ -87,10 +58,3 @@ def clocs_methods() -> list[Method]:
         Method(name=name, summary=summary, views=views, encoder="cnn", loss="patient-nce", variants=variants)
         for name, (views, summary) in family.items()
     ]
-
-
-def build_patient_nce(options: PatientNCEOptions) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss at one temperature, by one of the two formulas."""
-    from clocs_plugins.patient_contrast.nce import patient_nce
-
-    return partial(patient_nce, temperature=options.temperature, variant=options.formula)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clocs_plugins.patient_contrast import PatientNCEOptions, clocs_losses
-from clocs_plugins.patient_contrast.nce import patient_nce
+from clocs_plugins.contrastive_losses import PatientNCEOptions, clocs_losses
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
 seeds = st.integers(0, 2**31)
+impls = pytest.mark.parametrize("impl", ["reference", "chunked"])
 quick = settings(deadline=None, max_examples=20)  # the first call of a torch operation is slow
 
 
@@ -70,32 +71,35 @@ PATIENTS = {
 }
 
 
+@impls
 @pytest.mark.parametrize("views", [2, 3, 4])
 @pytest.mark.parametrize("case", PATIENTS)
 @pytest.mark.parametrize("tau", [0.1, 1.3])
-def test_the_loss_is_the_papers_equations(case, views, tau):
+def test_the_loss_is_the_papers_equations(case, views, tau, impl):
     """The specification of every faster version: a wrong term, weight or pair shows here."""
     patient = torch.tensor(PATIENTS[case])
     z = embeddings(views, views, len(patient))
-    loss = patient_nce(z, patient, tau)
+    loss = patient_nce(z, patient, tau, impl=impl)
     assert loss.shape == ()
     assert loss.dtype == torch.float64
     assert loss.item() == pytest.approx(oracle(z, patient, tau), rel=1e-12, abs=1e-12)
 
 
+@impls
 @pytest.mark.parametrize("case", ["none repeated", "one repeated", "all the same"])
-def test_the_gradient_is_that_of_the_loss_in_embeddings_and_temperature(case):
+def test_the_gradient_is_that_of_the_loss_in_embeddings_and_temperature(case, impl):
     """Normalisation is part of the loss, and a learnable temperature must learn the right thing."""
     patient = torch.tensor(PATIENTS[case])
     z = embeddings(1, 3, len(patient), dim=3).requires_grad_()
     tau = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda z, tau: patient_nce(z, patient, tau), (z, tau))
+    assert torch.autograd.gradcheck(lambda z, tau: patient_nce(z, patient, tau, impl=impl), (z, tau))
 
 
-def test_a_batch_of_one_has_nothing_to_learn():
+@impls
+def test_a_batch_of_one_has_nothing_to_learn(impl):
     """The last batch of an epoch can be that small: the loss is 0 and so is the gradient."""
     z = embeddings(0, 2, 1).requires_grad_()
-    loss = patient_nce(z, torch.tensor([0]), 0.1)
+    loss = patient_nce(z, torch.tensor([0]), 0.1, impl=impl)
     loss.backward()
     assert loss.item() == pytest.approx(0, abs=1e-14)
     assert z.grad.abs().max() < 1e-12
@@ -149,15 +153,16 @@ def test_many_views_are_the_mean_of_their_pairs(seed, views):
     assert patient_nce(z, patient, 0.1).item() == pytest.approx(sum(pairs) / len(pairs), rel=1e-10)
 
 
+@impls
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("patient", [[0, 1, 2, 3], [0, 1, 0, 0]])
-def test_an_embedding_of_zeros_is_similar_to_nothing_and_gets_no_gradient(dtype, patient):
+def test_an_embedding_of_zeros_is_similar_to_nothing_and_gets_no_gradient(dtype, patient, impl):
     """A ReLU can silence a whole embedding; 0/0 would poison every weight of the encoder."""
     z = embeddings(2, 2, 4, dtype=torch.float64).to(dtype)
     z[0, 1] = 0
     z[:, 2] = 0
     z.requires_grad_()
-    loss = patient_nce(z, torch.tensor(patient), 0.1)
+    loss = patient_nce(z, torch.tensor(patient), 0.1, impl=impl)
     loss.backward()
     assert loss.item() == pytest.approx(oracle(z.detach().double(), torch.tensor(patient), 0.1), rel=1e-5)
     assert z.grad.isfinite().all()
@@ -165,57 +170,65 @@ def test_an_embedding_of_zeros_is_similar_to_nothing_and_gets_no_gradient(dtype,
     assert (z.grad[1, 1] != 0).any()
 
 
-def test_all_embeddings_zero_is_the_loss_of_a_guess():
+@impls
+def test_all_embeddings_zero_is_the_loss_of_a_guess(impl):
     """The worst collapse is still a number, so that a run can report it."""
     z = torch.zeros(2, 8, 4, requires_grad=True)
-    loss = patient_nce(z, torch.arange(8) // 2, 0.1)
+    loss = patient_nce(z, torch.arange(8) // 2, 0.1, impl=impl)
     loss.backward()
     assert loss.item() == pytest.approx(4 * math.log(8), rel=1e-6)
     assert (z.grad == 0).all()
 
 
+@impls
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_short_floats_are_reduced_in_float32(dtype):
+def test_short_floats_are_reduced_in_float32(dtype, impl):
     """Only the embeddings are rounded; sums over the batch are not."""
     z = embeddings(4, 3, 64, dim=16).to(dtype)
     patient = torch.arange(64) % 50
-    loss = patient_nce(z, patient, 0.1)
+    loss = patient_nce(z, patient, 0.1, impl=impl)
     assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(patient_nce(z.double(), patient, 0.1).item(), rel=2e-6)
 
 
-def test_autocast_does_not_touch_the_loss():
+@impls
+def test_autocast_does_not_touch_the_loss(impl):
     """A training step under autocast would otherwise compute similarities with three digits."""
     z, patient = embeddings(5, 2, 32, dtype=torch.float32), torch.arange(32) % 20
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = patient_nce(z, patient, 0.1)
-    assert torch.equal(inside, patient_nce(z, patient, 0.1))
+        inside = patient_nce(z, patient, 0.1, impl=impl)
+    assert torch.equal(inside, patient_nce(z, patient, 0.1, impl=impl))
 
 
+@impls
 @pytest.mark.parametrize("tau", [0.01, 0.005])
-def test_a_cold_softmax_does_not_overflow(tau):
+def test_a_cold_softmax_does_not_overflow(tau, impl):
     """exp(1/0.005) is not a float32; the log-sum-exp form does not need it to be."""
     z = embeddings(6, 2, 16, dtype=torch.float32).requires_grad_()
-    loss = patient_nce(z, torch.arange(16) % 10, tau)
+    loss = patient_nce(z, torch.arange(16) % 10, tau, impl=impl)
     loss.backward()
     expected = patient_nce(z.detach().double(), torch.arange(16) % 10, tau).item()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert z.grad.isfinite().all()
 
 
-def test_strided_views_give_the_same_loss():
+@impls
+def test_strided_views_give_the_same_loss(impl):
     """Encoders and gathers hand over transposed embeddings; only the values count."""
     z, patient = embeddings(7, 3, 6), torch.tensor([0, 1, 1, 2, 0, 3])
     strided = z.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-    assert patient_nce(strided, patient, 0.1).item() == pytest.approx(patient_nce(z, patient, 0.1).item(), rel=1e-12)
+    assert patient_nce(strided, patient, 0.1, impl=impl).item() == pytest.approx(
+        patient_nce(z, patient, 0.1).item(), rel=1e-12
+    )
 
 
-def test_nothing_waits_for_the_device():
+@impls
+def test_nothing_waits_for_the_device(impl):
     """A fake tensor has no values: reading one, or a shape made of values, raises. So would a CUDA graph."""
     with FakeTensorMode():
         z = torch.randn(3, 8, 4, requires_grad=True)
         tau = torch.full((), 0.1, requires_grad=True)
-        patient_nce(z, torch.randint(4, (8,)), tau).backward()
+        patient_nce(z, torch.randint(4, (8,)), tau, impl=impl).backward()
         assert z.grad.shape == (3, 8, 4)
         assert tau.grad.shape == ()
 
@@ -228,6 +241,8 @@ def test_nothing_waits_for_the_device():
         (torch.zeros(2, 0, 3), torch.arange(0), 0.1, "one instance"),
         (torch.zeros(2, 4, 3), torch.arange(3), 0.1, r"ids of shape \(3,\), expected \(4,\)"),
         (torch.zeros(2, 4, 3), torch.zeros(2, 4).long(), 0.1, r"ids of shape \(2, 4\), expected \(4,\)"),
+        (torch.zeros(2, 4, 3), torch.arange(4, device="meta"), 0.1, "ids on meta, expected cpu, as the embeddings"),
+        (torch.zeros(2, 4, 3), torch.arange(4), torch.ones(4), r"temperature of shape \(4,\), expected one element"),
         (torch.zeros(2, 4, 3), torch.zeros(4), 0.1, "ids of type torch.float32, expected integers"),
         (torch.zeros(2, 4, 3), torch.arange(4), 0.0, "temperature 0.0, expected a positive"),
         (torch.zeros(2, 4, 3), torch.arange(4), -1, "temperature -1, expected a positive"),
@@ -242,7 +257,7 @@ def test_bad_input_is_refused_with_what_was_expected(views, patient, tau, messag
 
 def test_the_offered_loss_has_the_papers_temperature():
     """`-o temperature=…` reaches the loss, and its default is the paper's."""
-    (offer,) = clocs_losses()
+    offer, _ = clocs_losses()
     z, patient = embeddings(8, 2, 6), torch.tensor([0, 1, 1, 2, 0, 3])
     assert torch.equal(offer.build(offer.options())(z, patient), patient_nce(z, patient, 0.1))
     assert torch.equal(offer.build(offer.options(temperature=0.5))(z, patient), patient_nce(z, patient, 0.5))

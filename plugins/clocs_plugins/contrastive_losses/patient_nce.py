@@ -1,4 +1,4 @@
-"""Patient-specific noise contrastive estimation, the plain version: it is the specification.
+"""Patient-specific noise contrastive estimation. The plain version is here too: it is the specification.
 
 Kiyasseh, Zhu and Clifton, "CLOCS: Contrastive Learning of Cardiac Signals Across Space, Time, and Patients",
 ICML 2021. For a pair of views A, B of K instances, h the embeddings and i, j, k positions in the batch:
@@ -37,14 +37,23 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from clocs_core import ClocsWarning
+from clocs_plugins.contrastive_losses.choice import choose
+from clocs_plugins.contrastive_losses.chunked import chunked_loss
+from clocs_plugins.contrastive_losses.cosines import directions
+from clocs_plugins.contrastive_losses.refusals import (
+    refuse_embeddings,
+    refuse_ids,
+    refuse_precision,
+    refuse_temperature,
+)
+from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["patient_nce"]
+    from clocs_plugins.contrastive_losses.choice import Implementation, Precision
 
-LEAST_NORM = 1e-8
-"""A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
+__all__ = ["patient_nce"]
 
 
 def patient_nce(
@@ -52,6 +61,8 @@ def patient_nce(
     patient: Tensor,
     temperature: float | Tensor,
     variant: Literal["paper", "released"] = "paper",
+    impl: Implementation = "auto",
+    precision: Precision = "fp16",
 ) -> Tensor:
     """The loss of embeddings `views` (view, batch, dim) of instances of `patient` (batch,), as a scalar.
 
@@ -60,40 +71,57 @@ def patient_nce(
     variant: `paper`, which depends on the order of neither views nor batch; or `released`. Of two views that does not
     depend on their order either, but it does on the order in which the instances of one patient stand in the batch;
     of more than two it trains the last two only, and warns, unless torch.compile is at work.
+    impl: `reference`, with memory of order pairs x batch²; `chunked`, the same in chunks; `fused`, on NVIDIA GPUs; or
+    `auto`, the fastest that runs.
+    precision: of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 where the
+    embeddings are float64, autocast or not.
 
-    Computed in float32, or float64 where the embeddings are float64, autocast or not. No host sync, and no shape
-    that depends on the data. Memory is of order pairs x batch².
-    Raises ValueError for fewer than two views, an empty batch, ids that do not fit, tau <= 0, or another variant.
+    No host sync, and no shape that depends on the data.
+    Raises ValueError for fewer than two views, an empty batch, ids that do not fit or are elsewhere, tau <= 0, and
+    unknown names.
     """
-    _refuse_bad_input(views, patient, temperature, variant)
-    dtype = torch.promote_types(views.dtype, torch.float32)
+    refuse_embeddings("patient-NCE", views)
+    refuse_ids("patient-NCE", patient, views)
+    refuse_temperature("patient-NCE", temperature)
+    refuse_precision("patient-NCE", precision)
+    if variant not in ("paper", "released"):
+        raise ValueError(f"patient-NCE got the variant {variant!r}, expected 'paper' or 'released'")
     pairs = len(views) * (len(views) - 1) // 2
-    if variant == "released" and pairs > 1:
-        _warn_of_the_last_pair(len(views), pairs)
+    if variant == "released":
+        if pairs > 1:
+            _warn_of_the_last_pair(len(views), pairs)
+        views = views[-2:]
+    chosen = choose(impl, views, temperature, (pairs if variant == "paper" else 1) * views.shape[1] ** 2)
     with torch.autocast(views.device.type, enabled=False):
+        if chosen == "fused":
+            return _fused(views, patient, temperature, variant == "released", pairs, precision)
+        wide = views.to(torch.promote_types(views.dtype, torch.float32))
+        if chosen == "chunked":
+            groups = group_patients(patient)
+            strengths = patient_strengths(groups, variant == "released", pairs, wide.dtype)
+            return chunked_loss(wide, temperature, strengths, groups)
         if variant == "released":
-            weight = _half_weights(patient, dtype) / pairs  # (batch, batch)
-            return _loss_of_pairs(views[-2:].to(dtype), weight, temperature)
-        return _loss_of_pairs(views.to(dtype), _pair_weights(patient, dtype), temperature)
+            return _loss_of_pairs(wide, _half_weights(patient, wide.dtype) / pairs, temperature)
+        return _loss_of_pairs(wide, _pair_weights(patient, wide.dtype), temperature)
+
+
+def _fused(
+    views: Tensor, patient: Tensor, temperature: float | Tensor, released: bool, pairs: int, precision: Precision
+) -> Tensor:
+    from clocs_plugins.contrastive_losses.fused import PAPER, RELEASED, contrast  # Triton may not be installed
+
+    kind = RELEASED if released else PAPER
+    return contrast(views, patient, temperature, kind=kind, pairs=pairs, two=precision == "near-fp32")
 
 
 def _loss_of_pairs(views: Tensor, weight: Tensor, temperature: float | Tensor) -> Tensor:
     """The mean over pairs of views of what a pair costs, by the weights (batch, batch) of one of its directions."""
-    direction = _directions(views)  # (view, batch, dim)
+    direction = directions(views)  # (view, batch, dim)
     a, b = torch.triu_indices(len(views), len(views), offset=1, device=views.device)  # (pair,), (pair,)
     similarity = direction[a] @ direction[b].mT / temperature  # (pair, batch, batch)
     repulsion = (similarity.logsumexp(2) + similarity.logsumexp(1)) @ weight.sum(1)  # (pair,)
     attraction = similarity.flatten(1) @ (weight + weight.mT).flatten()  # (pair,)
     return (repulsion - attraction).mean()
-
-
-def _directions(embedding: Tensor) -> Tensor:
-    """Embeddings at length 1, gradient through the length included; zero where there is no direction."""
-    square = embedding.square().sum(-1, keepdim=True)
-    has_direction = square > LEAST_NORM**2
-    # The inner `where` keeps 1/sqrt(0) out of the backward pass, where zero times infinity would be NaN.
-    scale = torch.where(has_direction, torch.where(has_direction, square, 1.0).rsqrt(), 0.0)
-    return embedding * scale
 
 
 def _pair_weights(patient: Tensor, dtype: torch.dtype) -> Tensor:
@@ -126,20 +154,3 @@ def _warn_of_the_last_pair(views: int, pairs: int) -> None:
         ClocsWarning,
         stacklevel=3,  # whoever called patient_nce, so that Python tells it once for each such place
     )
-
-
-def _refuse_bad_input(views: Tensor, patient: Tensor, temperature: float | Tensor, variant: str) -> None:
-    shape, ids = tuple(views.shape), tuple(patient.shape)
-    if len(shape) != 3 or shape[0] < 2 or shape[1] < 1:
-        raise ValueError(
-            f"patient-NCE got embeddings of shape {shape}, expected (view, batch, dim) with at least two views "
-            "and one instance"
-        )
-    if ids != shape[1:2]:
-        raise ValueError(f"patient-NCE got patient ids of shape {ids}, expected {shape[1:2]}: one per instance")
-    if patient.is_floating_point() or patient.is_complex():
-        raise ValueError(f"patient-NCE got patient ids of type {patient.dtype}, expected integers")
-    if not isinstance(temperature, torch.Tensor) and not 0 < temperature < float("inf"):
-        raise ValueError(f"patient-NCE got the temperature {temperature}, expected a positive, finite number")
-    if variant not in ("paper", "released"):
-        raise ValueError(f"patient-NCE got the variant {variant!r}, expected 'paper' or 'released'")

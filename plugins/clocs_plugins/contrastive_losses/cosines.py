@@ -1,0 +1,24 @@
+"""Embeddings at length 1, whose products are cosines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["LEAST_NORM", "directions"]
+
+LEAST_NORM = 1e-8
+"""A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
+
+
+def directions(embedding: Tensor) -> Tensor:
+    """Embeddings at length 1, gradient through the length included; zero where there is no direction."""
+    square = embedding.square().sum(-1, keepdim=True)
+    has_direction = square > LEAST_NORM**2
+    # The inner `where` keeps 1/sqrt(0) out of the backward pass, where zero times infinity would be NaN.
+    scale = torch.where(has_direction, torch.where(has_direction, square, 1.0).rsqrt(), 0.0)
+    return embedding * scale

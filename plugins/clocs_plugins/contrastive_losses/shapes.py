@@ -1,0 +1,128 @@
+"""Which tiles the kernels use: a table that was chosen by measuring, so that nothing is tried out in a run.
+
+`python benchmarks/patient_nce.py --sweep` measures the tiles that compete on the GPU at hand.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import torch
+
+__all__ = ["MOST_DIMS", "Shapes", "Tile", "choose_shapes", "is_roomy", "padded", "power_of_two"]
+
+MOST_DIMS = 512
+"""Longer embeddings leave no registers for a tile of gradients."""
+PROGRAMS = 224
+"""One or two for each multiprocessor of an H200. Where there are fewer blocks of rows, each is computed in parts."""
+MOST_PARTS = 4
+
+
+@attrs.frozen
+class Tile:
+    """The tile of a kernel: rows and columns of the K x K matrix, warps of a program, tiles in flight."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+
+@attrs.frozen
+class Shapes:
+    """The tiles of both passes, and in how many parts the gradient of a block of rows is computed."""
+
+    sums: Tile
+    gradient: Tile
+    parts: int = 1
+
+    def as_numbers(self) -> list[int]:
+        """What the operator takes."""
+        return [*attrs.astuple(self.sums), *attrs.astuple(self.gradient), self.parts]
+
+    @staticmethod
+    def from_numbers(numbers: list[int]) -> Shapes:
+        """The same, back."""
+        return Shapes(Tile(*numbers[:4]), Tile(*numbers[4:8]), numbers[8])
+
+    def padded_rows(self, batch: int) -> int:
+        """Rows of the packed embeddings: a whole number of every tile."""
+        largest = max(self.sums.rows, self.sums.columns, self.gradient.rows, self.gradient.columns)
+        return math.ceil(batch / largest) * largest
+
+
+def padded(dim: int) -> int:
+    """Columns of the packed embeddings: a power of two, and what the smallest product of the tensor cores needs."""
+    return max(16, power_of_two(dim))
+
+
+def power_of_two(number: int) -> int:
+    """The smallest one that is not less."""
+    return 1 << (number - 1).bit_length()
+
+
+def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, roomy: bool) -> Shapes:
+    """The tiles for one size.
+
+    two: float16 in two halves. alone: views are compared with themselves too, as in NT-Xent. roomy: a program can have
+    227 KB of shared memory, as on Hopper and on Blackwell for data centres, and not 99.
+    """
+    if not roomy:
+        sums, gradient = _TIGHT[two][_step(dim)]
+    elif two:
+        sums, gradient = _IN_HALVES[_step(dim)]
+    elif padded(dim) > 128:
+        sums, gradient = _LONG[_step(dim)]
+    else:
+        sums, gradient = _by_batch(batch, views)
+    if alone:  # looking where i = j takes registers
+        sums = attrs.evolve(sums, columns=min(sums.columns, 64))
+    return Shapes(sums, gradient, _parts(batch, views, gradient))
+
+
+def is_roomy(kind: str, device: int | None) -> bool:
+    """Whether a program can have 227 KB of shared memory: Hopper, and Blackwell in data centres."""
+    return kind == "cuda" and torch.cuda.get_device_capability(device)[0] in (9, 10)
+
+
+def _by_batch(batch: int, views: int) -> tuple[Tile, Tile]:
+    """For up to 128 dimensions in float16: small batches need many programs, large ones large tiles."""
+    if batch <= 512:
+        return Tile(64, 32 if views <= 4 else 64, 4, 3), Tile(64, 64, 4, 3)
+    if batch <= 8192:
+        return (Tile(128, 64, 8, 3), Tile(64, 128, 4, 3)) if views == 2 else (Tile(64, 64, 4, 3), Tile(64, 64, 4, 3))
+    return Tile(64, 128, 4, 3), Tile(64, 64, 4, 3)
+
+
+def _parts(batch: int, views: int, tile: Tile) -> int:
+    programs = math.ceil(batch / tile.rows) * views
+    tiles = math.ceil(batch / tile.columns) * (views - 1)
+    return max(1, min(PROGRAMS // programs, MOST_PARTS, tiles))
+
+
+def _step(dim: int) -> int:
+    return max(128, padded(dim))
+
+
+_LONG = {
+    256: (Tile(64, 128, 4, 3), Tile(128, 64, 8, 3)),
+    512: (Tile(64, 64, 4, 2), Tile(64, 32, 8, 2)),
+}
+_IN_HALVES = {
+    128: (Tile(64, 64, 4, 3), Tile(64, 64, 4, 2)),
+    256: (Tile(64, 64, 4, 2), Tile(32, 32, 8, 2)),
+    512: (Tile(64, 32, 4, 1), Tile(16, 32, 8, 2)),  # some registers of the first go to memory, as with any other tile
+}
+_TIGHT = {
+    False: {
+        128: (Tile(64, 64, 8, 2), Tile(64, 64, 4, 2)),
+        256: (Tile(64, 64, 8, 2), Tile(64, 64, 8, 2)),
+        512: (Tile(32, 32, 8, 2), Tile(32, 32, 8, 2)),
+    },
+    True: {
+        128: (Tile(32, 64, 4, 2), Tile(32, 64, 4, 2)),
+        256: (Tile(16, 32, 4, 2), Tile(32, 32, 8, 2)),
+        512: (Tile(16, 32, 8, 2), Tile(16, 32, 8, 2)),
+    },
+}

@@ -1,0 +1,248 @@
+"""Kernels of the K x K tiles. Nothing of that size is stored, and no patient is looked at.
+
+With h the embeddings at length 1, beta = 1/tau, and a shift that keeps the exponentials in float32:
+
+    e_ij     = exp(beta·h_vi·h_wj - shift)
+    sums     for every pair of views v < w (and v = w without i = j, for NT-Xent) the sums of e over j, and over i
+    gradient g_vi = sum over w, j of e_ij·(u_i + u'_j)·h_wj, where u = weight / sum of e of a row, u' of a column
+
+Cosines are bounded, so that one shift serves all rows: no running maximum, and one exponential for both directions.
+Exponents are of base 2, which is what the hardware has. Padded rows of h are zeros.
+"""
+# Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
+# ruff: noqa: ANN001, ANN201, ANN202, N803, SIM102, SIM108
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from clocs_plugins.contrastive_losses.packing import halves
+
+__all__ = ["exponent", "gradient_kernel", "pair_number", "sums_kernel"]
+
+LOG2E = tl.constexpr(1.4426950408889634)
+LARGEST = tl.constexpr(60.0)
+"""Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
+
+MOST = tl.constexpr(65504.0)
+"""The largest number of float16."""
+
+
+@triton.jit
+def exponent(temperature, TENSOR: tl.constexpr):
+    """1/tau, and the shift, as natural exponents."""
+    if TENSOR:
+        tau = tl.load(temperature).to(tl.float32)
+    else:
+        tau = temperature
+    beta = 1.0 / tau
+    return beta, tl.maximum(beta - LARGEST, 0.0)
+
+
+@triton.jit
+def pair_number(v, w, view_count, SELF: tl.constexpr):
+    """The place of the pair of views v < w, or v <= w with SELF, among all such pairs, row by row."""
+    if SELF:
+        return v * view_count - v * (v - 1) // 2 + (w - v)
+    else:
+        return v * (view_count - 1) - v * (v - 1) // 2 + (w - v - 1)
+
+
+@triton.jit
+def load_rows(at, plane, ROWS: tl.constexpr, DIM: tl.constexpr, TWO: tl.constexpr):
+    """A tile (row, dim) of packed embeddings, and its second half where there is one."""
+    tile = at + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :]
+    h = tl.load(tile)
+    rest = h
+    if TWO:
+        rest = tl.load(tile + plane)
+    return h, rest
+
+
+@triton.jit
+def cosines(a, a_rest, b, b_rest, TWO: tl.constexpr):
+    """Cosines (row, column) of two tiles. Of two halves each, the product of the small ones is left out: 2^-22."""
+    s = tl.dot(a, tl.trans(b))
+    if TWO:
+        s = tl.dot(a, tl.trans(b_rest), s)
+        s = tl.dot(a_rest, tl.trans(b), s)
+    return s
+
+
+@triton.jit
+def exponentials(at, plane, b, b_rest, scale, bias, ROWS: tl.constexpr, DIM: tl.constexpr, TWO: tl.constexpr):
+    """e of ROWS rows and the columns b."""
+    a, a_rest = load_rows(at, plane, ROWS, DIM, TWO)
+    return tl.exp2(tl.fma(cosines(a, a_rest, b, b_rest, TWO), scale, bias[None, :]))
+
+
+@triton.jit(do_not_specialize=["batch", "view_count", "column_blocks", "first_pair", "pairs"])
+def sums_kernel(
+    packed,
+    temperature,
+    row_parts,
+    column_sums,
+    batch,
+    rows_padded,
+    view_count,
+    column_blocks,
+    first_pair,
+    pairs,
+    SELF: tl.constexpr,
+    TENSOR: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+):
+    """A program owns COLUMNS columns of view w and goes through the rows of view v.
+
+    Column sums stay in registers. Row sums of the tile are one of `column_blocks` parts, to be added in their order:
+    row_parts (pair, column block, row). column_sums[w, v] (view, view, row) are of the pair v < w. For v = w only
+    i > j is added up, to both sums, since e_ij = e_ji.
+    """
+    v, w, block = tl.program_id(0) // view_count, tl.program_id(0) % view_count, tl.program_id(1)
+    if SELF:
+        if v > w:
+            return
+    else:
+        if v >= w:
+            return
+    pair = pair_number(v, w, view_count, SELF) - first_pair
+    if (pair < 0) | (pair >= pairs):
+        return
+    beta, shift = exponent(temperature, TENSOR)
+    scale = beta * LOG2E
+    plane = view_count.to(tl.int64) * rows_padded * DIM
+    column = block * COLUMNS + tl.arange(0, COLUMNS)
+    # A padded column has an exponent of minus infinity. That costs nothing in the loop; a mask would.
+    bias = tl.where(column < batch, -shift * LOG2E, -float("inf"))
+    b, b_rest = load_rows(packed + (w.to(tl.int64) * rows_padded + block * COLUMNS) * DIM, plane, COLUMNS, DIM, TWO)
+    rows = packed + v.to(tl.int64) * rows_padded * DIM
+    parts = row_parts + (pair.to(tl.int64) * column_blocks + block) * rows_padded + tl.arange(0, ROWS)
+    by_column = tl.zeros((ROWS, COLUMNS), tl.float32)
+    full = batch // ROWS  # whole tiles; the rest is peeled off, since a mask in the loop is paid for by every element
+    start = 0
+    if SELF:
+        if v == w:
+            crossing = tl.minimum(tl.cdiv((block + 1) * COLUMNS, ROWS), full)
+            start = block * COLUMNS // ROWS
+            for i in range(start, crossing):
+                e = exponentials(
+                    rows + tl.cast(i, tl.int64) * (ROWS * DIM), plane, b, b_rest, scale, bias, ROWS, DIM, TWO
+                )
+                e = tl.where((i * ROWS + tl.arange(0, ROWS))[:, None] > column[None, :], e, 0.0)
+                by_column += e
+                tl.store(parts + i * ROWS, tl.sum(e, axis=1))
+            start = tl.maximum(start, crossing)
+    for i in range(start, full):
+        e = exponentials(rows + tl.cast(i, tl.int64) * (ROWS * DIM), plane, b, b_rest, scale, bias, ROWS, DIM, TWO)
+        by_column += e
+        tl.store(parts + i * ROWS, tl.sum(e, axis=1))
+    if full * ROWS < batch:
+        row = full * ROWS + tl.arange(0, ROWS)
+        e = exponentials(rows + tl.cast(full, tl.int64) * (ROWS * DIM), plane, b, b_rest, scale, bias, ROWS, DIM, TWO)
+        e = tl.where((row < batch)[:, None], e, 0.0)
+        if SELF:
+            e = tl.where((row[:, None] > column[None, :]) | (v != w), e, 0.0)
+        by_column += e
+        tl.store(parts + full * ROWS, tl.sum(e, axis=1))
+    tl.store(column_sums + tl.cast(w * view_count + v, tl.int64) * rows_padded + column, tl.sum(by_column, axis=0))
+
+
+@triton.jit
+def add_tile(
+    summed,
+    tile,
+    a,
+    a_rest,
+    row,
+    v,
+    of_row,
+    packed,
+    weight,
+    plane,
+    rows_padded,
+    view_count,
+    scale,
+    bias,
+    SELF: tl.constexpr,
+    ONE_OTHER: tl.constexpr,
+    PADDED: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+):
+    """What one tile of columns adds to the gradient of the rows."""
+    start = tile * COLUMNS
+    if not SELF:
+        start += tl.where(start >= v * rows_padded, rows_padded, 0)
+    if ONE_OTHER:
+        w = 1 - v
+    else:
+        w = start // rows_padded
+        of_row = tl.load(weight + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
+    column = start - w * rows_padded + tl.arange(0, COLUMNS)
+    of_column = tl.load(weight + tl.cast(w * view_count + v, tl.int64) * rows_padded + column)
+    b, b_rest = load_rows(packed + tl.cast(start, tl.int64) * DIM, plane, COLUMNS, DIM, TWO)
+    e = tl.exp2(tl.fma(cosines(a, a_rest, b, b_rest, TWO), scale, bias))
+    if SELF:  # nobody repels itself
+        e = tl.where((v * rows_padded + row)[:, None] == (start + tl.arange(0, COLUMNS))[None, :], 0.0, e)
+    g = e * (of_row[:, None] + of_column[None, :])
+    if PADDED:  # with a padded column, u_i alone may be too much for float16, and infinity times its zeros is NaN
+        g = tl.minimum(g, MOST, propagate_nan=tl.PropagateNan.ALL)
+    large, small = halves(g, b.dtype)
+    summed = tl.dot(large, b, summed)
+    if TWO:
+        summed = tl.dot(large, b_rest, summed)
+        summed = tl.dot(small, b, summed)
+    return summed
+
+
+@triton.jit(do_not_specialize=["view_count", "tiles_each"])
+def gradient_kernel(
+    packed,
+    temperature,
+    weight,
+    parts,
+    rows_padded,
+    view_count,
+    tiles_each,
+    SELF: tl.constexpr,
+    ONE_OTHER: tl.constexpr,
+    PADDED: tl.constexpr,
+    TENSOR: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+):
+    """A program owns ROWS rows of view v and goes through `tiles_each` tiles of the rows of the other views.
+
+    The rows of all views lie one after another, so that their tiles are counted through; those of v itself are
+    stepped over, unless SELF. weight[v, w] (view, view, row) holds u. parts (program, view, row, dim) are added up by
+    the next kernel, in their order. With ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are
+    padding, and what is summed for such a row means nothing.
+    """
+    block, v, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    beta, shift = exponent(temperature, TENSOR)
+    scale, bias = beta * LOG2E, -shift * LOG2E
+    plane = view_count.to(tl.int64) * rows_padded * DIM
+    mine = v.to(tl.int64) * rows_padded + block * ROWS
+    row = block * ROWS + tl.arange(0, ROWS)
+    a, a_rest = load_rows(packed + mine * DIM, plane, ROWS, DIM, TWO)
+    summed = tl.zeros((ROWS, DIM), tl.float32)
+    of_row = tl.zeros((ROWS,), tl.float32)
+    if ONE_OTHER:
+        of_row = tl.load(weight + tl.cast(v * view_count + 1 - v, tl.int64) * rows_padded + row)
+    first = part * tiles_each
+    end = tl.minimum(first + tiles_each, (view_count if SELF else view_count - 1) * (rows_padded // COLUMNS))
+    for tile in range(first, end):
+        summed = add_tile(
+            summed, tile, a, a_rest, row, v, of_row, packed, weight, plane, rows_padded, view_count,
+            scale, bias, SELF, ONE_OTHER, PADDED, COLUMNS, DIM, TWO,
+        )  # fmt: skip
+    to = (part.to(tl.int64) * view_count * rows_padded + mine) * DIM
+    tl.store(parts + to + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)

@@ -1,0 +1,44 @@
+"""The fused losses without a GPU: what Triton's interpreter makes of the kernels, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+triton = pytest.importorskip("triton", reason="Triton is not installed: `pip install 'clocs[fused]'`")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+GROUPS = {
+    "24 views": "24_views",
+    "sizes": "sizes or long",
+    "operator": "operator or compiled or memory or reach or waits or second",
+}
+GROUPS["values and patients"] = f"not ({' or '.join(GROUPS.values())})"
+OLD = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
+
+
+@pytest.mark.skipif(OLD, reason='with NumPy 2.4, Triton 3.6 says "only 0-dimensional arrays can be converted"')
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_kernels_agree_with_the_plain_losses_under_the_interpreter(group):
+    """The same functions that a GPU compiles, so that a wrong index, mask or sign shows on any machine."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", GROUPS[group]]
+    done = subprocess.run(
+        [*own, str(HERE / "interpreted.py")], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert " passed" in done.stdout
+
+
+def test_importing_the_kernels_needs_no_gpu():
+    """The benchmarks and the documentation import them on any machine."""
+    from clocs_plugins.contrastive_losses import fused
+
+    assert callable(fused.contrast)
+    assert torch.ops.clocs.contrast is not None

@@ -1,0 +1,59 @@
+"""The benchmark of patient-NCE runs, on a CPU too, and gives no time to what computes something else."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import patient_nce as benchmark
+import pytest
+
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "SAMPLE_MS", 0.1)
+    monkeypatch.setattr(benchmark, "MOST_SECONDS", 0.01)
+
+    def go(*arguments):
+        where = ("--device", "cpu", "--impl", "chunked", "--out", str(tmp_path / "found.json"))
+        status = benchmark.main([*where, *arguments])
+        return status, json.loads((tmp_path / "found.json").read_text()), capsys.readouterr().out
+
+    return go
+
+
+def test_what_it_writes_has_agreement_time_machine_and_versions(run):
+    """A time that nobody can place is worth nothing."""
+    status, found, printed = run("--sizes", "64,16,2", "--batches", "32")
+    assert status == 0
+    assert {"date", "device", "versions", "sizes", "two_views", "seconds"} <= set(found)
+    (row,) = found["sizes"]
+    assert list(row["times"]) == ["chunked", "reference compiled"]
+    for one in row["times"].values():
+        assert one["gradient_error"] < 1e-5
+        low, high = one["quartiles_ms"]
+        assert 0 < low <= one["median_ms"] <= high
+    assert found["two_views"][0]["nt_xent_errors"]["nt-xent chunked"] < 1e-5
+    assert "chunked" in printed
+
+
+def test_others_are_left_out_when_there_is_no_time_left(run):
+    """Ours is measured first, so that a short lease of a GPU is not spent on others."""
+    _, found, _ = run("--sizes", "64,16,2", "--batches", "--budget", "-1")
+    assert found["sizes"][0]["times"]["reference compiled"] == "not measured: out of time"
+
+
+def test_what_disagrees_with_float64_gets_no_time(run, monkeypatch):
+    """Speed of a wrong result is no speed."""
+    wrong = {"temperature": 0.11, "impl": "chunked"}
+    monkeypatch.setattr(benchmark, "step_of", partial(off, benchmark.step_of, wrong))
+    status, found, _ = run("--sizes", "64,16,2", "--batches")
+    assert status == 1
+    assert found["sizes"][0]["times"]["chunked"].startswith("disagrees with float64")
+
+
+def off(step_of, wrong, loss, z):
+    """A step of another temperature, where the step is ours."""
+    return step_of(partial(loss, **wrong) if isinstance(loss, partial) and loss.func is patient_nce else loss, z)
