@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -27,6 +27,11 @@ class CNNOptions:
     )
     kernel: int = option(7, "samples under a kernel", check=(lambda k: k > 0, "be positive"))
     stride: int = option(3, "samples from one position of a kernel to the next", check=(lambda s: s > 0, "be positive"))
+    implementation: Literal["auto", "plain", "rows", "fused"] = option(
+        "auto",
+        "how blocks are computed: torch's modules, rows on a CPU, kernels on a GPU; same results",
+        equivalent=True,
+    )
 
 
 @hookimpl

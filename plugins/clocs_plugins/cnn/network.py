@@ -10,7 +10,6 @@ released code has no ReLU in layer 4; `layer4_relu=False` gives that network, wi
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,19 +17,20 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from clocs_core import SettingsError
+from clocs_plugins.cnn.block import POOL, Block
+from clocs_plugins.cnn.implementations import Implementation, run_blocks, run_linear
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["CNN", "least_samples", "samples_left"]
 
-POOL = 2
-
 
 class CNN(nn.Module):
     """Signals (n, channel, sample) to representations (n, embedding_dim).
 
     Checkpoints know the names of its modules: blocks.0.conv, blocks.0.norm, …, linear.
+    implementation: the way to compute the blocks, `auto` for what is fastest; see `implementations`.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class CNN(nn.Module):
         stride: int = 3,
         dropout: float = 0.1,
         layer4_relu: bool = True,
+        implementation: Implementation = "auto",
     ) -> None:
         super().__init__()
         left = samples_left(samples, len(widths), kernel, stride)
@@ -54,15 +55,15 @@ class CNN(nn.Module):
                 "Use longer frames, or fewer blocks, a smaller kernel or a smaller stride."
             )
         sides = pairwise((channels, *widths))
-        self.blocks = nn.Sequential(*(_block(before, after, kernel, stride, dropout) for before, after in sides))
+        self.blocks = nn.Sequential(*(Block(before, after, kernel, stride, dropout) for before, after in sides))
         self.linear = nn.Linear(widths[-1] * left, embedding_dim)
         self.activation = nn.ReLU() if layer4_relu else nn.Identity()
+        self.implementation = implementation
 
     def forward(self, signal: Tensor) -> Tensor:
         """Encode signals. In training one representation depends on all signals, by BatchNorm; else on its own."""
-        features = self.blocks(signal).flatten(1)  # (n, width * samples left)
-        representation: Tensor = self.activation(self.linear(features))  # (n, embedding_dim)
-        return representation
+        features = run_blocks(self.blocks, signal, self.implementation).flatten(1)  # (n, width * samples left)
+        return run_linear(self.linear, self.activation, features, self.implementation)  # (n, embedding_dim)
 
 
 def samples_left(samples: int, blocks: int, kernel: int, stride: int) -> int:
@@ -79,15 +80,3 @@ def least_samples(blocks: int, kernel: int, stride: int) -> int:
     for _ in range(blocks):
         samples = (samples * POOL - 1) * stride + kernel
     return samples
-
-
-def _block(before: int, after: int, kernel: int, stride: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(
-        OrderedDict(
-            conv=nn.Conv1d(before, after, kernel, stride),
-            norm=nn.BatchNorm1d(after),
-            relu=nn.ReLU(),
-            pool=nn.MaxPool1d(POOL),
-            dropout=nn.Dropout(dropout),
-        )
-    )

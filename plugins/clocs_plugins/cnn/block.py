@@ -1,0 +1,30 @@
+"""A block of the paper's network as plain modules of torch: the specification of every other way to compute it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+__all__ = ["POOL", "Block"]
+
+POOL = 2
+
+
+class Block(nn.Sequential):
+    """Convolution without padding, BatchNorm, ReLU, MaxPool(2), dropout: (n, before, sample) to (n, after, …)."""
+
+    conv: nn.Conv1d
+    norm: nn.BatchNorm1d
+    dropout: nn.Dropout
+
+    def __init__(self, before: int, after: int, kernel: int, stride: int, dropout: float) -> None:
+        super().__init__(
+            OrderedDict(
+                conv=nn.Conv1d(before, after, kernel, stride),
+                norm=nn.BatchNorm1d(after),
+                relu=nn.ReLU(),
+                pool=nn.MaxPool1d(POOL),
+                dropout=nn.Dropout(dropout),
+            )
+        )

@@ -1,0 +1,173 @@
+"""A block of the encoder as a few long operations on a CPU; `block.py` says what it computes.
+
+Features lie as (signal, sample, channel). With z the convolution at all positions, M of them per channel:
+
+    1. z    = windows · filters         one product; the filters carry the sign of gamma, so gamma >= 0 from here on
+    2. mean, variance of z              over all positions, those included that pooling leaves out
+    3. m    = max(z even, z odd)        pooling first: what follows is increasing, so the maximum is at the same place
+    4. x̂    = (m - mean) · r            r = 1 / sqrt(variance + eps)
+    5. y    = relu(gamma · x̂ + beta)    times keep / (1 - p) for dropout
+
+and backward, with g the gradient of y where y > 0, which is through dropout and ReLU at once:
+
+    d beta  = sum g,  d gamma = sum g · x̂
+    d z     = gamma · r · (g at the even or the odd position, whichever was larger; the even one of equal ones
+                           - d beta / M - x̂ · d gamma / M)
+
+It differs from the plain block in four ways. Dropout draws other numbers, from the same generator. The bias of the
+convolution, which BatchNorm takes away again, gets the gradient 0; in the plain block it gets what rounding leaves,
+which Adam makes steps of full length of. Two positions that differ, but are equal after rounding in BatchNorm, may
+share a gradient differently. And there is no second derivative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.linalg import vecdot
+
+from clocs_plugins.cnn.block import Block
+from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift
+from clocs_plugins.cnn.windows import Windows, lay_windows
+
+__all__ = ["evaluate_block", "train_block"]
+
+LEVELS = 1 << 16
+"""Random numbers of 16 bits decide what is dropped, four from one draw of the generator, so p is a multiple of 1/65536.
+
+One number for each value, as nn.Dropout draws, takes an eighth of a whole step: the generator runs on one core.
+"""
+
+
+def train_block(block: Block, features: Tensor) -> Tensor:
+    """A block in training: features (n, sample, before) to (n, …, after). Changes the running statistics."""
+    conv, norm = block.conv, block.norm
+    results: tuple[Tensor, Tensor, Tensor] = _TrainedBlock.apply(  # type: ignore[no-untyped-call]  # torch has no types
+        features, conv.weight, conv.bias, norm.weight, norm.bias, conv.stride[0], norm.eps, block.dropout.p
+    )
+    made, mean, variance = results
+    positions = (features.shape[1] - conv.kernel_size[0]) // conv.stride[0] + 1
+    _update_running(norm, mean, variance, len(features) * positions)
+    return made
+
+
+def evaluate_block(block: Block, features: Tensor) -> Tensor:
+    """A block in evaluation, without gradients: features (n, sample, before) to (n, …, after)."""
+    conv, norm = block.conv, block.norm
+    bias, mean, variance = _present(conv.bias, norm.running_mean, norm.running_var)
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    windows = lay_windows(features, conv.kernel_size[0], conv.stride[0])
+    z = _convolve(windows, windows.rows(features), _as_matrix(conv.weight, scale))
+    shift = norm.bias + (bias - mean) * scale
+    return scale_shift(torch.maximum(*windows.pairs(z)), torch.ones_like(scale), shift).relu_()
+
+
+class _TrainedBlock(Function):
+    """Steps 1 to 5. Gives y, and the mean and the biased variance of the convolution with its bias."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        gamma: Tensor,
+        beta: Tensor,
+        stride: int,
+        eps: float,
+        dropout: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        windows = lay_windows(features, weight.shape[2], stride)
+        sign = gamma.sign()  # nowhere 0: such a block is not computed here
+        filters = _as_matrix(weight, sign)  # (kernel * before, after)
+        rows = windows.rows(features)
+        z = _convolve(windows, rows, filters)  # (n * position, after)
+        mean, variance = moments(z, gamma.numel())
+        inverse = (variance + eps).rsqrt()
+        scale = gamma.abs() * inverse
+        dropped = round(dropout * LEVELS)
+        rescale = LEVELS / (LEVELS - dropped)
+        best = torch.maximum(*windows.pairs(z))  # (n, pair, after)
+        y = scale_shift(best, scale * rescale, (beta - scale * mean) * rescale).relu_()
+        if dropped:
+            y = where_above(y, draw_levels(y), dropped - 0.5)
+        ctx.save_for_backward(rows, filters, sign, z, best, y, mean, inverse, scale)
+        ctx.windows, ctx.rescale = windows, rescale
+        mean = mean * sign + bias
+        ctx.mark_non_differentiable(mean, variance)
+        ctx.set_materialize_grads(False)
+        return y, mean, variance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        """As above; `g` is divided by `rescale` until it is brought to `scale`."""
+        if dy is None:
+            return (None,) * 8
+        rows, filters, sign, z, best, y, mean, inverse, scale = ctx.saved_tensors
+        windows: Windows = ctx.windows
+        count, width = z.shape
+        g = where_above(dy.contiguous(), y, 0)
+        dbeta = g.sum((0, 1)) * ctx.rescale
+        dgamma = (vecdot(g.view(-1, width), best.view(-1, width), dim=0) * ctx.rescale - mean * dbeta) * inverse
+        slope = scale * dgamma * inverse / -count
+        dz = scale_shift(z, slope, scale * dbeta / -count - slope * mean)  # by mean and variance
+        _add_to_winners(windows.pairs(dz), scale_(g, scale * ctx.rescale), windows.pairs(z))
+        dz = dz.view(rows.shape[0], -1)  # (row, together * after)
+        dfeatures = windows.add_up(dz @ windows.spread(filters).T) if ctx.needs_input_grad[0] else None
+        dweight = _as_weight(windows.collect(rows.T @ dz), sign, windows.kernel) if ctx.needs_input_grad[1] else None
+        dbias = torch.zeros_like(scale) if ctx.needs_input_grad[2] else None
+        return dfeatures, dweight, dbias, dgamma * sign, dbeta, None, None, None
+
+
+def draw_levels(like: Tensor) -> Tensor:
+    """Whole numbers from 0 to 65535 with equal chances, of a tensor's shape and type, by torch's own generator."""
+    draws = torch.empty((like.numel() + 3) // 4, dtype=torch.int64, device=like.device).random_(-(1 << 63), None)
+    return draws.view(torch.uint16)[: like.numel()].to(like.dtype).view(like.shape)
+
+
+def where_above(values: Tensor, others: Tensor, least: float) -> Tensor:
+    """The values where the others are above `least`, else 0, in one pass: a third of the time of mask and product."""
+    kept: Tensor = torch.ops.aten.threshold_backward(values, others, least)
+    return kept
+
+
+def _as_matrix(weight: Tensor, factor: Tensor) -> Tensor:
+    """Filters (after, before, kernel), each times its factor, as (kernel * before, after)."""
+    return (weight * factor.view(-1, 1, 1)).permute(2, 1, 0).flatten(0, 1)
+
+
+def _as_weight(filters: Tensor, factor: Tensor, kernel: int) -> Tensor:
+    """The other way round: filters (kernel * before, after) as (after, before, kernel), each times its factor."""
+    return filters.view(kernel, -1, factor.numel()).permute(2, 1, 0) * factor.view(-1, 1, 1)
+
+
+def _convolve(windows: Windows, rows: Tensor, filters: Tensor) -> Tensor:
+    return (rows @ windows.spread(filters)).view(-1, filters.shape[1])  # (n * position, after)
+
+
+def _add_to_winners(targets: tuple[Tensor, Tensor], gradient: Tensor, values: tuple[Tensor, Tensor]) -> None:
+    """Add a gradient to the even or to the odd targets, to whichever the larger value belongs; equal: to the even."""
+    (even_target, odd_target), (even, odd) = targets, values
+    of_odd = where_above(gradient, odd - even, 0)
+    odd_target.add_(of_odd)
+    even_target.add_(gradient.sub_(of_odd))
+
+
+@torch.no_grad()
+def _update_running(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor, count: int) -> None:
+    """As nn.BatchNorm1d does: by the unbiased variance, with its momentum, or as a plain average where that is None."""
+    running_mean, running_variance, batches = _present(norm.running_mean, norm.running_var, norm.num_batches_tracked)
+    batches.add_(1)
+    share = 1 / float(batches) if norm.momentum is None else norm.momentum
+    running_mean.lerp_(mean, share)
+    running_variance.lerp_(variance * (count / (count - 1)), share)
+
+
+def _present(*tensors: Tensor | None) -> list[Tensor]:
+    """For the type checker: modules may lack tensors that the modules of a block have."""
+    return [tensor for tensor in tensors if tensor is not None]
