@@ -29,23 +29,33 @@ from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
 
 SAMPLES, CHAPMAN = 2500, 25_543
+STEPS = (("cmsc", ("II",), 2), ("cmsmlc", ("II", "V2", "aVL", "aVR"), 8))
+"""Methods with their leads and how many views that makes."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=50, help="steps per timed epoch")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--epoch", type=int, default=CHAPMAN, help="instances of the whole epoch")
     parser.add_argument("--also", nargs="*", default=[], help="options, as NAME=VALUE, for a second set of figures")
     parser.add_argument("--json", help="write the figures here too")
+    parser.add_argument("--kernels", help="instead, write here which kernels a captured step starts, and their times")
     given = parser.parse_args()
     device = torch.device(given.device)
-    found: dict[str, object] = {"date": datetime.now(UTC).date().isoformat(), "machine": _machine(device)}
+    found: dict[str, object] = {
+        "command": "python benchmarks/step.py --device cuda --json benchmarks/results/step.json"
+    }
+    found |= {"date": datetime.now(UTC).date().isoformat(), "machine": _machine(device)}
+    if given.kernels:
+        found["command"] = "python benchmarks/step.py --device cuda --kernels benchmarks/results/step_kernels.json"
+        found["steps"] = {f"{method}, V = {views}": _kernels(method, leads, device) for method, leads, views in STEPS}
+        Path(given.kernels).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        return 0
     sets = {"default": [], **({" ".join(given.also): given.also} if given.also else {})}
     for name, options in sets.items():
-        for method, leads in (("cmsc", ("II",)), ("cmsmlc", ("II", "V2", "aVL", "aVR"))):
-            views = 2 * (len(leads) if method == "cmsmlc" else 1)
+        for method, leads, views in STEPS:
             row = _step(method, leads, options, device, given.steps, given.repeats)
             found[f"step, {method}, V = {views}, {name}"] = row
             print(f"{method} V={views} {name}: {row}", flush=True)
@@ -114,6 +124,27 @@ def _epoch(options: list[str], device: torch.device, instances: int, repeats: in
     training = _training(plan, instances, device)
     run_epoch: RunEpoch = CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch
     return {"seconds": [round(one, 4) for one in _timed(plan, training, run_epoch, device, repeats)]}
+
+
+def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[str, object]:
+    """The kernels of one captured step in their order, with the microseconds that each is busy."""
+    from torch.profiler import ProfilerActivity, profile
+
+    plan, steps = _plan(method, leads, [], device), 20
+    training = _training(plan, 256 * steps, device)
+    learner, run_epoch = build_learner(plan, len(plan.data.channels), device), CapturedEpochs(_fail)
+    run_epoch(learner, training, 1, _nothing)
+    _wait(device)
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        run_epoch(learner, training, 2, _nothing)
+        _wait(device)
+    kernels = sorted(
+        (one for one in seen.events() if one.device_type.name == "CUDA"), key=lambda one: one.time_range.start
+    )
+    launches = len(kernels) // steps
+    last = kernels[-launches - 1 : -1]  # behind it the losses are copied
+    rows = [{"kernel": one.name[:80], "us": round(one.time_range.elapsed_us(), 1)} for one in last]
+    return {"busy us": round(sum(float(row["us"]) for row in rows), 1), "launches": launches, "kernels": rows}
 
 
 def _agreement(plan: Plan, training: Training, device: torch.device) -> float:

@@ -75,6 +75,47 @@ def test_the_scores_of_the_released_variant_are_those_that_were_measured():
         assert (paper, theirs) == (spread(chosen[name]), spread(released[f"{name}:variant=released"]))
 
 
+def test_the_times_of_a_step_are_those_that_were_measured():
+    """And the targets that the page says are met are met."""
+    found = results("step")
+    cells = {row[0]: row for row in tables("speed.md") if len(row) == 4 and "[" in row[2]}
+    assert len(cells) == 3
+    for words, key, figures in (
+        ("CMSC, 256", "step, cmsc, V = 2, default", "captured ms"),
+        ("CMSMLC", "step, cmsmlc, V = 8, default", "captured ms"),
+        ("epoch", "epoch of 25,543 x 2, default", "seconds"),
+    ):
+        (row,) = [row for name, row in cells.items() if words in name]
+        low, middle, high = found[key][figures]
+        assert row[2].startswith(f"{middle:.3f} [{low:.3f}, {high:.3f}]")
+        assert middle <= float(row[3].split()[0])
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    rows = results("cpu_step")["freed memory kept"]["step"]["rows / plain"]["median"]
+    assert f"takes {rows:.2f} of the time" in page
+    assert rows <= 0.40
+
+
+def test_the_times_of_the_losses_are_those_that_were_measured():
+    """Three sizes miss what was aimed at, and the page says so."""
+    found = results("patient_nce")
+    rows = [row for row in tables("fused-loss.md") if len(row) == 9 and "[" in row[3]]
+    assert len(rows) == len(found["sizes"])
+    missed = 0
+    for cells, size in zip(rows, found["sizes"], strict=True):
+        fused = size["times"]["fused fp16"]
+        assert [int(cell.replace(",", "")) for cell in cells[:3]] == [size["batch"], size["dim"], size["views"]]
+        assert float(cells[3].split()[0]) == pytest.approx(fused["median_ms"], rel=0.02)
+        assert fused["loss_error"] < 1e-4
+        assert fused["gradient_error"] < 2e-3
+        assert size["times"]["fused near-fp32"]["gradient_error"] < 2e-5
+        missed += fused["median_ms"] > float(cells[4])
+    assert missed == 3
+    peers = [row for row in tables("fused-loss.md") if len(row) == 6 and row[0] in ("256", "1,024", "4,096")]
+    for cells, size in zip(peers, found["two_views"], strict=True):
+        ours, lightly = size["times"]["nt-xent fused"]["median_ms"], size["times"]["lightly NTXentLoss"]["median_ms"]
+        assert (cells[2], cells[3]) == (f"{ours:.3g}", f"{lightly:.3g}")
+
+
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
 def test_results_name_no_place_of_the_machine_that_made_them(path):
     text = path.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from torch import nn
 
 from clocs_core.data.records import Task
 from clocs_core.data.store import Instances, Store
-from clocs_core.train.step import min_max
+from clocs_core.train.normalise import min_max
 
 __all__ = ["Features", "embed", "labelled"]
 

@@ -1,8 +1,8 @@
 """Epochs whose steps are captured once, as CUDA graphs, and replayed: the host does nothing but start them.
 
 A step launches dozens of small kernels, each quicker on the GPU than it is to start. A graph starts them all at once.
-There are two, one for full batches and one for the last, ragged one. Which instances come next is read on the device,
-from the order of the epoch and a position that every step moves, so that a replay needs nothing from the host.
+There are two, one for full batches and one for the last, ragged one. Which batch comes next is read on the device, from
+the order of the epoch and a count that every step raises, so that a replay needs nothing from the host.
 
 What is captured sees the same memory every time: weights, gradients, the optimiser's state, the target of an objective.
 Random numbers go on from replay to replay, because the graphs know the generators that they draw from.
@@ -57,12 +57,11 @@ class _Steps:
         count = len(training.train)
         self.learner, self.training = learner, training
         self.generator = torch.Generator(device)
-        self.order = torch.arange(count, device=device)
-        self.offset = torch.arange(min(batch, count), device=device)
-        self.position = torch.zeros((), dtype=torch.int64, device=device)
-        self.number = torch.zeros(1, dtype=torch.int64, device=device)
-        self.losses = torch.zeros(-(-count // batch), device=device)
         self.sizes = [batch] * (count // batch) + ([count % batch] if count % batch else [])
+        self.order = torch.arange(count, device=device)
+        self.full = self.order[: count - count % batch].view(count // batch, batch)  # (step, batch)
+        self.number = torch.zeros(1, dtype=torch.int64, device=device)  # of the step
+        self.losses = torch.zeros(len(self.sizes), device=device)
         learner.encoders.train()
         learner.objective.train()
         pool: Any = torch.cuda.graph_pool_handle()  # both graphs in one memory: they never run at the same time
@@ -74,7 +73,6 @@ class _Steps:
         self.learner.encoders.train()
         self.learner.objective.train()
         self.order.copy_(order_of(self.training, epoch))
-        self.position.zero_()
         self.number.zero_()
         for step, size in enumerate(self.sizes, start=1):
             self.graphs[size].replay()
@@ -87,7 +85,6 @@ class _Steps:
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):
-                    self.position.zero_()
                     self.number.zero_()
                     self._step(size)
             torch.cuda.current_stream().wait_stream(side)
@@ -102,13 +99,14 @@ class _Steps:
     def _step(self, size: int) -> None:
         """What a graph holds: the step, and the count of steps."""
         learner, training = self.learner, self.training
-        rows = self.order.index_select(0, self.position + self.offset[:size])
+        rows = (
+            self.full.index_select(0, self.number)[0] if size == self.full.shape[1] else self.order[-size:]
+        )  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
         loss = train_step(
             list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view
         )
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
-        self.position.add_(size)
         self.number.add_(1)
 
 

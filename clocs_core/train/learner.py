@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.settings import TrainSettings
+from clocs_core.train.adam import SplitAdam
 
 __all__ = ["Learner", "Progress", "start"]
 
@@ -51,9 +52,14 @@ class Learner:
 def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
     """A learner that has not learnt yet, with Adam over every parameter that wants a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
-    on_gpu = any(p.is_cuda for p in parameters.values())
-    # On a GPU one kernel for all parameters, and the count of steps lies there too, so that a step can be captured.
-    optimiser = torch.optim.Adam(list(parameters.values()), lr=learning_rate, fused=on_gpu, capturable=on_gpu)
-    learner = Learner(encoders, objective, optimiser, {}, Progress())
+    learner = Learner(encoders, objective, _adam(list(parameters.values()), learning_rate), {}, Progress())
     learner.keep_best()
     return learner
+
+
+def _adam(parameters: list[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
+    on_gpu = all(one.is_cuda for one in parameters)
+    if on_gpu and all(one.dtype == torch.float32 for one in parameters):
+        return SplitAdam(parameters, learning_rate)
+    # On a GPU the count of steps lies there too, so that a step can be captured.
+    return torch.optim.Adam(parameters, lr=learning_rate, fused=on_gpu, capturable=on_gpu)

@@ -10,8 +10,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.data.batches import Batch, Views
+from clocs_core.train.normalise import min_max
 
-__all__ = ["ContrastiveObjective", "ViewMaker", "encode", "min_max", "train_step", "validation_step"]
+__all__ = ["ContrastiveObjective", "ViewMaker", "encode", "train_step", "validation_step"]
 
 Perturb = Callable[[Tensor, Generator], Tensor]
 
@@ -56,23 +57,6 @@ class ViewMaker:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
         return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
-
-
-def min_max(signal: Tensor, like: Tensor | None = None) -> Tensor:
-    """Every signal (..., sample) between 0 and 1: "normalized in amplitude between the values of 0 and 1", A.1.
-
-    like: signals whose minima and maxima are used instead, so that these can leave the range. Where one of those
-    hardly varies, and has no scale to speak of, its signals are normalised by their own.
-    """
-    low, high = signal.aminmax(dim=-1, keepdim=True)
-    if like is not None:
-        clean_low, clean_high = like.aminmax(dim=-1, keepdim=True)
-        flat = clean_high - clean_low <= _FLAT * torch.maximum(clean_low.abs(), clean_high.abs())
-        low, high = torch.where(flat, low, clean_low), torch.where(flat, high, clean_high)
-    return (signal - low) / (high - low + 1e-8)
-
-
-_FLAT = 0.02  # of a signal's largest value: what varies less is a lead that fell off, with its noise
 
 
 def encode(

@@ -1,0 +1,90 @@
+"""Signals between 0 and 1: by torch, and by the kernel that does the same on a GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from clocs_core.train.normalise import min_max, min_max_rows
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@pytest.fixture(params=["cpu"] if INTERPRETED else [pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request):
+    """Where the kernel runs."""
+    pytest.importorskip("triton", reason="triton is not installed")
+    return torch.device(request.param)
+
+
+def test_min_max_puts_every_signal_between_0_and_1_by_itself():
+    signal = torch.randn(2, 3, 1, 50) * torch.tensor([1.0, 10.0, 100.0])[:, None, None]
+    scaled = min_max(signal)
+    assert torch.allclose(scaled.amin(-1), torch.zeros(2, 3, 1))
+    assert torch.allclose(scaled.amax(-1), torch.ones(2, 3, 1))
+
+
+def test_a_flat_signal_is_normalised_to_zeros_not_to_nan():
+    assert torch.equal(min_max(torch.full((1, 5), 3.0)), torch.zeros(1, 5))
+
+
+def by_hand(signal):
+    """(x - low) / (high - low + 1e-8), signal by signal."""
+    rows = []
+    for row in signal.cpu().reshape(-1, signal.shape[-1]):
+        low, high = row.min(), row.max()
+        rows.append((row - low) / (high - low + 1e-8))
+    return torch.stack(rows).view(signal.shape)
+
+
+@pytest.mark.parametrize("shape", [(3, 50), (2, 3, 7), (2, 3, 4, 33), (1, 1, 1, 1), (2, 2, 1, 64)])
+def test_the_kernel_gives_the_same_numbers(shape, device):
+    """To the last bit: a run does not depend on where it is normalised."""
+    signal = (torch.randn(shape, generator=torch.Generator().manual_seed(0)) * 3 + 5).to(device)
+    assert torch.equal(min_max_rows(signal).cpu(), by_hand(signal))
+
+
+def test_the_kernel_reads_signals_in_whatever_order_they_lie(device):
+    """Views of segments are a transposition, and nobody copies them first; what comes out lies row after row."""
+    signal = torch.randn(3, 2, 2, 40, device=device).transpose(0, 1)[..., 1:39:2]
+    made = min_max_rows(signal)
+    assert made.is_contiguous()
+    assert torch.equal(made.cpu(), by_hand(signal))
+
+
+def test_one_broken_sample_breaks_its_signal_and_no_other(device):
+    """As torch has it, so that the loss is NaN and somebody is told; a flat signal becomes zeros."""
+    signal = torch.randn(4, 30, device=device)
+    signal[1, 7] = float("nan")
+    signal[2] = 4.0
+    made = min_max_rows(signal)
+    assert made[1].isnan().all()
+    assert made[2].count_nonzero() == 0
+    assert made[[0, 3]].isfinite().all()
+
+
+def test_the_operator_keeps_torchs_contracts(device):
+    """Shapes are known without values, which is how a host sync is found without a GPU."""
+    signal = torch.randn(2, 3, 9, device=device)
+    torch.library.opcheck(torch.ops.clocs.min_max.default, (signal,), test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
+def test_the_kernel_does_all_this_by_tritons_interpreter():
+    """On a machine without a GPU, in a process that has never imported triton otherwise."""
+    pytest.importorskip("triton", reason="triton is not installed")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
+    done = subprocess.run(
+        [*command, "-o", "addopts=--import-mode=importlib"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
