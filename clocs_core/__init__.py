@@ -40,6 +40,7 @@ from clocs_core.extend.offers import (
 from clocs_core.kernels import can_run_triton, missing_for_triton
 from clocs_core.options import option
 from clocs_core.scores import Comparison, Score
+from clocs_core.train.label_loss import label_loss
 
 __version__ = "0.1.0"
 
@@ -98,6 +99,7 @@ __all__ = [
     "__version__",
     "can_run_triton",
     "hookimpl",
+    "label_loss",
     "missing_for_triton",
     "option",
     "read_header",

@@ -5,7 +5,6 @@ The only caller of the event hooks. Settings come in as a plan, a report goes ou
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,21 +13,30 @@ from typing import Protocol
 import attrs
 import torch
 
+from clocs_core import seeds
 from clocs_core.data import splits
 from clocs_core.data.audit import Audit, certified_audit
+from clocs_core.data.exposure import expose, limit_instances
 from clocs_core.data.material import Material, get_material
 from clocs_core.data.records import DropReport
 from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.environment import environment
-from clocs_core.errors import ClocsWarning, DataError
+from clocs_core.errors import DataError
 from clocs_core.evaluate.predictionfile import save_predictions
 from clocs_core.evaluate.scoring import score_encoders
 from clocs_core.extend.events import EpochDone, Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
 from clocs_core.extend.plan import Plan, refuse_too_few
 from clocs_core.files import write_atomically
-from clocs_core.report.compose import draw_pictures, name_embeddings, summarise_distances, summarise_split
+from clocs_core.heard import hear_warnings
+from clocs_core.report.compose import (
+    draw_pictures,
+    name_embeddings,
+    summarise_distances,
+    summarise_retrieval,
+    summarise_split,
+)
 from clocs_core.report.document import EpochRow, Report, read_rows, row_of, to_json, to_line
 from clocs_core.report.page import render
 from clocs_core.runfolder import RunFolder, create_run_folder
@@ -113,8 +121,9 @@ def _run(
 
     show.stage("pre-training")
     store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
+    instances["train"] = _limited(plan, store, instances["train"], show)
     run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
-    with _heard(show.warn) as heard, _profiler(profile, folder, device, show) as tick:
+    with hear_warnings(show.warn) as heard, _profiler(profile, folder, device, show) as tick:
         rows = _train(plan, folder, host, show, clock, tick, learner, store, instances, material, run)
     versions = environment(device, host)
     unit = material.pretrain.unit
@@ -137,12 +146,14 @@ def _run(
         settings=plan.tables(),
         epochs_run=learner.progress.epoch,
         best_epoch=learner.progress.best_epoch,
+        exposure=expose(_patients(store, instances["train"]), plan.train.batch_size, learner.progress.epoch),
         stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
         split=summarise_split(material, found.frames, leaks),
         environment=versions,
         scores=evaluation.scores,
         comparisons=evaluation.comparisons,
         patients=summarise_distances(found.distances),
+        retrieval=summarise_retrieval(found.features, device, show.tick),
         notes=(*heard, *_part_notes(plan), *evaluation.notes, *_leak_notes(leaks), *_health_notes(rows, plan)),
         drops=drops,
         form=material.listing.form,
@@ -179,6 +190,20 @@ def _instances(plan: Plan, material: Material, device: torch.device) -> tuple[di
                 "use shorter frames (`-o frame_samples=…`) or a method that needs fewer."
             )
     return instances, drops
+
+
+def _limited(plan: Plan, store: Store, train: Instances, show: Display) -> Instances:
+    """The training instances, or as many of them as were asked for."""
+    most = plan.train.instances
+    if most is None:
+        return train
+    limited = limit_instances(train, _patients(store, train), most, seeds.derive(plan.data.split_seed, "instances"))
+    show.say(f"trains on {len(limited):,} of {len(train):,} instances, spread over all patients")
+    return limited
+
+
+def _patients(store: Store, instances: Instances) -> torch.Tensor:
+    return store.patient[instances.frame[:, 0]]  # (n,)
 
 
 def _train(
@@ -253,28 +278,6 @@ def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Displ
     for row in profiler.shares:
         show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
-
-
-@contextmanager
-def _heard(warn: Callable[[str], None]) -> Iterator[list[str]]:
-    """Show what plugins warn of while they train, each once and without its line of code; keep it for the report."""
-    heard: list[str] = []
-    before = warnings.showwarning
-
-    def show(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: object, **named: object
-    ) -> None:
-        if not issubclass(category, ClocsWarning):
-            before(message, category, filename, lineno, *more, **named)  # type: ignore[arg-type]
-        elif str(message) not in heard:
-            heard.append(str(message))
-            warn(str(message))
-
-    warnings.showwarning = show
-    try:
-        yield heard
-    finally:
-        warnings.showwarning = before
 
 
 def _part_notes(plan: Plan) -> tuple[str, ...]:

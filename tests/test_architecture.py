@@ -31,15 +31,15 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("data.records", "data.batches", "scores"),
     ("data.wfdb", "data.wfdb_header"),  # the reader that plugins share is public API, so it stands above it
-    ("files", "seeds", "kernels"),
+    ("files", "seeds", "heard", "kernels", "train.label_loss"),  # the last two are public API too
     ("extend",),
     ("",),  # clocs_core/__init__.py, the public API: everything above it, by name
     ("data",),
     ("train",),
     ("evaluate",),
     ("report",),
-    ("environment", "runfolder"),
-    ("experiment",),
+    ("environment", "runfolder", "evaluationfolder"),
+    ("experiment", "evaluation", "representations", "similarity"),
     ("testing",),  # public, and what `clocs verify` is made of
     ("cli", "__main__"),
 )

@@ -20,7 +20,7 @@ from clocs_core.cli import build_cli, main
 from clocs_core.cli.main import open_session
 from clocs_core.extend import hookspecs
 from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.report.document import EpochRow, PatientSeparation, Report, SplitSummary
+from clocs_core.report.document import EpochRow, PatientSeparation, Report, RetrievalRow, SplitSummary
 from clocs_core.runfolder import RunFolder
 from clocs_core.scores import Comparison, Score
 from clocs_core.testing import checks_of, failures
@@ -295,6 +295,7 @@ RUN_FOLDER = DOCS / "run-folder.md"
         ("### scores", Score),
         ("### comparisons", Comparison),
         ("### patients", PatientSeparation),
+        ("### retrieval", RetrievalRow),
         ("## metrics.jsonl", EpochRow),
     ],
 )
@@ -311,7 +312,7 @@ def run_folder_is_as_described(folder):
     for path in folder.iterdir():
         known = path.name in listed or f"`{path.name}`" in TEXT[RUN_FOLDER] or f"`{path.name}/`" in TEXT[RUN_FOLDER]
         assert known or path.name.startswith("events.out.tfevents."), f"run-folder.md does not tell of {path.name}"
-    assert all((folder / name).exists() for name in listed if name != "profile")  # the one that must be asked for
+    assert all((folder / name).exists() for name in listed if name not in ("profile", "evaluations"))  # asked for
     with safe_open(folder / "encoder.safetensors", framework="pt") as file:
         about = json.loads(file.metadata()["clocs"])
     assert first_column(section(RUN_FOLDER, "## encoder.safetensors")) == list(about)

@@ -21,7 +21,7 @@ def test_on_the_demonstration_the_method_beats_the_random_encoder_and_the_interv
     gain = next(one for one in report["comparisons"] if one["level"] == "frame")
     assert (gain["a"], gain["b"], gain["metric"]) == ("cmsc", "random", "auroc")
     assert gain["low"] > 0
-    prior = [one["value"] for one in report["scores"] if one["protocol"] == "prior"]
+    prior = [one["value"] for one in report["scores"] if (one["protocol"], one["metric"]) == ("prior", "auroc")]
     assert prior == [0.5, 0.5]
 
 

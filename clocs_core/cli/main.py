@@ -12,9 +12,12 @@ import click
 
 from clocs_core import __version__
 from clocs_core.cli.data import data_group
+from clocs_core.cli.embed import embed_command
+from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.run import run_command
 from clocs_core.cli.session import Session
+from clocs_core.cli.similar import similar_command
 from clocs_core.cli.verify import verify_command
 from clocs_core.errors import ClocsError
 from clocs_core.extend.catalogue import build_catalogue
@@ -75,9 +78,12 @@ def build_cli(session: Session) -> click.Group:
             click.echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
+    cli.add_command(evaluate_command)
     cli.add_command(data_group)
     cli.add_command(plugins_command)
     cli.add_command(verify_command)
+    cli.add_command(embed_command)
+    cli.add_command(similar_command)
     session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 

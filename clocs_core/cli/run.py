@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
 from clocs_core.cli.session import Session, pass_session
-from clocs_core.errors import SettingsError, neighbours
-from clocs_core.options import from_text
+from clocs_core.cli.summary import print_summary
+from clocs_core.errors import SettingsError
 from clocs_core.runfolder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.settings import Tables, read_tables
 
 if TYPE_CHECKING:
     from clocs_core.extend.catalogue import Catalogue
     from clocs_core.extend.plan import Plan
-    from clocs_core.report.document import Report
 
 __all__ = ["run_command"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-# flag: (table, key, metavar, help). A flag is a short way to write one line of the settings file.
-_FLAGS: dict[str, tuple[str, str, str, str]] = {
+_FLAGS: Flags = {
     "--plugin": ("run", "method", "METHOD", "The method to pre-train with."),
     "--dataset": ("run", "dataset", "NAME", "The data set to train and to evaluate on."),
     "--task": ("data", "task", "NAME", "Which question of the data set to evaluate; its first by default."),
@@ -59,17 +54,8 @@ _FLAGS: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-_PATHS = ("FOLDER", "PATH", "FILE")
-
-
-def _with_flags(command: F) -> F:
-    for flag, (_, _, metavar, text) in reversed(_FLAGS.items()):
-        command = click.option(flag, metavar=metavar, help=text)(command)
-    return command
-
-
 @click.command("run")
-@_with_flags
+@with_flags(_FLAGS)
 @click.option("--out", metavar="FOLDER", help="The run's own folder. Default: a new one under runs/.")
 @click.option("--config", metavar="FILE", help="Settings as TOML, such as the settings.toml of another run.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was interrupted; takes no other settings.")
@@ -81,13 +67,7 @@ def _with_flags(command: F) -> F:
     multiple=True,
     help="Set any option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. May be repeated.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default="one per core",
-    help="Processes that read recordings.",
-)
+@with_workers
 @click.option("--profile", is_flag=True, help="Show where the time of a training step goes, and keep a trace of it.")
 @pass_session
 def run_command(
@@ -138,42 +118,11 @@ def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | 
 
 
 def _tables(catalogue: Catalogue, tables: Tables, given: dict[str, str]) -> Tables:
-    """The tables with flags written over them. The text of a flag is read as the type of its setting."""
-    from clocs_core.options import field_types
     from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
 
-    classes: dict[str, type[Any]] = {
-        "run": RunSettings,
-        "data": DataSettings,
-        "train": TrainSettings,
-        "evaluate": EvaluateSettings,
-    }
-    if "leads" in given and "channels" in given:
-        raise SettingsError("--leads and --channels are two names for one setting; give one of them.")
-    merged = {name: dict(table) for name, table in tables.items()}
-    for flag, (table, key, metavar, _) in _FLAGS.items():
-        text = given.get(flag.removeprefix("--").replace("-", "_"))
-        if text is None:
-            continue
-        if table == "dataset" and table not in classes:
-            classes[table] = _dataset_options(catalogue, merged.get("run", {}).get("dataset"), flag)
-        kinds = field_types(classes[table])
-        if key not in kinds:
-            raise SettingsError(
-                f"{flag}: data set {merged['run']['dataset']!r} has no option {key!r}.{neighbours(key, kinds)}"
-            )
-        value = from_text(kinds[key], text)
-        if metavar in _PATHS and isinstance(value, str) and value != "none":
-            value = str(Path(value).expanduser().absolute())  # the settings file means the same from another folder
-        merged.setdefault(table, {})[key] = value
-    return merged
-
-
-def _dataset_options(catalogue: Catalogue, name: object, flag: str) -> type[Any]:
-    """The class that reads the flags of a data set: only the data set knows what they are."""
-    if not isinstance(name, str) or not name:
-        raise SettingsError(f"{flag} is a setting of a data set: say which one with `--dataset NAME`.")
-    return catalogue.datasets.get(name).offer.options
+    classes = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": EvaluateSettings}
+    dataset = given.get("dataset") or tables.get("run", {}).get("dataset")
+    return read_flags(catalogue, _FLAGS, given, tables, classes, dataset)
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
@@ -199,24 +148,6 @@ def _run(session: Session, plan: Plan, path: Path, workers: int, profile: bool) 
         saved = f"what was learnt is saved. Go on with: clocs run --resume {path}"
         click.echo(f"\nStopped; {saved if path.exists() else 'nothing was learnt yet.'}", err=True)
         return 130
-    _summarise(report, RunFolder(path))
+    print_summary(report.scores, report.comparisons, report.notes)
+    click.echo(f"Report: {RunFolder(path).page}")
     return None
-
-
-def _summarise(report: Report, folder: RunFolder) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from clocs_core.report.tables import comparison_sentence, score_rows
-
-    console = Console(width=None if os.isatty(1) else 120)
-    if report.scores:
-        table = Table("protocol", "weights", "labels", "metric", "level", "value", "95 % interval", box=None)
-        for row in score_rows(report.scores):
-            table.add_row(*row)
-        console.print(table)
-    for compared in report.comparisons:
-        console.print(comparison_sentence(compared), highlight=False, markup=False)
-    for note in report.notes:
-        console.print(note, highlight=False, markup=False)
-    click.echo(f"Report: {folder.page}")

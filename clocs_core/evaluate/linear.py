@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from clocs_core.data.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features
+from clocs_core.evaluate.fractions import FractionOf, choose_rows
 
-__all__ = ["Predictions", "by_record", "choose_fraction", "linear", "prior"]
+__all__ = ["Predictions", "by_record", "choose_fraction", "linear", "prior", "refuse_one_class"]
 
 _ITERATIONS = 1000
 
@@ -34,10 +35,9 @@ class Predictions:
     notes: tuple[str, ...] = ()
 
 
-def choose_fraction(features: Features, fraction: float, seed: int) -> Features:
-    """A random share of the rows: int(F n) of them, at least one. Nested: the 25 % lie within the 50 %."""
-    order = np.random.default_rng(seed).permutation(len(features))
-    return features.take(np.sort(order[: max(1, int(fraction * len(features)))]))
+def choose_fraction(features: Features, fraction: float, seed: int, of: FractionOf = "frames") -> Features:
+    """A random share of the rows, by row or by patient, as `choose_rows` has it. Nested for one seed."""
+    return features.take(choose_rows(features.patient, fraction, seed, of))
 
 
 def linear(train: Features, test: Features, task: Task) -> Predictions:
@@ -52,6 +52,14 @@ def linear(train: Features, test: Features, task: Task) -> Predictions:
     return Predictions(probability, test.label, test.patient, test.record, notes)
 
 
+def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
+    """Raise DataError where the labels of a one-of task are all of one class: there is nothing to tell apart."""
+    present = np.unique(label)
+    if task.kind == "one_of" and len(present) < 2:
+        only = ", ".join(task.classes[i] for i in present)
+        raise DataError(f"The labelled training frames all have one class ({only}); a classifier needs two.")
+
+
 def prior(train: Features, test: Features, task: Task) -> Predictions:
     """Predict every row as often as the classes are in the training rows: what is reached without any signal."""
     if task.kind == "one_of":
@@ -64,19 +72,18 @@ def prior(train: Features, test: Features, task: Task) -> Predictions:
 def by_record(rows: Predictions) -> Predictions:
     """Predictions of recordings: the mean probability of their frames and leads. For tasks with a label per record."""
     records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
-    total = np.zeros((len(records), rows.probability.shape[1]))
-    np.add.at(total, number, rows.probability)
-    mean = total / np.bincount(number)[:, None]
+    base = rows.probability[first]  # (record, class): means of equal rows are then equal, however many there are
+    total = np.zeros(base.shape)
+    np.add.at(total, number, rows.probability - base[number])
+    mean = base + total / np.bincount(number)[:, None]
     return Predictions(mean, rows.label[first], rows.patient[first], records, rows.notes)
 
 
 def _one_of(
     x: NDArray[np.float64], label: NDArray[np.int64], x_test: NDArray[np.float64], task: Task
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    refuse_one_class(label, task)
     present = np.unique(label)
-    if len(present) < 2:
-        only = ", ".join(task.classes[i] for i in present)
-        raise DataError(f"The labelled training frames all have one class ({only}); a classifier needs two.")
     model, notes = _fit(x, label)
     probability = np.zeros((len(x_test), len(task.classes)))
     probability[:, present] = model.predict_proba(x_test)  # classes absent from training keep probability 0

@@ -1,8 +1,12 @@
-"""Which scores a run reports: linear evaluation beside two controls that cannot be skipped."""
+"""From predictions to scores, by one path for every protocol: two levels, intervals over patients, paired differences.
+
+And linear evaluation as every run reports it, beside two controls that cannot be skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import product
 
 import attrs
 
@@ -17,7 +21,7 @@ from clocs_core.extend.offers import Metric
 from clocs_core.scores import Comparison, Score
 from clocs_core.settings import EvaluateSettings
 
-__all__ = ["Evaluation", "linear_protocol"]
+__all__ = ["Evaluation", "Scoring", "linear_protocol", "score_predictions"]
 
 _ENOUGH = 20  # test patients: below, a percentile bootstrap covers clearly less than it says
 
@@ -32,6 +36,36 @@ class Evaluation:
     predicted: Mapping[Classifier, Predictions] = attrs.field(factory=dict, eq=False)
 
 
+@attrs.frozen
+class Scoring:
+    """How predictions are scored. Bootstrap draws depend on the split seed alone, so that all can be paired."""
+
+    task: Task
+    dataset: str
+    metrics: tuple[Metric, ...]
+    settings: EvaluateSettings
+    split_seed: int
+
+    @property
+    def fitting(self) -> tuple[Metric, ...]:
+        """The metrics for the task's kind."""
+        return tuple(metric for metric in self.metrics if self.task.kind in metric.tasks)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """A recording of a task with a label per frame has no label of its own."""
+        return ("frame", "record") if self.task.per == "record" else ("frame",)
+
+    @property
+    def fraction_seed(self) -> int:
+        """Of the share of labels: the same for all methods and seeds, so that they are compared on equal terms."""
+        return seeds.derive(self.split_seed, "label fraction")
+
+    def no_metric(self) -> str:
+        """Why there is no score where no metric fits."""
+        return f"There is no score: no installed plugin offers a metric for {self.task.kind} tasks."
+
+
 def linear_protocol(
     inits: Mapping[str, tuple[Features, Features]],
     task: Task,
@@ -42,77 +76,92 @@ def linear_protocol(
 ) -> Evaluation:
     """Linear evaluation of every init (training and test features), the class prior, and each init against the last.
 
-    The last init is the control, `random`. The share of labels and the bootstrap draws depend on the split seed
-    alone, so that methods and seeds are compared on equal terms.
+    The last init is the control, `random`.
     """
+    scoring = Scoring(task, dataset, metrics, settings, split_seed)
     rows = {init: (labelled(train, task), labelled(test, task)) for init, (train, test) in inits.items()}
     for part, sizes in zip(("training", "test"), zip(*rows.values(), strict=True), strict=True):
         if not len(sizes[0]):
             return Evaluation(
                 notes=(f"There is no score: no {part} frame of {dataset} has a label for {task.name!r}.",)
             )
-    metrics = tuple(metric for metric in metrics if task.kind in metric.tasks)
-    if not metrics:
-        return Evaluation(notes=(f"There is no score: no installed plugin offers a metric for {task.kind} tasks.",))
-    evaluation = Evaluation(notes=_few_patients(rows, settings.part))
+    if not scoring.fitting:
+        return Evaluation(notes=(scoring.no_metric(),))
+    control = list(rows)[-1]
+    predicted: dict[Classifier, Predictions] = {}
+    missing: list[str] = []
     for fraction in settings.label_fraction:
-        evaluation = _one_fraction(evaluation, rows, task, dataset, metrics, settings.resamples, fraction, split_seed)
-    return attrs.evolve(evaluation, notes=tuple(dict.fromkeys(evaluation.notes)))
+        few = {init: choose_fraction(train, fraction, scoring.fraction_seed) for init, (train, _) in rows.items()}
+        try:
+            found = {("linear", init, fraction): linear(few[init], test, task) for init, (_, test) in rows.items()}
+        except DataError as problem:  # too few labels for two classes: the other fractions are worth keeping
+            missing.append(f"There is no score at F = {fraction:g}: {problem}")
+            continue
+        predicted |= found
+        predicted["prior", control, fraction] = prior(few[control], rows[control][1], task)
+    evaluation = score_predictions(predicted, control, scoring)
+    return attrs.evolve(evaluation, notes=tuple(dict.fromkeys((*evaluation.notes, *missing))))
 
 
-def _few_patients(rows: Mapping[str, tuple[Features, Features]], part: str) -> tuple[str, ...]:
-    patients = len(set(next(iter(rows.values()))[1].patient.tolist()))
+def score_predictions(
+    predicted: Mapping[Classifier, Predictions],
+    control: str,
+    scoring: Scoring,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """Score what was predicted, by fraction, metric and level; compare every init with the control, draw by draw."""
+    scores: list[Score] = []
+    comparisons: list[Comparison] = []
+    fractions = tuple(dict.fromkeys(fraction for _, _, fraction in predicted))
+    asked = tuple(product(fractions, scoring.fitting, scoring.levels))
+    for number, (fraction, metric, level) in enumerate(asked, start=1):
+        mine = {(protocol, init): rows for (protocol, init, of), rows in predicted.items() if of == fraction}
+        found = {key: _score(rows, level, metric, scoring) for key, rows in mine.items()}
+        about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
+        scores += [_as_score(*key, one, about) for key, one in found.items()]
+        comparisons += _compare_all(found, control, about)
+        tick(number, len(asked))
+    notes = [note for rows in predicted.values() for note in rows.notes]
+    return Evaluation(
+        tuple(scores), tuple(comparisons), tuple(dict.fromkeys((*_few_patients(predicted, scoring), *notes))), predicted
+    )
+
+
+def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring) -> tuple[str, ...]:
+    patients = len(set(next(iter(predicted.values())).patient.tolist())) if predicted else _ENOUGH
     if patients >= _ENOUGH:
         return ()
-    return (f"The {part} has {patients} patients only: intervals by bootstrap over so few are too narrow to lean on.",)
+    return (
+        f"The {scoring.settings.part} has {patients} patients only: intervals by bootstrap over so few are too narrow "
+        "to lean on.",
+    )
 
 
-def _one_fraction(
-    so_far: Evaluation,
-    rows: Mapping[str, tuple[Features, Features]],
-    task: Task,
-    dataset: str,
-    metrics: tuple[Metric, ...],
-    resamples: int,
-    fraction: float,
-    split_seed: int,
-) -> Evaluation:
-    chosen = seeds.derive(split_seed, "label fraction")
-    few = {init: choose_fraction(train, fraction, chosen) for init, (train, _) in rows.items()}
-    try:
-        predicted = {("linear", init): linear(few[init], test, task) for init, (_, test) in rows.items()}
-    except DataError as problem:  # too few labels for two classes: the other fractions, and the run, are worth keeping
-        return attrs.evolve(so_far, notes=(*so_far.notes, f"There is no score at F = {fraction:g}: {problem}"))
-    control = list(rows)[-1]
-    predicted["prior", control] = prior(few[control], rows[control][1], task)
-    scores, comparisons = list(so_far.scores), list(so_far.comparisons)
-    for level, metric in ((level, metric) for metric in metrics for level in ("frame", "record")):
-        if level == "record" and task.per != "record":
-            continue  # a recording of a task with a label per frame has no label of its own
-        found = {key: _score(rows_, level, metric, resamples, split_seed) for key, rows_ in predicted.items()}
-        about = {"dataset": dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
-        scores += [
-            Score(protocol=protocol, init=init, value=one.value, low=one.low, high=one.high, **about)  # type: ignore[arg-type]
-            for (protocol, init), one in found.items()
-        ]
-        for init in list(rows)[:-1]:
-            gain = compare(found["linear", init], found["linear", control])
-            comparisons.append(
-                Comparison(
-                    a=init,
-                    b=control,
-                    protocol="linear",
-                    difference=gain.value,
-                    low=gain.low,
-                    high=gain.high,
-                    **about,  # type: ignore[arg-type]
-                )
-            )
-    notes = tuple(note for one in predicted.values() for note in one.notes)
-    all_predicted = {**so_far.predicted, **{(*key, fraction): rows_ for key, rows_ in predicted.items()}}
-    return Evaluation(tuple(scores), tuple(comparisons), so_far.notes + notes, all_predicted)
-
-
-def _score(rows: Predictions, level: str, metric: Metric, resamples: int, split_seed: int) -> Interval:
+def _score(rows: Predictions, level: str, metric: Metric, scoring: Scoring) -> Interval:
     chosen = by_record(rows) if level == "record" else rows
-    return bootstrap(chosen, metric.score, resamples, seeds.derive(split_seed, "bootstrap"))
+    seed = seeds.derive(scoring.split_seed, "bootstrap")
+    return bootstrap(chosen, metric.score, scoring.settings.resamples, seed)
+
+
+def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:
+    return Score(protocol=protocol, init=init, value=one.value, low=one.low, high=one.high, **about)  # type: ignore[arg-type]
+
+
+def _compare_all(
+    found: Mapping[tuple[str, str], Interval], control: str, about: Mapping[str, object]
+) -> list[Comparison]:
+    """Every init against the control of its own protocol, where there is one."""
+    return [
+        Comparison(
+            a=init,
+            b=control,
+            protocol=protocol,
+            difference=gain.value,
+            low=gain.low,
+            high=gain.high,
+            **about,  # type: ignore[arg-type]
+        )
+        for (protocol, init), one in found.items()
+        if init != control and (protocol, control) in found
+        for gain in (compare(one, found[protocol, control]),)
+    ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from clocs_core import seeds
 from clocs_core.data.audit import Audit
@@ -15,28 +14,24 @@ from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store
 from clocs_core.evaluate.features import Features
 from clocs_core.evaluate.patients import PatientDistances
+from clocs_core.evaluate.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.extend.events import EmbeddingMap, Picture
 from clocs_core.extend.plan import Plan
 from clocs_core.report import figures
-from clocs_core.report.document import EpochRow, PatientSeparation, Report, SplitSummary
+from clocs_core.report.document import EpochRow, PatientSeparation, Report, RetrievalRow, SplitSummary
+from clocs_core.report.tables import name_label
 from clocs_core.train.assemble import build_views
 
-__all__ = ["draw_pictures", "name_embeddings", "summarise_distances", "summarise_split"]
+__all__ = ["draw_pictures", "name_embeddings", "summarise_distances", "summarise_retrieval", "summarise_split"]
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
     """Embeddings with the names of their patients, records and labels."""
-    classes = plan.task.classes
-
-    def name(label: NDArray[np.int64]) -> str:
-        chosen = [int(label)] if label.ndim == 0 else np.flatnonzero(label == 1).tolist()
-        return " + ".join(classes[one] for one in chosen if 0 <= one < len(classes)) or "no label"
-
     return EmbeddingMap(
         embedding=rows.embedding,
         patient=tuple(store.patients[number] for number in rows.patient),
         record=tuple(store.records[number] for number in rows.record),
-        label=tuple(name(label) for label in rows.label),
+        label=tuple(name_label(label, plan.task.classes) for label in rows.label),
         part=plan.evaluate.part,
     )
 
@@ -65,6 +60,41 @@ def summarise_distances(distances: Mapping[str, PatientDistances | None]) -> tup
         PatientSeparation(init=init, intra_mean=one.intra_mean, inter_mean=one.inter_mean, separation=one.separation)
         for init, one in distances.items()
         if one is not None
+    )
+
+
+def summarise_retrieval(
+    features: Mapping[str, Features], device: torch.device, tick: Callable[[int, int], None]
+) -> tuple[RetrievalRow, ...]:
+    """Search with the rows of every encoder, in all ways that have a right answer; and what chance would find.
+
+    Chance is an encoder that maps everything to one point: all rows tie, and every order of ties counts the same.
+    """
+    rows: list[RetrievalRow] = []
+    ways: tuple[Nearness, ...] = ("euclidean", "cosine")
+    for nearness in ways:
+        for init, found in features.items():
+            rows += [_retrieval_row(init, nearness, one) for one in retrieve(found, nearness, device, tick)]
+    for found in list(features.values())[:1]:
+        blind = Features(np.zeros((len(found), 1), np.float32), found.label, found.patient, found.record)
+        rows += [_retrieval_row("chance", "any", one) for one in retrieve(blind, "euclidean", device, tick)]
+    order = list(dict.fromkeys(row.relevant for row in rows))
+    return tuple(sorted((row for row in rows if row.queries), key=lambda row: order.index(row.relevant)))
+
+
+def _retrieval_row(init: str, nearness: str, found: Retrieval) -> RetrievalRow:
+    one, five, ten = found.recall
+    return RetrievalRow(
+        init=init,
+        relevant=found.relevant,
+        nearness=nearness,
+        recall_at_1=one,
+        recall_at_5=five,
+        recall_at_10=ten,
+        mean_average_precision=found.mean_average_precision,
+        queries=found.queries,
+        left_out=found.left_out,
+        rows=found.rows,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import cattrs
 
+from clocs_core.data.exposure import Exposure
 from clocs_core.data.records import DropReport
 from clocs_core.errors import RunFolderError
 from clocs_core.extend.events import EpochDone
@@ -22,9 +23,13 @@ __all__ = [
     "EpochRow",
     "PatientSeparation",
     "Report",
+    "RetrievalRow",
     "SplitSummary",
+    "as_plain",
+    "dump_record",
     "from_json",
     "from_line",
+    "load_record",
     "read_rows",
     "row_of",
     "to_json",
@@ -36,7 +41,7 @@ SCHEMA = 1  # raise it when a field changes its meaning, so that an old reader r
 T = TypeVar("T")
 
 
-def _plain(value: object) -> Any:
+def as_plain(value: object) -> Any:
     """The same value as JSON can hold it: tuples are lists, NumPy's numbers are Python's, NaN is null."""
     if value is None or isinstance(value, (bool, str)):
         return value
@@ -48,9 +53,9 @@ def _plain(value: object) -> Any:
             return number
         return None if math.isnan(number) else str(number)  # "inf" reads back as a float where one is expected
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [as_plain(item) for item in value]
     return str(value)  # a path: what a person would have typed
 
 
@@ -82,6 +87,26 @@ class PatientSeparation:
 
 
 @attrs.frozen(kw_only=True)
+class RetrievalRow:
+    """How well one encoder finds rows of a patient or of a diagnosis; `chance` is what no encoder at all would find.
+
+    relevant: "same recording", "other recordings" or "same diagnosis". nearness: "euclidean", "cosine", or "any".
+    queries had a right row to find, left_out had none; rows were searched.
+    """
+
+    init: str
+    relevant: str
+    nearness: str
+    recall_at_1: float
+    recall_at_5: float
+    recall_at_10: float
+    mean_average_precision: float
+    queries: int
+    left_out: int
+    rows: int
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """What report.json holds: everything the page shows, except the pictures and the epochs.
 
@@ -95,7 +120,7 @@ class Report:
     dataset: str
     task: str | None
     seed: int
-    settings: dict[str, dict[str, object]] = attrs.field(converter=_plain)
+    settings: dict[str, dict[str, object]] = attrs.field(converter=as_plain)
     epochs_run: int
     best_epoch: int
     stopped: str
@@ -108,6 +133,8 @@ class Report:
     drops: DropReport = attrs.field(factory=DropReport)
     form: str = ""
     seconds: dict[str, float] = attrs.field(factory=dict)
+    retrieval: tuple[RetrievalRow, ...] = ()
+    exposure: Exposure | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -129,18 +156,28 @@ class EpochRow:
 
 def to_json(report: Report) -> str:
     """The text of report.json: keys in the order of the fields, floats to the last bit, NaN as null."""
-    return json.dumps(_plain(attrs.asdict(report)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return dump_record(report)
 
 
 def from_json(text: str) -> Report:
     """Read what `to_json` wrote; raises RunFolderError for another schema or a damaged file."""
-    document = _object(text, "report.json")
+    return load_record(text, Report, "report.json")
+
+
+def dump_record(record: Any) -> str:
+    """The text of a record with a schema, such as a report; `load_record` reads it back to the last bit."""
+    return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load_record(text: str, kind: type[T], what: str) -> T:
+    """Read what `dump_record` wrote; raises RunFolderError for another schema or a damaged file. what: its name."""
+    document = _object(text, what)
     if document.get("schema") != SCHEMA:
         raise RunFolderError(
-            f"report.json has schema {document.get('schema')!r}, this version of clocs reads {SCHEMA}; evaluate the "
+            f"{what} has schema {document.get('schema')!r}, this version of clocs reads {SCHEMA}; evaluate the "
             "run again with this version, or read it with the version that wrote it"
         )
-    return _structure(document, Report, "report.json")
+    return _structure(document, kind, what)
 
 
 def row_of(done: EpochDone) -> EpochRow:
@@ -163,7 +200,7 @@ def row_of(done: EpochDone) -> EpochRow:
 
 def to_line(row: EpochRow) -> str:
     """A row as one line of JSON with its newline, to be written in one go."""
-    return json.dumps(_plain(attrs.asdict(row)), allow_nan=False) + "\n"
+    return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
 
 
 def from_line(line: str) -> EpochRow:

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["distance_histogram", "embedding_map", "health_curves", "loss_curves", "score_bars", "traces"]
+__all__ = [
+    "distance_histogram",
+    "embedding_map",
+    "health_curves",
+    "loss_curves",
+    "neighbour_traces",
+    "score_bars",
+    "traces",
+]
 
 DPI = 144
 POINTS = 1500  # of an embedding map: more only hide each other
@@ -152,23 +160,52 @@ def traces(
     signal is (instance, view, sample); titles name patient, record and label of an instance; views name the columns.
     sampling_rate: in Hz, for an axis in seconds; None counts samples.
     """
-    instances, columns, samples = signal.shape
-    figure, grid = _sheet(instances, columns, max(3.4 * columns, 6.4), 0.5 + 1.25 * instances)
-    time = np.arange(samples) / (sampling_rate or 1)
-    for row in range(instances):
-        for column in range(columns):
-            axes = grid[row * columns + column]
-            axes.plot(time, signal[row, column], color=TRACE, linewidth=0.6)
-            _rule_paper(axes, signal[row], float(time[-1]) if samples else 1.0)
-            last = row == instances - 1
-            _label(axes, "" if column else titles[row], ("seconds" if sampling_rate else "sample") if last else "", "")
-            axes.tick_params(labelbottom=last, labelleft=column == 0)
-            name = axes.text(0.99, 0.97, _printable(views[column]), transform=axes.transAxes, fontsize=7, **TEXT)
-            name.set(color=GREY, horizontalalignment="right", verticalalignment="top")
+    figure = _draw_traces(signal, titles, views, sampling_rate)
+    columns = signal.shape[1]
     caption = "Instances as the encoder reads them: a row per instance, a column per view, the same scale along a row."
     if views_in_all is not None and views_in_all > columns:
         caption += f" The first {columns} of {views_in_all} views."
     return _picture(figure, "traces", "Signals and their views", caption)
+
+
+def neighbour_traces(
+    signal: NDArray[np.floating],
+    titles: Sequence[str],
+    channels: Sequence[str],
+    sampling_rate: float | None,
+    unit: str,
+    channels_in_all: int,
+) -> Picture:
+    """A recording and those that are nearest to it, one below the other: a row each, a column per channel.
+
+    signal is (recording, channel, sample), the query first, NaN where a channel cannot be used; titles say whose it is.
+    """
+    figure = _draw_traces(signal, titles, channels, sampling_rate)
+    caption = f"The query on top, its neighbours below it, the nearest first; in {unit or 'their own unit'}, the same "
+    caption += "scale along a row."
+    if channels_in_all > signal.shape[1]:
+        caption += f" The first {signal.shape[1]} of {channels_in_all} channels."
+    return _picture(figure, "neighbours", "Nearest recordings", caption)
+
+
+def _draw_traces(
+    signal: NDArray[np.floating], titles: Sequence[str], names: Sequence[str], sampling_rate: float | None
+) -> Figure:
+    """Signals (row, column, sample) on ruled paper: a title per row, a name per column."""
+    rows, columns, samples = signal.shape
+    figure, grid = _sheet(rows, columns, max(3.4 * columns, 6.4), 0.5 + 1.25 * rows)
+    time = np.arange(samples) / (sampling_rate or 1)
+    for row in range(rows):
+        for column in range(columns):
+            axes = grid[row * columns + column]
+            axes.plot(time, signal[row, column], color=TRACE, linewidth=0.6)
+            _rule_paper(axes, signal[row], float(time[-1]) if samples else 1.0)
+            last = row == rows - 1
+            _label(axes, "" if column else titles[row], ("seconds" if sampling_rate else "sample") if last else "", "")
+            axes.tick_params(labelbottom=last, labelleft=column == 0)
+            name = axes.text(0.99, 0.97, _printable(names[column]), transform=axes.transAxes, fontsize=7, **TEXT)
+            name.set(color=GREY, horizontalalignment="right", verticalalignment="top")
+    return figure
 
 
 def _sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

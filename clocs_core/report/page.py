@@ -14,9 +14,12 @@ from clocs_core.extend.events import Picture
 from clocs_core.report.document import EpochRow, Report
 from clocs_core.report.tables import (
     COMPARISON_HEADINGS,
+    RETRIEVAL_HEADINGS,
     SCORE_HEADINGS,
     comparison_rows,
     outcome,
+    retrieval_rows,
+    retrieval_sentence,
     score_rows,
     show_number,
     verdict,
@@ -62,6 +65,9 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         scores=list(zip(score_rows(report.scores), map(_whisker, report.scores), strict=True)),
         comparison_headings=COMPARISON_HEADINGS,
         comparisons=list(zip(comparison_rows(report.comparisons), map(outcome, report.comparisons), strict=True)),
+        retrieval_headings=RETRIEVAL_HEADINGS,
+        retrieval=retrieval_rows(report.retrieval),
+        retrieval_sentence=retrieval_sentence(report.retrieval, report.method),
         epoch_headings=EPOCH_HEADINGS,
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),

@@ -1,31 +1,53 @@
-"""Scores and comparisons as rows and sentences, for a console, for HTML and for a log alike. Nothing is printed."""
+"""Scores, comparisons and labels as rows and sentences, for console, HTML and log alike. Nothing is printed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from clocs_core.scores import Comparison, Score
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from clocs_core.report.document import RetrievalRow
+
 __all__ = [
     "COMPARISON_HEADINGS",
+    "RETRIEVAL_HEADINGS",
     "SCORE_HEADINGS",
     "Outcome",
     "Verdict",
     "comparison_rows",
     "comparison_sentence",
     "initial_weights",
+    "name_label",
     "outcome",
+    "retrieval_rows",
+    "retrieval_sentence",
     "score_rows",
     "show_number",
     "verdict",
+    "wide_score_rows",
 ]
 
 SCORE_HEADINGS = ("protocol", "init", "labels F", "metric", "level", "value", "95 % interval")
 COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading")
+RETRIEVAL_HEADINGS = (
+    "right is",
+    "encoder",
+    "nearness",
+    "recall@1",
+    "recall@5",
+    "recall@10",
+    "MAP",
+    "queries",
+    "left out",
+)
 
 Outcome: TypeAlias = Literal["above", "below", "undecided", "undefined"]
 """Where the interval of a difference lies: all above 0, all below 0, across 0, or nowhere."""
@@ -56,6 +78,15 @@ def show_number(value: float) -> str:
     return f"{value:.3f}"
 
 
+def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
+    """The label of a row in words. It is a class's number, or 0 and 1 per class (class,); -1 for none."""
+    if label.ndim == 0:
+        return classes[int(label)] if label >= 0 else none
+    if (label < 0).any():
+        return none
+    return " + ".join(name for name, holds in zip(classes, label, strict=True) if holds) or "none of the classes"
+
+
 def initial_weights(score: Score) -> str:
     """What was scored, in words: the method's name, random, supervised, or the class prior (no encoder at all)."""
     return "class prior" if score.protocol == "prior" else score.init
@@ -77,6 +108,22 @@ def score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
     )
 
 
+def wide_score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Headings, and a row for each classifier and level: all metrics beside each other, the first with its interval."""
+    metrics = list(dict.fromkeys(score.metric for score in scores))
+    headings = ("protocol", "weights", "labels", "level", metrics[0], "95 % interval", *metrics[1:])
+    found: dict[tuple[str, ...], dict[str, Score]] = {}
+    for score in scores:
+        classifier = (score.protocol, initial_weights(score), f"{score.label_fraction:g}", score.level)
+        found.setdefault(classifier, {})[score.metric] = score
+    rows = []
+    for row, by_metric in found.items():
+        values = [show_number(by_metric[name].value) if name in by_metric else "" for name in metrics]
+        first = by_metric.get(metrics[0])
+        rows.append((*row, values[0], _interval(first.low, first.high) if first else "", *values[1:]))
+    return headings, tuple(rows)
+
+
 def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
     """A row per comparison under COMPARISON_HEADINGS, in the order given."""
     return tuple(
@@ -93,6 +140,44 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...],
         )
         for compared in comparisons
     )
+
+
+def retrieval_rows(rows: Sequence[RetrievalRow]) -> tuple[tuple[str, ...], ...]:
+    """A row per search under RETRIEVAL_HEADINGS, in the order given."""
+    return tuple(
+        (
+            row.relevant,
+            row.init,
+            row.nearness,
+            show_number(row.recall_at_1),
+            show_number(row.recall_at_5),
+            show_number(row.recall_at_10),
+            show_number(row.mean_average_precision),
+            f"{row.queries:,}",
+            f"{row.left_out:,}",
+        )
+        for row in rows
+    )
+
+
+_NEAREST_IS = {
+    "same recording": "of the same recording (left out: the patient's others)",
+    "other recordings": "of the same patient (left out: the recording itself)",
+    "same diagnosis": "of the same diagnosis (left out: the patient)",
+}
+
+
+def retrieval_sentence(rows: Sequence[RetrievalRow], method: str) -> str:
+    """How often the nearest row is right, by Euclidean distance, for a method and beside it its controls."""
+    said = []
+    for way, words in _NEAREST_IS.items():
+        found = {row.init: row for row in rows if row.relevant == way and row.nearness != "cosine"}
+        if method not in found:
+            continue
+        others = ", ".join(f"{name} {row.recall_at_1:.1%}" for name, row in found.items() if name != method)
+        beside = f" ({others})" if others else ""
+        said.append(f"{words} in {found[method].recall_at_1:.1%} of {found[method].queries:,} queries{beside}")
+    return f"With {method}, the nearest row is {'; '.join(said)}." if said else ""
 
 
 def outcome(compared: Comparison) -> Outcome:

@@ -9,15 +9,24 @@ from torch import nn
 
 from clocs_core import seeds
 from clocs_core.errors import SettingsError
-from clocs_core.extend.offers import Setup
+from clocs_core.extend.offers import Encoder, Setup
 from clocs_core.extend.plan import Plan
+from clocs_core.extend.recordings import Chosen
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
-__all__ = ["build_encoders", "build_learner", "build_views", "choose_device", "choose_epochs"]
+__all__ = [
+    "build_encoders",
+    "build_learner",
+    "build_views",
+    "choose_device",
+    "choose_epochs",
+    "choose_steps",
+    "draw_encoders",
+]
 
 
 def choose_device(asked: str) -> torch.device:
@@ -30,17 +39,21 @@ def choose_device(asked: str) -> torch.device:
 
 def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.ModuleList:
     """Encoders with their first, random weights: the same seed gives the same ones. `channels` were chosen."""
-    torch.manual_seed(seeds.derive(plan.run.seed, "weights"))  # layers draw their weights from torch's own generator
     inputs = channels if plan.needs.encoder_channels == "all" else 1
-    samples = plan.pretrain_framing.frame_samples
+    samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
+    return draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+
+
+def draw_encoders(
+    chosen: Chosen[Encoder], inputs: int, samples: int, embedding_dim: int, seed: int, count: int = 1
+) -> nn.ModuleList:
+    """Encoders of `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
+    torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's own generator
     try:
-        made = [
-            plan.encoder.offer.build(plan.encoder.options, inputs, samples, plan.run.embedding_dim)
-            for _ in range(plan.needs.encoders)
-        ]
+        made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
     except ValueError as problem:
-        raise SettingsError(f"Encoder {plan.encoder.offer.name!r} cannot be built: {problem}") from None
-    return nn.ModuleList(made).to(device)
+        raise SettingsError(f"Encoder {chosen.offer.name!r} cannot be built: {problem}") from None
+    return nn.ModuleList(made)
 
 
 def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
@@ -65,11 +78,15 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
 
 def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
     """What runs the epochs of a plan: captured steps on a GPU, unless something else is asked for."""
-    if plan.run.step == "captured" and device.type != "cuda":
+    steps = choose_steps(plan.run.step, device, warn)
+    return steps if plan.train.contrast_batch is None else gradcache_epoch
+
+
+def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
+    """What runs an epoch step by step: `plain`, `captured`, or on `auto` captured where there is a GPU."""
+    if asked == "captured" and device.type != "cuda":
         raise SettingsError("`--step captured` needs a GPU: CUDA graphs are what it captures. Use `--step auto`.")
-    if plan.train.contrast_batch is not None:
-        return gradcache_epoch
-    return plain_epoch if plan.run.step == "plain" or device.type != "cuda" else CapturedEpochs(warn)
+    return plain_epoch if asked == "plain" or device.type != "cuda" else CapturedEpochs(warn)
 
 
 def build_views(plan: Plan, unit: str) -> ViewMaker:

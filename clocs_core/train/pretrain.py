@@ -1,4 +1,7 @@
-"""The pre-training loop: a generator that yields one EpochDone per epoch. The caller saves, shows and reports."""
+"""The training loop: a generator that yields one EpochDone per epoch. The caller saves, shows and reports.
+
+Fine-tuning is trained by it too: there a network is encoder and head, and what stands for embeddings are logits.
+"""
 
 from __future__ import annotations
 

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 @hookimpl
 def clocs_metrics() -> list[Metric]:
-    """Offer the paper's metric, for one-of and any-of tasks."""
-    summary = "Area under the ROC curve, one class against the rest, mean over the classes that occur."
-    return [Metric(name="auroc", summary=summary, score=auroc)]
+    """Offer the paper's metric first, then three others, all of them for one-of and any-of tasks."""
+    area = "one class against the rest, mean over the classes that occur."
+    return [
+        Metric(name="auroc", summary=f"Area under the ROC curve, {area}", score=auroc),
+        Metric(name="auprc", summary=f"Area under the precision-recall curve, {area}", score=auprc),
+        Metric(name="f1", summary="F1 of the decisions, mean over the classes that occur.", score=f1),
+        Metric(name="calibration", summary="One minus the expected calibration error, 15 bins.", score=calibration),
+    ]
 
 
 def auroc(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
@@ -23,3 +28,24 @@ def auroc(probability: NDArray[np.float64], label: NDArray[np.int64], weight: ND
     from clocs_plugins.classification.metrics import macro_auroc
 
     return macro_auroc(probability, label, weight)
+
+
+def auprc(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
+    """The score; see `metrics.macro_auprc`."""
+    from clocs_plugins.classification.metrics import macro_auprc
+
+    return macro_auprc(probability, label, weight)
+
+
+def f1(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
+    """The score; see `decisions.macro_f1`."""
+    from clocs_plugins.classification.decisions import macro_f1
+
+    return macro_f1(probability, label, weight)
+
+
+def calibration(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
+    """The score; see `decisions.calibration`."""
+    from clocs_plugins.classification import decisions
+
+    return decisions.calibration(probability, label, weight)

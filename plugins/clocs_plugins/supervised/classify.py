@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import torch
 from torch import nn
-from torch.nn import functional as F
+
+from clocs_core import label_loss
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from clocs_core import Task, Views
 
-__all__ = ["Classify", "any_of_loss", "one_of_loss"]
+__all__ = ["Classify"]
 
 
 class Classify(nn.Module):
@@ -27,14 +27,8 @@ class Classify(nn.Module):
 
     def __init__(self, task: Task, embedding_dim: int) -> None:
         super().__init__()
-        least = 2 if task.kind == "one_of" else 1
-        if len(task.classes) < least:
-            raise ValueError(
-                f"the task {task.name!r} has {len(task.classes)} classes, and {least} or more are needed to learn "
-                "from labels. Choose another task or data set, or a method that needs no labels."
-            )
+        self.loss = label_loss(task)
         self.head = nn.Linear(embedding_dim, len(task.classes))
-        self.loss = one_of_loss if task.kind == "one_of" else any_of_loss
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         """The loss of one batch. Raises ValueError where it comes without labels, or with those of another task."""
@@ -45,41 +39,3 @@ class Classify(nn.Module):
             )
         logits = self.head(encode(views.signal))  # (view, batch, class)
         return self.loss(logits, views.batch.label)
-
-
-def one_of_loss(logits: Tensor, label: Tensor) -> Tensor:
-    """The mean cross-entropy of logits (view, batch, class) with labels (batch,), -1 for none; 0 where none has one.
-
-    Computed in float32, or float64 where the logits are float64, autocast or not.
-    """
-    views, batch = logits.shape[:2]
-    _refuse_other_shape(label, (batch,))
-    log_probability = _at_least_float32(logits).log_softmax(-1)  # (view, batch, class)
-    each = label.expand(views, batch).flatten()  # (view * batch,)
-    total = F.nll_loss(log_probability.flatten(0, 1), each, ignore_index=-1, reduction="sum")
-    return total / (views * (label >= 0).sum()).clamp(min=1)  # none has a label: nothing to divide
-
-
-def any_of_loss(logits: Tensor, label: Tensor) -> Tensor:
-    """The mean binary cross-entropy of logits (view, batch, class) with labels (batch, class) of 0 and 1.
-
-    A row with a NaN has no label and does not count; the loss is 0 where all are so. Computed as above.
-    """
-    _refuse_other_shape(label, tuple(logits.shape[1:]))
-    logits = _at_least_float32(logits)
-    counts = ~label.isnan().any(-1)  # (batch,)
-    answer = label.nan_to_num(0.0).to(logits.dtype).expand_as(logits)  # (view, batch, class)
-    frame = F.binary_cross_entropy_with_logits(logits, answer, reduction="none").mean((0, 2))  # (batch,)
-    return (frame * counts).sum() / counts.sum().clamp(min=1)
-
-
-def _at_least_float32(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-
-def _refuse_other_shape(label: Tensor, expected: tuple[int, ...]) -> None:
-    found = tuple(label.shape)
-    if found != expected:
-        raise ValueError(
-            f"the objective `classify` got labels of shape {found}, expected {expected}: they are of another task"
-        )

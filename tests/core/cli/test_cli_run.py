@@ -242,6 +242,17 @@ def lasting(folder: Path) -> dict[str, Any]:
     return {key: value for key, value in document(folder).items() if key != "seconds"}
 
 
+def test_a_run_says_what_it_saw_and_can_be_given_less(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Methods are compared on equal terms only if each sees as many instances."""
+    seen = document(finished)["exposure"]
+    assert seen["patients"] == document(finished)["split"]["patients"]["train"]
+    assert seen["instances"] > 9
+    fewer = [*FLAGS, "--data-root", str(finished.parent / "data"), "--out", str(finished.parent / "fewer")]
+    assert main([*fewer, "-o", "instances=9"]) == 0
+    assert f"trains on 9 of {seen['instances']} instances" in capsys.readouterr().err
+    assert document(finished.parent / "fewer")["exposure"] == {"patients": seen["patients"], "instances": 9, "steps": 2}
+
+
 def test_a_finished_run_has_all_its_files(finished: Path) -> None:
     assert {path.name for path in finished.iterdir()} >= FILES
     assert not [path.name for path in finished.rglob("*.tmp")]

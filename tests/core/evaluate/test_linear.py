@@ -10,7 +10,7 @@ from clocs_core.data.records import Task
 from clocs_core.data.store import list_instances
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features, embed, labelled
-from clocs_core.evaluate.linear import by_record, choose_fraction, linear, prior
+from clocs_core.evaluate.linear import Predictions, by_record, choose_fraction, linear, prior
 
 ANY_OF = Task("finding", classes=("a", "b", "c"), kind="any_of")
 
@@ -89,6 +89,14 @@ def test_a_recording_has_the_mean_probability_of_its_rows():
         np.testing.assert_allclose(records.probability[number], expected)
         assert records.label[number] == rows.label[mine[0]]
         assert records.patient[number] == rows.patient[mine[0]]
+
+
+def test_recordings_of_which_the_same_is_said_are_tied_however_many_rows_they_have():
+    """The class prior must rank nobody: a mean that is off by its last bit would, and would not score one half."""
+    record = np.repeat(np.arange(40), np.arange(1, 41))
+    said = np.tile([0.1, 0.3, 0.6], (len(record), 1))
+    found = by_record(Predictions(said, np.zeros(len(record), dtype=np.int64), record, record))
+    assert np.array_equal(found.probability, np.tile([0.1, 0.3, 0.6], (40, 1)))
 
 
 def test_rows_without_a_label_are_left_out():

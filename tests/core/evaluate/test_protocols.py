@@ -6,7 +6,8 @@ from tiny_material import TASK
 
 from clocs_core.data.records import Task
 from clocs_core.evaluate.features import Features
-from clocs_core.evaluate.protocols import linear_protocol
+from clocs_core.evaluate.linear import Predictions
+from clocs_core.evaluate.protocols import Scoring, linear_protocol, score_predictions
 from clocs_core.extend.offers import Metric
 from clocs_core.settings import EvaluateSettings
 
@@ -75,3 +76,46 @@ def test_too_few_labels_for_two_classes_cost_a_note_not_the_run():
     found = linear_protocol(inits, TASK, "tiny", (ACCURACY,), few, split_seed=0)
     assert {score.label_fraction for score in found.scores} == {1.0}
     assert found.notes[0].startswith("There is no score at F = 0.001: The labelled training frames all have one class")
+
+
+def predicted_of(protocols=("finetune",), inits=("good", "random"), fractions=(0.5, 1.0)):
+    label, patient = np.arange(60) % 3, np.arange(60) // 3
+    rng = np.random.default_rng(0)
+    return {
+        (protocol, init, fraction): Predictions(rng.random((60, 3)), label, patient, patient)
+        for fraction in fractions
+        for protocol in protocols
+        for init in inits
+    }
+
+
+def test_any_protocol_is_scored_by_the_same_path():
+    """Frame and record, method and control, at every share of labels; and ticks on the way, for it may take a while."""
+    predicted, ticks = predicted_of(), []
+    scoring = Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0)
+    found = score_predictions(predicted, "random", scoring, lambda done, total: ticks.append((done, total)))
+    assert [(s.protocol, s.init, s.label_fraction, s.level) for s in found.scores] == [
+        ("finetune", init, fraction, level)
+        for fraction in (0.5, 1.0)
+        for level in ("frame", "record")
+        for init in ("good", "random")
+    ]
+    assert ticks == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    for one in found.comparisons:
+        values = {
+            s.init: s.value for s in found.scores if (s.level, s.label_fraction) == (one.level, one.label_fraction)
+        }
+        assert one.difference == values["good"] - values["random"]
+        assert one.low <= one.difference <= one.high
+
+
+def test_a_protocol_is_compared_with_its_own_control_only():
+    """Fine-tuning a method against a frozen random encoder would flatter it."""
+    predicted = predicted_of(("linear", "finetune"), fractions=(1.0,))
+    del predicted["linear", "random", 1.0]
+    found = score_predictions(predicted, "random", Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0))
+    assert {one.protocol for one in found.comparisons} == {"finetune"}
+
+
+def test_nothing_predicted_is_no_score_and_no_error():
+    assert score_predictions({}, "random", Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0)).scores == ()

@@ -14,7 +14,7 @@ from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.train.assemble import build_learner, build_views
 from clocs_core.train.step import train_step
 
-NEEDED = ("classification", "cnn", "demo", "many_segments", "patient_contrast")
+NEEDED = ("classification", "cnn", "contrastive_losses", "demo", "many_segments", "patient_contrast")
 
 
 @pytest.fixture

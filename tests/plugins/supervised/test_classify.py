@@ -1,4 +1,4 @@
-"""The losses of supervised pre-training against cross-entropies written in loops, with and without labels."""
+"""The objective of supervised pre-training, with and without labels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -17,14 +15,10 @@ from clocs_core import Batch, Setup, Task, Views
 from clocs_core.train.learner import start
 from clocs_core.train.step import encode, train_step
 from clocs_plugins.supervised import clocs_objectives
-from clocs_plugins.supervised.classify import any_of_loss, one_of_loss
 
-seeds = st.integers(0, 2**31)
-quick = settings(deadline=None, max_examples=20)  # the first call of a torch operation is slow
 DIM, SAMPLES, CLASSES = 6, 40, 3
 NAN = float("nan")
 TASKS = {kind: Task("rhythm", ("a", "b", "c"), kind=kind) for kind in ("one_of", "any_of")}
-LOSSES = {"one_of": one_of_loss, "any_of": any_of_loss}
 NO_LABEL = {"one_of": -1, "any_of": [NAN] * CLASSES}
 LABELS = {
     ("one_of", "all labelled"): [0, 2, 1, 1, 0],
@@ -65,10 +59,6 @@ def as_labels(kind, rows):
     return torch.tensor(rows, dtype=torch.int64 if kind == "one_of" else torch.float32)
 
 
-def random_logits(seed, views=1, batch=5, dtype=torch.float64):
-    return 2 * torch.randn(views, batch, CLASSES, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
 def build(task):
     (offer,) = clocs_objectives()
     return offer.build(offer.options(), Setup(encoder=nn.Identity(), embedding_dim=DIM, task=task))
@@ -90,30 +80,7 @@ def loss_of(made, views):
     return made.objective(partial(encode, list(made.encoders), views.encoder_of_view), views)
 
 
-# ----------------------------------------------------------------------------------------------------------- the losses
-
-
-@pytest.mark.parametrize("views", [1, 2])
-@pytest.mark.parametrize(("kind", "case"), LABELS)
-def test_the_loss_is_the_mean_cross_entropy_of_the_frames_that_have_a_label(kind, case, views):
-    """The others must not weigh, neither above nor below the line."""
-    labels = as_labels(kind, LABELS[kind, case])
-    logits = random_logits(1, views, len(labels))
-    found = LOSSES[kind](logits, labels)
-    assert found.shape == ()
-    assert found.dtype == torch.float64
-    assert found.item() == pytest.approx(oracle(kind, logits, labels), rel=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "case"), LABELS)
-def test_the_gradient_is_that_of_the_loss(kind, case):
-    """And frames without a label get none."""
-    labels = as_labels(kind, LABELS[kind, case])
-    logits = random_logits(2, 2, len(labels)).requires_grad_()
-    assert torch.autograd.gradcheck(lambda logits: LOSSES[kind](logits, labels), (logits,))
-    LOSSES[kind](logits, labels).backward()
-    without = [bool((row < 0).any() or row.isnan().any()) for row in labels]
-    assert (logits.grad.abs().sum((0, 2)) == 0).tolist() == without
+# ----------------------------------------------------------------------------------------------------------- the module
 
 
 @pytest.mark.parametrize("kind", ["one_of", "any_of"])
@@ -125,36 +92,6 @@ def test_a_batch_without_any_label_costs_nothing_and_teaches_nothing(kind):
     assert loss.item() == 0
     gradients = [one.grad for one in [*made.encoders.parameters(), *made.objective.parameters()]]
     assert all(torch.equal(gradient, torch.zeros_like(gradient)) for gradient in gradients)
-
-
-@given(seed=seeds, batch=st.integers(1, 6), kind=st.sampled_from(["one_of", "any_of"]))
-@quick
-def test_order_and_frames_without_a_label_do_not_matter(seed, batch, kind):
-    """The loss is of the labelled frames, whatever stands between them."""
-    generator = torch.Generator().manual_seed(seed)
-    shape = (batch,) if kind == "one_of" else (batch, CLASSES)
-    labels = torch.randint(CLASSES if kind == "one_of" else 2, shape, generator=generator)
-    labels = labels if kind == "one_of" else labels.float()
-    logits = random_logits(seed, 2, batch)
-    loss = LOSSES[kind](logits, labels).item()
-    order = torch.randperm(batch + 2, generator=generator)
-    more = torch.cat([labels, as_labels(kind, [NO_LABEL[kind]] * 2)])[order]
-    among = torch.cat([logits, 1e3 * random_logits(seed + 1, 2, 2)], 1)[:, order]
-    assert LOSSES[kind](among, more).item() == pytest.approx(loss, rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["one_of", "any_of"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_short_floats_are_reduced_in_float32(kind, dtype):
-    """Only the logits are rounded; sums over the batch are not."""
-    labels = as_labels(kind, LABELS[kind, "all labelled"]).repeat(*((12,) if kind == "one_of" else (12, 1)))
-    logits = random_logits(4, 1, len(labels)).to(dtype)
-    found = LOSSES[kind](logits, labels)
-    assert found.dtype == torch.float32
-    assert found.item() == pytest.approx(LOSSES[kind](logits.double(), labels).item(), rel=2e-6)
-
-
-# ----------------------------------------------------------------------------------------------------------- the module
 
 
 @pytest.mark.parametrize("kind", ["one_of", "any_of"])

@@ -1,0 +1,31 @@
+"""What a command prints when it is done: the scores, how they compare, and what a reader must know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from clocs_core.scores import Comparison, Score
+
+__all__ = ["print_summary"]
+
+
+def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> None:
+    """A row for each classifier and level, with the interval of the first metric; then comparisons by that metric."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from clocs_core.report.tables import comparison_sentence, wide_score_rows
+
+    console = Console(width=None if os.isatty(1) else 120)
+    if scores:
+        headings, rows = wide_score_rows(scores)
+        table = Table(*headings, box=None)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    for compared in comparisons:
+        if compared.metric == scores[0].metric:
+            console.print(comparison_sentence(compared), highlight=False, markup=False)
+    for note in notes:
+        console.print(note, highlight=False, markup=False)

@@ -1,0 +1,87 @@
+"""The encoder to evaluate: one of a run, opened again from its own file, or one that nobody has trained."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from clocs_core.data.splits import Split, from_json
+from clocs_core.extend.catalogue import Catalogue
+from clocs_core.extend.offers import Encoder
+from clocs_core.extend.recordings import Chosen
+from clocs_core.options import structure
+from clocs_core.settings import Tables
+from clocs_core.train.assemble import draw_encoders
+from clocs_core.train.encoderfile import load_encoder
+
+__all__ = ["RANDOM", "Pretrained", "build_encoder", "open_encoder"]
+
+RANDOM = "random"
+"""The init that is the control: the same encoder, untrained."""
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Pretrained:
+    """An encoder with its description. One that was never trained has no weights, and `init` is "random".
+
+    init: what scores call it, the method that trained it. dataset: what it was trained on.
+    channels: those it was trained on, in their order; `inputs` of them are read at once.
+    tables: the settings of its run. split: who trained it, where the run folder is there to say so.
+    """
+
+    init: str
+    encoder: Chosen[Encoder]
+    inputs: int = 1
+    frame_samples: int | None = None
+    embedding_dim: int
+    channels: tuple[str, ...] = ()
+    normalise: str = ""
+    weights: dict[str, Tensor] = attrs.field(factory=dict)
+    dataset: str = ""
+    tables: Tables = attrs.field(factory=dict)
+    split: Split | None = None
+    split_hash: str = ""
+    sha256: str = ""
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """The channels that it reads at once, in their order; none where it reads one at a time."""
+        return self.channels if self.inputs > 1 else ()
+
+
+def open_encoder(path: Path, catalogue: Catalogue) -> Pretrained:
+    """The encoder of a run folder, or of an encoder file; of several, the first, which is what its run evaluated.
+
+    Raises RunFolderError where there is none, or none that this version can read, and UnknownName where the plugin
+    that offers its architecture is not installed.
+    """
+    loaded = load_encoder(path, catalogue, torch.device("cpu"))
+    card, offer = loaded.about, catalogue.encoders.get(loaded.about.encoder).offer
+    beside = loaded.path.with_name("split.json")
+    return Pretrained(
+        init=card.method,
+        encoder=Chosen(offer, structure(offer.options, card.options, "encoder")),
+        inputs=card.input_channels,
+        frame_samples=card.frame_samples,
+        embedding_dim=card.embedding_dim,
+        channels=card.channels,
+        normalise=card.normalise,
+        weights=loaded.encoder.state_dict(),
+        dataset=card.dataset,
+        tables=card.settings,
+        split=from_json(beside.read_text(encoding="utf-8")) if beside.exists() else None,
+        split_hash=card.split_hash,
+        sha256=sha256(loaded.path.read_bytes()).hexdigest(),
+    )
+
+
+def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:
+    """The encoder for frames of `samples`: with its weights, or untrained, with those that follow from the seed."""
+    (encoder,) = draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)
+    if trained:
+        encoder.load_state_dict(one.weights)
+    return encoder.to(device)

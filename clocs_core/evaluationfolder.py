@@ -1,0 +1,134 @@
+"""The folder that an evaluation writes into: what lies where, and which classifiers are finished."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from clocs_core.errors import RunFolderError
+from clocs_core.evaluate.linear import Predictions
+from clocs_core.evaluate.predictionfile import Classifier, read_predictions, save_predictions
+from clocs_core.files import write_atomically
+from clocs_core.report.document import dump_record, load_record
+from clocs_core.report.evaluated import CellSummary, EvaluationReport
+from clocs_core.runfolder import RunFolder, create_run_folder
+from clocs_core.settings import Tables, dump_tables
+
+__all__ = ["EvaluationFolder", "open_evaluation"]
+
+
+@attrs.frozen
+class EvaluationFolder:
+    """The paths of an evaluation. `settings` exists from the first moment, `report` only when it is over.
+
+    A classifier that is finished has its predictions and its numbers in `cells`, in this order; they go when the
+    report and all predictions are written.
+    """
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        """The effective settings."""
+        return self.path / "settings.toml"
+
+    @property
+    def split(self) -> Path:
+        """Which patient is in which part."""
+        return self.path / "split.json"
+
+    @property
+    def predictions(self) -> Path:
+        """What each classifier predicted of each row that was scored."""
+        return self.path / "predictions.npz"
+
+    @property
+    def report(self) -> Path:
+        """Scores with their controls."""
+        return self.path / "report.json"
+
+    @property
+    def cells(self) -> Path:
+        """What is finished of an evaluation that is under way."""
+        return self.path / "cells"
+
+    def classifier(self, init: str, fraction: float) -> Path:
+        """The weights of a fine-tuned classifier, with their description inside."""
+        return self.path / "classifiers" / f"{init}-{fraction:g}.safetensors"
+
+    def checkpoint(self, key: Classifier) -> Path:
+        """Where the training of a classifier stands."""
+        return self.cells / f"{_name(key)}.safetensors"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out of this folder."""
+        with RunFolder(self.path).lock():
+            yield
+
+    def read_report(self) -> EvaluationReport:
+        """The report of an evaluation that is over."""
+        return load_record(self.report.read_text(encoding="utf-8"), EvaluationReport, str(self.report))
+
+    def finished(self, key: Classifier) -> tuple[CellSummary, Predictions | None] | None:
+        """The numbers and predictions of a classifier, or None where it is not finished.
+
+        One that could not be made, as its notes say, has no predictions.
+        """
+        numbers, predicted = self._cell(key)
+        if not numbers.exists():
+            return None
+        summary = load_record(numbers.read_text(encoding="utf-8"), CellSummary, str(numbers))
+        if not predicted.exists():
+            return summary, None
+        (rows,) = read_predictions(predicted).values()
+        return summary, rows
+
+    def finish(
+        self,
+        key: Classifier,
+        summary: CellSummary,
+        rows: Predictions | None,
+        patients: tuple[str, ...],
+        records: tuple[str, ...],
+    ) -> None:
+        """Keep a classifier's predictions, then its numbers; with these it is finished."""
+        self.cells.mkdir(exist_ok=True)
+        numbers, predicted = self._cell(key)
+        if rows is not None:
+            save_predictions({key: rows}, patients, records, predicted)
+        write_atomically(numbers, dump_record(summary))
+        self.checkpoint(key).unlink(missing_ok=True)
+
+    def finish_all(self, report: EvaluationReport) -> None:
+        """Write the report, last of all, and clear away what was only there to go on from."""
+        write_atomically(self.report, dump_record(report))
+        shutil.rmtree(self.cells, ignore_errors=True)
+
+    def _cell(self, key: Classifier) -> tuple[Path, Path]:
+        return self.cells / f"{_name(key)}.json", self.cells / f"{_name(key)}.npz"
+
+
+def open_evaluation(path: Path, tables: Tables) -> EvaluationFolder:
+    """The folder of an evaluation: a new one, or one of the same settings. Raises RunFolderError for any other."""
+    folder = EvaluationFolder(path)
+    if not folder.settings.exists():
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunFolderError(f"{path} is there already, and is no evaluation. Choose another place with `--out`.")
+        create_run_folder(path, tables)
+        return folder
+    if folder.settings.read_text(encoding="utf-8") != dump_tables(tables):
+        raise RunFolderError(
+            f"{path} holds an evaluation with other settings. Choose another place with `--out`, or leave it out: "
+            "every evaluation then has a folder of its own."
+        )
+    return folder
+
+
+def _name(key: Classifier) -> str:
+    protocol, init, fraction = key
+    return f"{protocol}-{init}-{fraction:g}"

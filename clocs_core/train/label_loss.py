@@ -1,0 +1,72 @@
+"""What labels cost: the loss of logits by the label of their frame. Shared by fine-tuning and by plugins.
+
+Part of the public API, which imports no torch, so torch is imported where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from clocs_core.data.records import Task
+
+__all__ = ["LabelLoss", "any_of_loss", "label_loss", "one_of_loss"]
+
+LabelLoss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
+"""(logits (view, batch, class), labels as `Batch` has them) -> scalar; frames without a label do not count."""
+
+
+def label_loss(task: Task) -> LabelLoss:
+    """The loss for a task's kind. Raises ValueError for a task that has too few classes to be wrong about."""
+    least = 2 if task.kind == "one_of" else 1
+    if len(task.classes) < least:
+        raise ValueError(
+            f"the task {task.name!r} has {len(task.classes)} classes, and {least} or more are needed to learn from "
+            "labels. Choose another task or data set, or a method that needs no labels."
+        )
+    return one_of_loss if task.kind == "one_of" else any_of_loss
+
+
+def one_of_loss(logits: Tensor, label: Tensor) -> Tensor:
+    """The mean cross-entropy of logits (view, batch, class) with labels (batch,), -1 for none; 0 where none has one.
+
+    Computed in float32, or float64 where the logits are float64, autocast or not.
+    """
+    from torch.nn import functional as F
+
+    views, batch = logits.shape[:2]
+    _refuse_other_shape(label, (batch,))
+    log_probability = _at_least_float32(logits).log_softmax(-1)  # (view, batch, class)
+    each = label.expand(views, batch).flatten()  # (view * batch,)
+    total = F.nll_loss(log_probability.flatten(0, 1), each, ignore_index=-1, reduction="sum")
+    return total / (views * (label >= 0).sum()).clamp(min=1)  # none has a label: nothing to divide
+
+
+def any_of_loss(logits: Tensor, label: Tensor) -> Tensor:
+    """The mean binary cross-entropy of logits (view, batch, class) with labels (batch, class) of 0 and 1.
+
+    A row with a NaN has no label and does not count; the loss is 0 where all are so. Computed as above.
+    """
+    from torch.nn import functional as F
+
+    _refuse_other_shape(label, tuple(logits.shape[1:]))
+    logits = _at_least_float32(logits)
+    counts = ~label.isnan().any(-1)  # (batch,)
+    answer = label.nan_to_num(0.0).to(logits.dtype).expand_as(logits)  # (view, batch, class)
+    frame = F.binary_cross_entropy_with_logits(logits, answer, reduction="none").mean((0, 2))  # (batch,)
+    return (frame * counts).sum() / counts.sum().clamp(min=1)
+
+
+def _at_least_float32(logits: Tensor) -> Tensor:
+    import torch
+
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _refuse_other_shape(label: Tensor, expected: tuple[int, ...]) -> None:
+    found = tuple(label.shape)
+    if found != expected:
+        raise ValueError(f"the loss got labels of shape {found}, expected {expected}: they are of another task")

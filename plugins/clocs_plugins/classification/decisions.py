@@ -1,0 +1,59 @@
+"""How good the decisions are that probabilities lead to, and how far probabilities can be believed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clocs_plugins.classification.rows import Flags, Floats, Integers, counting, mean_of_classes, positives
+
+__all__ = ["BINS", "calibration", "macro_f1"]
+
+BINS = 15  # of equal width, as in Guo et al., On Calibration of Modern Neural Networks, ICML 2017
+
+
+def macro_f1(probability: Floats, label: Integers, weight: Floats) -> float:
+    """The mean over classes of F1, the harmonic mean of precision and recall.
+
+    Of a one-of task the most probable class is decided for (of equal ones the first), of an any-of task every class
+    above one half. A class of which no row that counts is positive is left out of the mean. Arguments as for AUROC.
+    """
+    probability, label, weight = counting(probability, label, weight)
+    positive = positives(label, probability.shape[1])
+    decided = _decisions(probability, label.ndim == 1)
+    right, said, there = ((weight[:, None] * flags).sum(0) for flags in (decided & positive, decided, positive))
+    f1 = np.full(len(there), np.nan)
+    np.divide(2 * right, said + there, out=f1, where=there > 0)
+    return mean_of_classes(f1, probability, weight)
+
+
+def calibration(probability: Floats, label: Integers, weight: Floats) -> float:
+    """One minus the expected calibration error: 1 where of all that is said with confidence p, a share p is right.
+
+    Rows are put into bins by their confidence; the error is the mean, over rows, of the distance between mean
+    confidence and share of right ones in their bin. Of a one-of task the confidence is that of the class that is
+    decided for; of an any-of task it is each class's own probability, and the mean over classes is taken.
+    """
+    probability, label, weight = counting(probability, label, weight)
+    positive = positives(label, probability.shape[1])
+    if not len(probability) or np.isnan(probability).any():
+        return float("nan")
+    if label.ndim == 2:
+        pairs = zip(probability.T, positive.T, strict=True)
+        return float(np.mean([1 - _error(confidence, right, weight) for confidence, right in pairs]))
+    rows, decided = np.arange(len(probability)), probability.argmax(1)
+    return 1 - _error(probability[rows, decided], positive[rows, decided], weight)
+
+
+def _decisions(probability: Floats, one_of: bool) -> Flags:
+    """What is decided for, (n, class)."""
+    if not one_of:
+        return probability > 0.5
+    decided: Flags = probability.argmax(1)[:, None] == np.arange(probability.shape[1])
+    return decided
+
+
+def _error(confidence: Floats, right: Flags, weight: Floats) -> float:
+    """The expected calibration error of rows (n,). A confidence on an edge belongs to the bin below it."""
+    place = np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], confidence)
+    gap = np.bincount(place, weight * (right - confidence), minlength=BINS)  # (bin,) share right minus confidence
+    return float(np.abs(gap).sum() / weight.sum())

@@ -1,0 +1,142 @@
+"""The encoder file: what is written is read back, and what cannot be used is refused with a reason."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import torch
+from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
+
+from clocs_core.cli.main import open_session
+from clocs_core.errors import RunFolderError, UnknownName
+from clocs_core.extend.catalogue import Shelf
+from clocs_core.extend.offers import Encoder, Needs
+from clocs_core.runfolder import RunFolder
+from clocs_core.train.checkpoint import read_tensors, save_tensors
+from clocs_core.train.encoderfile import FILE, load_encoder, read_card
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return installed()
+
+
+def rewritten(path, change):
+    """The same file with its description changed."""
+    tensors, about = read_tensors(path)
+    change(tensors, about)
+    save_tensors(tensors, about, path)
+    return path
+
+
+@pytest.mark.parametrize("needs", [None, ALL_AT_ONCE, Needs(segments=2, encoders=2)])
+def test_an_encoder_is_what_it_was(tmp_path, catalogue, needs):
+    """One encoder, one of several channels, several encoders: the same numbers come out, to the last bit."""
+    plan = plan_of(catalogue, needs)
+    encoders, path = write_encoder(tmp_path, plan)
+    loaded = load_encoder(path, catalogue, CPU)
+    channels = 4 if needs is ALL_AT_ONCE else 1
+    signal = torch.randn(3, channels, 2500, generator=torch.Generator().manual_seed(0))
+    assert len(loaded.modules) == plan.needs.encoders
+    for before, after in zip(encoders.eval(), loaded.modules, strict=True):
+        assert not after.training
+        assert torch.equal(before(signal), after(signal))
+    assert loaded.encoder is loaded.modules[0]
+
+
+def test_the_card_says_what_the_encoder_needs_and_where_it_comes_from(tmp_path, catalogue):
+    plan = plan_of(catalogue, channels=["V2", "II"])
+    _, path = write_encoder(tmp_path, plan, versions={"clocs": "0.1", "plugin cnn": "clocs 0.1"})
+    card = read_card(path)
+    assert card == load_encoder(path, catalogue, CPU).about
+    assert (card.method, card.dataset, card.encoder, card.embedding_dim, card.count) == ("cmsc", "demo", "cnn", 8, 1)
+    assert (card.channels, card.input_channels, card.frame_samples) == (("V2", "II"), 1, 2500)
+    assert (card.unit, card.modality, card.normalise) == ("mV", "ecg", "min-max")
+    assert (card.task, card.pretrain_framing, card.evaluate_framing) == (
+        plan.task,
+        plan.pretrain_framing,
+        plan.evaluate_framing,
+    )
+    assert card.settings == plan.tables()
+    assert card.versions == {"clocs": "0.1", "plugin cnn": "clocs 0.1"}
+    assert card.licence == plan.dataset.offer.licence
+
+
+def test_a_run_folder_serves_as_well_as_its_file(tmp_path, catalogue):
+    """The two modules that name the file agree; neither can import the other."""
+    _, path = write_encoder(tmp_path, plan_of(catalogue))
+    assert RunFolder(tmp_path).encoder == tmp_path / FILE == path
+    assert load_encoder(tmp_path, catalogue, CPU).path == path
+
+
+def test_opening_an_encoder_shifts_nobody_elses_draws(tmp_path, catalogue):
+    """Building it draws weights that are overwritten at once; a seed that was set before must hold."""
+    write_encoder(tmp_path, plan_of(catalogue))
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    load_encoder(tmp_path, catalogue, CPU)
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_a_missing_plugin_is_named(tmp_path, catalogue):
+    """With its distribution, so that somebody else knows what to install."""
+    had = {"clocs": "0.1", "plugin cnn": "clocs-net 2.3", "plugin demo": "clocs 0.1"}
+    _, path = write_encoder(tmp_path, plan_of(catalogue), versions=had)
+    bare = open_session(None, ("cnn",), False).catalogue
+    with pytest.raises(UnknownName) as raised:
+        load_encoder(path, bare, CPU)
+    assert str(raised.value).startswith(
+        f"{path} holds an encoder 'cnn' that is not installed here; of the plugins that the run had, these offer "
+        "nothing here: cnn (clocs-net 2.3). No encoder 'cnn'. "
+    )
+    write_encoder(tmp_path, plan_of(catalogue), versions={"clocs": "0.1"})
+    with pytest.raises(UnknownName, match=r"not installed here\. No encoder 'cnn'\."):
+        load_encoder(path, attrs.evolve(catalogue, encoders=Shelf(Encoder, ())), CPU)
+
+
+def test_what_is_not_there_or_not_finished_is_refused(tmp_path, catalogue):
+    with pytest.raises(RunFolderError, match=r"nothing is not there\. Give a folder that `clocs run` made"):
+        load_encoder(tmp_path / "nothing", catalogue, CPU)
+    with pytest.raises(RunFolderError, match=r"is not a run folder: it has no encoder\.safetensors"):
+        load_encoder(tmp_path, catalogue, CPU)
+    (tmp_path / "settings.toml").touch()
+    with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `clocs run --resume "):
+        load_encoder(tmp_path, catalogue, CPU)
+
+
+def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):
+    """Half a download, a checkpoint of something else: never a traceback."""
+    _, path = write_encoder(tmp_path, plan_of(catalogue))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:500])
+    for read in (lambda: load_encoder(path, catalogue, CPU), lambda: read_card(path)):
+        with pytest.raises(RunFolderError, match="Cannot read"):
+            read()
+    save_tensors({"x": torch.zeros(1)}, {}, path)
+    with pytest.raises(RunFolderError, match="it does not describe itself"):
+        read_card(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tensors, about: about.update(schema=99), "schema 99, this one reads 1"),
+        (lambda tensors, about: about.pop("task"), "The description in .* is damaged: KeyError\\('task'\\)"),
+        (lambda tensors, about: about["encoder"].pop("count"), "is damaged: KeyError\\('count'\\)"),
+        (lambda tensors, about: about.update(signal=3), "is damaged: TypeError"),
+        (
+            lambda tensors, about: about["encoder"]["options"].update(colour="red"),
+            "cannot be built by the plugin that is installed: \\[encoder\\] has no option 'colour'.* \\(clocs 0\\)",
+        ),
+        (lambda tensors, about: about["encoder"].update(frame_samples=20), "cannot be built"),
+        (lambda tensors, about: about["encoder"].update(embedding_dim=9), "do not fit .* size mismatch"),
+        (lambda tensors, about: tensors.pop("linear.bias"), "do not fit .* Missing key"),
+        (lambda tensors, about: tensors.update(more=torch.zeros(1)), "do not fit .* Unexpected key"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_is_wrong(tmp_path, catalogue, change, message):
+    """Weights that are left at random, or not used at all, would give numbers that look like any others."""
+    _, path = write_encoder(tmp_path, plan_of(catalogue))
+    with pytest.raises(RunFolderError, match=message):
+        load_encoder(rewritten(path, change), catalogue, CPU)

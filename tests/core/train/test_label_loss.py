@@ -1,0 +1,139 @@
+"""What labels cost, against cross-entropies written in loops, with and without labels."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clocs_core import Task, label_loss
+
+seeds = st.integers(0, 2**31)
+quick = settings(deadline=None, max_examples=20)  # the first call of a torch operation is slow
+CLASSES = 3
+NAN = float("nan")
+LOSSES = {kind: label_loss(Task("rhythm", ("a", "b", "c"), kind=kind)) for kind in ("one_of", "any_of")}
+NO_LABEL = {"one_of": -1, "any_of": [NAN] * CLASSES}
+LABELS = {
+    ("one_of", "all labelled"): [0, 2, 1, 1, 0],
+    ("one_of", "some labelled"): [0, -1, 1, -1, 2],
+    ("one_of", "one labelled"): [-1, -1, -1, -1, 2],
+    ("one_of", "batch of one"): [1],
+    ("any_of", "all labelled"): [[0, 0, 0], [1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 1]],
+    ("any_of", "some labelled"): [[0, 0, 0], [NAN] * 3, [1, 0, 1], [NAN] * 3, [0, 0, 1]],
+    ("any_of", "partly labelled"): [[0, 0, 0], [NAN, 1, 0], [1, 0, 1], [1, 1, NAN], [0, 0, 1]],
+    ("any_of", "batch of one"): [[0, 1, 1]],
+}
+
+
+def cross_entropy(logits, label):
+    return -math.log(math.exp(logits[label]) / sum(math.exp(one) for one in logits))
+
+
+def binary_cross_entropy(logits, label):
+    terms = []
+    for logit, answer in zip(logits, label, strict=True):
+        probability = 1 / (1 + math.exp(-logit))
+        terms.append(-math.log(probability if answer == 1 else 1 - probability))
+    return sum(terms) / len(terms)
+
+
+def oracle(kind, logits, labels):
+    terms = []
+    for view in logits.tolist():
+        for row, label in zip(view, labels.tolist(), strict=True):
+            if kind == "one_of" and label != -1:
+                terms.append(cross_entropy(row, label))
+            if kind == "any_of" and not any(math.isnan(one) for one in label):
+                terms.append(binary_cross_entropy(row, label))
+    return sum(terms) / len(terms) if terms else 0.0
+
+
+def as_labels(kind, rows):
+    return torch.tensor(rows, dtype=torch.int64 if kind == "one_of" else torch.float32)
+
+
+def random_logits(seed, views=1, batch=5, dtype=torch.float64):
+    return 2 * torch.randn(views, batch, CLASSES, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize(("kind", "case"), LABELS)
+def test_the_loss_is_the_mean_cross_entropy_of_the_frames_that_have_a_label(kind, case, views):
+    """The others must not weigh, neither above nor below the line."""
+    labels = as_labels(kind, LABELS[kind, case])
+    logits = random_logits(1, views, len(labels))
+    found = LOSSES[kind](logits, labels)
+    assert found.shape == ()
+    assert found.dtype == torch.float64
+    assert found.item() == pytest.approx(oracle(kind, logits, labels), rel=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "case"), LABELS)
+def test_the_gradient_is_that_of_the_loss(kind, case):
+    """And frames without a label get none."""
+    labels = as_labels(kind, LABELS[kind, case])
+    logits = random_logits(2, 2, len(labels)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda logits: LOSSES[kind](logits, labels), (logits,))
+    LOSSES[kind](logits, labels).backward()
+    without = [bool((row < 0).any() or row.isnan().any()) for row in labels]
+    assert (logits.grad.abs().sum((0, 2)) == 0).tolist() == without
+
+
+@given(seed=seeds, batch=st.integers(1, 6), kind=st.sampled_from(["one_of", "any_of"]))
+@quick
+def test_order_and_frames_without_a_label_do_not_matter(seed, batch, kind):
+    """The loss is of the labelled frames, whatever stands between them."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (batch,) if kind == "one_of" else (batch, CLASSES)
+    labels = torch.randint(CLASSES if kind == "one_of" else 2, shape, generator=generator)
+    labels = labels if kind == "one_of" else labels.float()
+    logits = random_logits(seed, 2, batch)
+    loss = LOSSES[kind](logits, labels).item()
+    order = torch.randperm(batch + 2, generator=generator)
+    more = torch.cat([labels, as_labels(kind, [NO_LABEL[kind]] * 2)])[order]
+    among = torch.cat([logits, 1e3 * random_logits(seed + 1, 2, 2)], 1)[:, order]
+    assert LOSSES[kind](among, more).item() == pytest.approx(loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["one_of", "any_of"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_short_floats_are_reduced_in_float32(kind, dtype):
+    """Only the logits are rounded; sums over the batch are not."""
+    labels = as_labels(kind, LABELS[kind, "all labelled"]).repeat(*((12,) if kind == "one_of" else (12, 1)))
+    logits = random_logits(4, 1, len(labels)).to(dtype)
+    found = LOSSES[kind](logits, labels)
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(LOSSES[kind](logits.double(), labels).item(), rel=2e-6)
+
+
+@pytest.mark.parametrize("kind", ["one_of", "any_of"])
+def test_a_batch_without_any_label_costs_nothing(kind):
+    """Most recordings of a set may be unlabelled; 0/0 would end the run."""
+    assert LOSSES[kind](random_logits(0), as_labels(kind, [NO_LABEL[kind]] * 5)).item() == 0
+
+
+@pytest.mark.parametrize("kind", ["one_of", "any_of"])
+def test_labels_of_another_kind_are_refused(kind):
+    """Broadcasting would make a number of them."""
+    other = "any_of" if kind == "one_of" else "one_of"
+    labels = as_labels(other, LABELS[other, "all labelled"])
+    shapes = r"\(5, 3\), expected \(5,\)" if kind == "one_of" else r"\(5,\), expected \(5, 3\)"
+    with pytest.raises(ValueError, match=f"got labels of shape {shapes}: they are of another task"):
+        LOSSES[kind](random_logits(0), labels)
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (Task("all", ("a",)), "the task 'all' has 1 classes, and 2 or more are needed"),
+        (Task("none", (), kind="any_of"), "the task 'none' has 0 classes, and 1 or more are needed"),
+    ],
+)
+def test_a_task_without_a_question_is_refused(task, message):
+    """One class of one cannot be wrong; the loss would be 0 from the start."""
+    with pytest.raises(ValueError, match=message):
+        label_loss(task)
