@@ -7,22 +7,13 @@ instances as single frames.
 
 from __future__ import annotations
 
-import attrs
 import torch
 from torch import Tensor
 
+from clocs_core.data.records import Exposure
 from clocs_core.data.store import Instances
 
-__all__ = ["Exposure", "expose", "limit_instances"]
-
-
-@attrs.frozen
-class Exposure:
-    """What a run was trained on: patients, instances in an epoch, and steps in all."""
-
-    patients: int
-    instances: int
-    steps: int
+__all__ = ["expose", "limit_instances"]
 
 
 def expose(patient: Tensor, batch: int, epochs: int) -> Exposure:

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Drop", "DropReport", "Entry", "Episode", "Framing", "Label", "Listing", "Part", "Record", "Task"]
+__all__ = [
+    "Drop",
+    "DropReport",
+    "Entry",
+    "Episode",
+    "Exposure",
+    "Framing",
+    "Label",
+    "Listing",
+    "Part",
+    "Record",
+    "Task",
+]
 
 
 # Converters, so that a list will do where a tuple is kept. mypy knows converters by name only, hence four of them.
@@ -220,3 +232,12 @@ class Framing:
         chosen = [way for way in ways if getattr(self, way) is not None]
         if len(chosen) > 1:
             raise ValueError(f"choose one of {', '.join(chosen)}: each sets the time scale of a frame by itself")
+
+
+@attrs.frozen
+class Exposure:
+    """What a run was trained on: patients, instances in an epoch, and steps in all."""
+
+    patients: int
+    instances: int
+    steps: int

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import cattrs
 
-from clocs_core.data.exposure import Exposure
-from clocs_core.data.records import DropReport
+from clocs_core.data.records import DropReport, Exposure
 from clocs_core.errors import RunFolderError
 from clocs_core.extend.events import EpochDone
 from clocs_core.scores import Comparison, Score

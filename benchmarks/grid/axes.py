@@ -1,0 +1,181 @@
+"""The axes of a grid: conditions, and how one axis of them is set to other values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+from paper_results import Cell as Printed
+from paper_results import PaperResults
+
+from grid.cells import Cell, Pretraining
+
+__all__ = ["Condition", "Repeats", "product", "replace_datasets", "replace_downstream", "set_axis"]
+
+
+@attrs.frozen(kw_only=True)
+class Repeats:
+    """How often a condition is repeated, and the options of every repetition beyond its own.
+
+    seeds: of weights and order. splits: of patients; the sd over splits is told apart from that over seeds.
+    evaluate_options are of every evaluation, finetune_options of those that train.
+    """
+
+    seeds: tuple[int, ...] = (0,)
+    splits: tuple[int, ...] = (0,)
+    pretrain_options: tuple[str, ...] = ()
+    evaluate_options: tuple[str, ...] = ()
+    finetune_options: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Condition:
+    """One line of a table: what is repeated over seeds and splits.
+
+    options: of the pre-training, as NAME=VALUE. printed_pretraining, printed_downstream: the data sets of the paper
+    that stand in this place; others may stand in for them. tau_d: as in the tables that vary it.
+    """
+
+    method: str
+    pretraining: str
+    downstream: str
+    protocol: str
+    leads: str = "4"
+    embedding_dim: int = 128
+    label_fraction: float = 0.5
+    options: tuple[str, ...] = ()
+    part: str = "test"
+    tau_d: float | None = None
+    printed_pretraining: str = attrs.field()
+    printed_downstream: str = attrs.field()
+
+    @printed_pretraining.default
+    def _same_pretraining(self) -> str:
+        return self.pretraining
+
+    @printed_downstream.default
+    def _same_downstream(self) -> str:
+        return self.downstream
+
+    @property
+    def context(self) -> Condition:
+        """What methods must share to be compared."""
+        return attrs.evolve(self, method="", options=(), tau_d=None)
+
+    @property
+    def row(self) -> str:
+        """The method as a row of a table names it, with what it differs in."""
+        return " ".join([self.method, *self.options])
+
+    def pretrainings(self, repeats: Repeats) -> tuple[Pretraining, ...]:
+        """The pre-trainings of all repetitions, split by split."""
+        return tuple(self._pretraining(seed, split, repeats) for split in repeats.splits for seed in repeats.seeds)
+
+    def cells(self, repeats: Repeats) -> tuple[Cell, ...]:
+        """The cells of all repetitions, split by split."""
+        of_training = repeats.finetune_options if self.protocol == "finetune" else ()
+        return tuple(
+            Cell(
+                pretraining=run,
+                downstream=self.downstream,
+                protocol=self.protocol,
+                label_fraction=self.label_fraction,
+                part=self.part,
+                options=(*repeats.evaluate_options, *of_training),
+            )
+            for run in self.pretrainings(repeats)
+        )
+
+    def printed(self, paper: PaperResults) -> Printed | None:
+        """The paper's own number, or None where it has none."""
+        if (self.options and self.tau_d is None) or not self.leads.isdecimal() or self.part != "test":
+            return None
+        return paper.find(
+            protocol=self.protocol,
+            method=self.method,
+            pretraining=self.printed_pretraining,
+            downstream=self.printed_downstream,
+            leads=int(self.leads),
+            embedding_dim=self.embedding_dim,
+            label_fraction=self.label_fraction,
+            tau_d=self.tau_d,
+        )
+
+    def _pretraining(self, seed: int, split: int, repeats: Repeats) -> Pretraining:
+        return Pretraining(
+            method=self.method,
+            dataset=self.pretraining,
+            leads=self.leads,
+            embedding_dim=self.embedding_dim,
+            seed=seed,
+            split_seed=split,
+            options=(*self.options, *repeats.pretrain_options),
+        )
+
+
+def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) -> tuple[Condition, ...]:
+    """The conditions with each of these values on an axis, whatever stood there; each once."""
+    return _once(attrs.evolve(one, **{axis: value}) for one in conditions for value in values)
+
+
+def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequence[str]) -> tuple[Condition, ...]:
+    """Every method on every data set: fine-tuned on the downstream sets, by linear evaluation on its own without any.
+
+    A downstream set that is the pre-training set is evaluated linearly, as in the paper.
+    """
+    return _once(
+        Condition(
+            method=method,
+            pretraining=dataset,
+            downstream=target,
+            protocol="linear" if target == dataset else "finetune",
+        )
+        for dataset in datasets
+        for target in downstream or (dataset,)
+        for method in methods
+    )
+
+
+def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
+    """The conditions on other data sets: "ptbxl" pre-trains on it alone, "chapman=ptbxl" has it stand in for one.
+
+    A stand-in takes its place downstream too, and the paper's number stays beside it. Without "=" the paper has no
+    number to show: linear evaluation moves to the new set, fine-tuning keeps its downstream sets.
+    """
+    places = dict(name.split("=", 1) for name in names if "=" in name)
+    plain = [name for name in names if "=" not in name]
+    conditions = _once(_stand_in(one, places) for one in conditions)
+    return _once(_moved(conditions, plain)) if plain else conditions
+
+
+def replace_downstream(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
+    """The conditions with these downstream sets."""
+    return _once(attrs.evolve(one, downstream=name, printed_downstream=name) for one in conditions for name in names)
+
+
+def _stand_in(one: Condition, places: dict[str, str]) -> Condition:
+    return attrs.evolve(
+        one,
+        pretraining=places.get(one.pretraining, one.pretraining),
+        downstream=places.get(one.downstream, one.downstream),
+    )
+
+
+def _moved(conditions: Iterable[Condition], names: Sequence[str]) -> Iterator[Condition]:
+    for one in conditions:
+        for name in names:
+            downstream = name if one.downstream == one.pretraining else one.downstream
+            if one.protocol == "finetune" and downstream == name:
+                continue  # the paper fine-tunes on other data sets than it pre-trained on
+            yield attrs.evolve(
+                one,
+                pretraining=name,
+                downstream=downstream,
+                printed_pretraining=name,
+                printed_downstream=downstream,
+            )
+
+
+def _once(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    return tuple(dict.fromkeys(conditions))

@@ -1,0 +1,112 @@
+"""Bootstrap draws of cells, from their raw predictions: what intervals and paired differences are made of.
+
+Drawing costs seconds a cell, so draws are kept as files and made in several processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from clocs_core import seeds
+from clocs_core.errors import ClocsError
+from clocs_core.evaluate.linear import by_record
+from clocs_core.evaluate.predictionfile import read_predictions
+from clocs_core.evaluate.statistics import Interval, ScoreFunction, bootstrap
+from clocs_core.extend.catalogue import build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.files import write_atomically
+from grid.cells import Cell
+from grid.ledger import Entry
+from grid.measure import Measure
+
+__all__ = ["Source", "average", "fill_draws", "read_draws", "source_of"]
+
+
+@attrs.frozen
+class Source:
+    """The predictions of one classifier, and the file that keeps their draws."""
+
+    predictions: Path
+    protocol: str
+    init: str
+    label_fraction: float
+    split_seed: int
+    measure: Measure
+    kept: Path
+
+
+def source_of(cell: Cell, init: str, entry: Entry, measure: Measure, out: Path) -> Source:
+    """Where the draws of a cell come from, for the trained encoder or for `random`."""
+    about = f"{init}-F{cell.label_fraction:g}-{measure.metric}-{measure.level}-{measure.resamples}"
+    kept = out / "draws" / entry.key / f"{about}.npy"
+    seed = cell.pretraining.split_seed
+    return Source(out / entry.predictions, cell.protocol, init, cell.label_fraction, seed, measure, kept)
+
+
+def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
+    """Make the draws that are not kept yet. What cannot be read has none, and its cells have no interval."""
+    missing = [source for source in dict.fromkeys(sources) if not source.kept.exists() and source.predictions.exists()]
+    if at_once == 1 or len(missing) < 2:
+        for number, source in enumerate(missing, 1):
+            _make(source)
+            tick(number, len(missing))
+        return
+    # Spawned: forking a process that has threads, as matplotlib and torch have, can hang.
+    with ProcessPoolExecutor(min(at_once, len(missing)), mp_context=get_context("spawn")) as pool:
+        for number, done in enumerate(as_completed([pool.submit(_make, source) for source in missing]), 1):
+            done.result()
+            tick(number, len(missing))
+
+
+def read_draws(source: Source) -> Interval | None:
+    """The value of a cell with its draws, or None where there are none."""
+    if not source.kept.exists():
+        return None
+    numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws
+    return _interval(float(numbers[0]), numbers[1:])
+
+
+def average(intervals: list[Interval]) -> Interval:
+    """The mean of repetitions. Draws of one split are of the same patients, so they are averaged draw by draw."""
+    return _interval(
+        float(np.mean([one.value for one in intervals])), np.mean([one.draws for one in intervals], axis=0)
+    )
+
+
+def _make(source: Source) -> None:
+    try:
+        rows = read_predictions(source.predictions)[source.protocol, source.init, source.label_fraction]
+    except (ClocsError, KeyError):
+        return
+    rows = by_record(rows) if source.measure.level == "record" else rows
+    seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws
+    found = bootstrap(rows, _metric(source.measure.metric), source.measure.resamples, seed)
+    source.kept.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(source.kept, _bytes(np.append(found.value, found.draws)))
+
+
+def _bytes(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:
+    from io import BytesIO
+
+    buffer = BytesIO()
+    np.save(buffer, numbers, allow_pickle=False)
+    return buffer.getvalue()
+
+
+@cache
+def _metric(name: str) -> ScoreFunction:
+    catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
+    return catalogue.metrics.get(name).offer.score
+
+
+def _interval(value: float, draws: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Interval:
+    defined = draws[np.isfinite(draws)]
+    low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
+    return Interval(value, float(low), float(high), draws)

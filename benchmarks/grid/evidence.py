@@ -1,0 +1,96 @@
+"""What a page shows beside its scores: controls, split certificates, environments, and warnings about mixing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clocs_core.report.tables import show_number
+from grid.axes import Condition, Repeats
+from grid.ledger import Entry, Results
+from grid.measure import Measure
+from grid.rows import Sheet
+from grid.summary import spread
+
+__all__ = ["control_sheet", "environments", "mixed_notes", "split_sheet"]
+
+
+def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Results, measure: Measure) -> Sheet:
+    """The untrained encoder and the class prior wherever something was scored."""
+    found: dict[tuple[str, ...], dict[str, dict[tuple[int, int], float]]] = {}
+    for one in conditions:
+        key = (one.downstream, one.protocol, str(one.embedding_dim), one.leads, f"{one.label_fraction:g}", one.part)
+        for cell in one.cells(repeats):
+            entry = results.cell(cell)
+            for score in entry.scores if entry else ():
+                asked = (score.label_fraction, score.metric, score.level)
+                is_control = score.protocol == "prior" or score.init == "random"
+                if is_control and asked == (one.label_fraction, measure.metric, measure.level):
+                    name = "prior" if score.protocol == "prior" else "random"
+                    repetition = (cell.pretraining.split_seed, cell.pretraining.seed)
+                    found.setdefault(key, {}).setdefault(name, {}).setdefault(repetition, score.value)
+    headings = ("downstream", "protocol", "E", "leads", "F", "patients", "untrained encoder", "class prior")
+    rows = tuple((*key, *(_say_values(of.get(name, {})) for name in ("random", "prior"))) for key, of in found.items())
+    return Sheet("", headings, rows, (False,) * len(rows))
+
+
+def _say_values(values: dict[tuple[int, int], float]) -> str:
+    splits = dict.fromkeys(split for split, _ in values)
+    found = spread([value for (split, _), value in values.items() if split == one] for one in splits)
+    if found is None:
+        return ""
+    return show_number(found.mean) + ("" if found.sd_seeds is None else f" ± {show_number(found.sd_seeds)}")
+
+
+def split_sheet(entries: Iterable[Entry]) -> Sheet:
+    """What certifies the parts: the same hash, the same patients in every part."""
+    headings = (
+        "data set",
+        "split seed",
+        "rule",
+        "train / validate / test",
+        "in two parts",
+        "same signal twice",
+        "hash",
+    )
+    rows = dict.fromkeys(
+        (
+            _dataset(entry),
+            str(split.get("seed", "")),
+            str(split.get("rule", "")),
+            " / ".join(f"{count:,}" for count in split.get("patients", {}).values()),
+            str(split.get("shared_patients", "")),
+            str(split.get("duplicate_signals", "")),
+            str(split.get("hash", ""))[:16],
+        )
+        for entry in entries
+        if (split := entry.split)
+    )
+    return Sheet("", headings, tuple(rows), (False,) * len(rows))
+
+
+def mixed_notes(entries: Iterable[Entry]) -> tuple[str, ...]:
+    hashes: dict[tuple[str, object], set[object]] = {}
+    commits = set()
+    for entry in entries:
+        commits.add(entry.commit)
+        if entry.split:
+            key = (_dataset(entry), entry.split.get("seed"))
+            hashes.setdefault(key, set()).add(entry.split.get("hash"))
+    mixed = [name for (name, _), found in hashes.items() if len(found) > 1]
+    notes = [f"Cells on {name} are of different patients under one split seed: they do not compare." for name in mixed]
+    if len(commits) > 1:
+        notes.append(f"Cells come from {len(commits)} states of the source: {', '.join(sorted(commits))}.")
+    return tuple(notes)
+
+
+def environments(entries: Iterable[Entry]) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Each environment once, less its plugins, with how many jobs ran in it."""
+    found: dict[tuple[tuple[str, str], ...], int] = {}
+    for entry in entries:
+        key = tuple((name, value) for name, value in entry.environment.items() if not name.startswith("plugin "))
+        found[key] = found.get(key, 0) + 1
+    return tuple((f"{count} jobs", dict(key)) for key, count in found.items() if key)
+
+
+def _dataset(entry: Entry) -> str:
+    return str(entry.settings.get("downstream") or entry.settings.get("dataset", ""))

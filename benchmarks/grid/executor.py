@@ -1,0 +1,182 @@
+"""Where jobs run. A grid hands a Job to an Executor and gets its Outcome; it knows nothing of processes or clusters.
+
+A job is a command line and the folder that it fills. Whoever runs it takes the job's lock first, looks again what the
+folder holds, and then starts, resumes or leaves it. The lock is an open file that the command inherits: it is held as
+long as the command lives, even where the grid that started it was killed, so that no two processes ever work on one
+folder and a command that outlived its grid is waited for, not repeated.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import attrs
+
+from clocs_core.runfolder import RunFolder
+
+__all__ = ["Executor", "Job", "LocalProcesses", "Outcome"]
+
+_TAIL = 2000  # characters of a log in which the error stands
+_PATIENCE = 20.0  # seconds for a command that is asked to stop, before it is killed
+
+
+@attrs.frozen(kw_only=True)
+class Job:
+    """A command of clocs: `fresh` fills the folder, `resume` goes on with one that has been begun."""
+
+    name: str
+    folder: Path
+    fresh: tuple[str, ...]
+    resume: tuple[str, ...]
+
+    @property
+    def log(self) -> Path:
+        """What the command says, beside its folder."""
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever works on the folder."""
+        return self.folder.with_name(f".{self.folder.name}.job")
+
+    def command(self) -> tuple[str, ...] | None:
+        """What remains to be done: None where the report is there. Ask while holding the lock."""
+        folder = RunFolder(self.folder)
+        if folder.report.exists():
+            return None
+        return self.resume if folder.settings.exists() else self.fresh
+
+
+@attrs.frozen
+class Outcome:
+    """How a job ended: with its folder filled, or with an error. seconds: of the command; 0 if none was needed."""
+
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Executor(Protocol):
+    """Runs jobs somewhere, several at once. Used as a context manager: leaving it stops what still runs."""
+
+    at_once: int
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Run a job when there is room for it."""
+
+    def __enter__(self) -> Executor: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class LocalProcesses:
+    """Jobs as processes of this machine, `at_once` of them. prefix: what stands before a command, such as
+    `python -m clocs_core`. Jobs that wait go in the order in which they were submitted."""
+
+    def __init__(
+        self, prefix: Sequence[str], at_once: int, clock: Callable[[], float], threads: int | None = None
+    ) -> None:
+        self.at_once = at_once
+        self._prefix, self._clock = tuple(prefix), clock
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="job")
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._guard = threading.Lock()
+        self._stopped = False
+        # Several processes, each with a thread per core, only get in each other's way.
+        self._environment = {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+
+    def __enter__(self) -> LocalProcesses:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._guard:
+            self._stopped = True
+            running = tuple(self._running)
+        for process in running:
+            process.send_signal(signal.SIGINT)  # what `clocs run` saves itself on
+        for process in running:
+            _end(process)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Run a job when one of the places is free."""
+        return self._pool.submit(self._run, job)
+
+    def _run(self, job: Job) -> Outcome:
+        try:
+            return self._run_alone(job)
+        except OSError as problem:  # no such program, a full disk: the other jobs may fare better
+            return Outcome(error=f"The system refused {job.name}: {problem}")
+
+    def _run_alone(self, job: Job) -> Outcome:
+        job.folder.parent.mkdir(parents=True, exist_ok=True)
+        with _hold(job.lock) as lock:
+            command = job.command()
+            if command is None:
+                return Outcome()
+            began = self._clock()
+            code = self._wait(command, job.log, lock)
+            seconds = self._clock() - began
+            if job.command() is None:
+                return Outcome(seconds=seconds)
+        return Outcome(error=_error(code, job), seconds=seconds)
+
+    def _wait(self, command: tuple[str, ...], log: Path, lock: int) -> int:
+        with open(log, "ab") as file:
+            with self._guard:
+                if self._stopped:
+                    return -signal.SIGINT
+                process = subprocess.Popen(
+                    [*self._prefix, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment,
+                    pass_fds=(lock,),  # the command holds the lock too: it may outlive this process
+                )
+                self._running.add(process)
+            try:
+                return process.wait()
+            finally:
+                with self._guard:
+                    self._running.discard(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+@contextmanager
+def _hold(path: Path) -> Iterator[int]:
+    """Wait until nobody else works on this job, and keep others away. The system lets go when the last holder ends."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _error(code: int, job: Job) -> str:
+    """What a person needs to know of a command that left no report: its last words, or how it ended."""
+    said = job.log.read_bytes()[-_TAIL:].decode(errors="replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    complaint = next((line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else "")
+    how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+    return f"{complaint or 'it said nothing'} ({how}; {job.log.name})"

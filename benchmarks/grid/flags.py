@@ -1,0 +1,196 @@
+"""The command line of a grid: every flag, and the records that they become."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import attrs
+
+from clocs_core.errors import SettingsError
+from grid.axes import Repeats
+from grid.choose import Axes
+from grid.measure import Measure
+
+__all__ = ["Extent", "Mode", "Request", "build_parser", "read_request"]
+
+Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
+Extent = Literal["run", "dry-run", "report-only"]
+
+T = TypeVar("T")
+
+_MODES: dict[Mode, str] = {
+    "list": "every table and figure of the paper, the data each needs, and what is on this machine",
+    "smoke": "the whole grid in miniature on simulated ECGs, in minutes",
+    "check": "fail where a built-in method's score leaves the interval of the recorded reference run",
+    "record-reference": "run what --check runs, and keep the scores as the reference",
+}
+
+_EXTENTS: dict[Extent, str] = {
+    "dry-run": "list the cells and say how long they will take",
+    "report-only": "run nothing; tables and page from the ledger as it stands",
+}
+
+_AXES = {
+    "--methods": "methods, such as cmsc,simclr",
+    "--datasets": "data sets to pre-train on; chapman=ptbxl lets one stand in for one of the paper's",
+    "--downstream": "data sets to fine-tune on; the pre-training set itself is evaluated linearly",
+    "--protocols": "linear, finetune or both, whatever the downstream set",
+    "--leads": "presets of the data set, such as 4,12",
+    "--embedding-dims": "dimensions E of a representation",
+    "--label-fractions": "shares F of the labels of the downstream set",
+}
+
+_OPTIONS = {
+    "--pretrain-option": "every `clocs run`",
+    "--evaluate-option": "every `clocs evaluate`",
+    "--finetune-option": "those that fine-tune",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What was asked for. seeds_given: whether the number of seeds was."""
+
+    mode: Mode
+    extent: Extent
+    tables: tuple[str, ...]
+    axes: Axes
+    repeats: Repeats
+    seeds_given: bool
+    measure: Measure
+    out: Path
+    jobs: int
+    threads: int
+    device: str
+    workers: int
+    data_root: str | None
+    roots: dict[str, str]
+    command: tuple[str, ...]
+
+
+def build_parser(description: str) -> argparse.ArgumentParser:
+    """Every flag, with its help."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "tables", nargs="*", metavar="TABLE", help="tables or figures of the paper, by name: see --list"
+    )
+    _add_choice(parser.add_argument_group("instead of tables"), "mode", _MODES, "tables")
+    _add_choice(parser.add_argument_group("instead of running what is missing"), "extent", _EXTENTS, "run")
+    _add_axes(parser.add_argument_group("the grid; with tables, each flag replaces that axis of them"))
+    _add_measure(parser.add_argument_group("what is shown"))
+    _add_place(parser.add_argument_group("where and how"))
+    return parser
+
+
+def _add_choice(group: argparse._ArgumentGroup, name: str, choices: Mapping[T, str], otherwise: str) -> None:
+    one_of = group.add_mutually_exclusive_group()
+    for choice, text in choices.items():
+        one_of.add_argument(f"--{choice}", dest=name, action="store_const", const=choice, default=otherwise, help=text)
+
+
+def _add_axes(group: argparse._ArgumentGroup) -> None:
+    for flag, text in _AXES.items():
+        group.add_argument(flag, metavar="A,B", default="", help=text)
+    group.add_argument(
+        "--seeds", type=_count, metavar="N", help="seeds 0 to N-1 of every cell (default 5, the paper's)"
+    )
+    group.add_argument("--splits", type=_count, default=1, metavar="N", help="splits 0 to N-1 of patients (default 1)")
+    group.add_argument("--part", choices=("validation", "test"), help="whose patients are scored; choose on validation")
+    for flag, step in _OPTIONS.items():
+        text = f"an option of {step}; may be repeated"
+        group.add_argument(flag, action="append", default=[], metavar="NAME=VALUE", help=text)
+
+
+def _add_measure(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--metric", default="auroc", help="a metric of `clocs plugins` (default auroc, the paper's)")
+    group.add_argument("--level", choices=("frame", "record"), default="frame", help="scores of frames or recordings")
+    text = "bootstrap samples of patients (default 1000); 0 for no intervals and no differences"
+    group.add_argument("--resamples", type=int, default=1000, metavar="N", help=text)
+
+
+def _add_place(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--out", metavar="FOLDER", help="holds ledger, runs, tables and page (default runs/grid)")
+    text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
+    group.add_argument("--jobs", type=_count, metavar="N", help=text)
+    group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores by jobs)")
+    group.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where jobs compute")
+    group.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of a job that read recordings")
+    group.add_argument("--data-root", metavar="FOLDER", help="holds one folder per data set (default: CLOCS_DATA)")
+    text = "a data set's own folder; may be repeated"
+    group.add_argument("--root", action="append", default=[], metavar="NAME=PATH", help=text)
+    text = "what runs clocs, in one word or quoted (default: this Python with -m clocs_core)"
+    group.add_argument("--command", metavar="WORDS", help=text)
+
+
+def read_request(given: argparse.Namespace, now: datetime) -> Request:
+    """The records of the flags. Raises SettingsError for a value that makes no sense."""
+    seeds, cores = 5 if given.seeds is None else given.seeds, os.cpu_count() or 1
+    jobs = given.jobs or (1 if given.mode == "tables" else cores)
+    return Request(
+        mode=given.mode,
+        extent=given.extent,
+        tables=tuple(given.tables),
+        axes=Axes(
+            methods=_listed(given.methods, str, "--methods"),
+            datasets=_listed(given.datasets, str, "--datasets"),
+            downstream=_listed(given.downstream, str, "--downstream"),
+            protocols=_listed(given.protocols, str, "--protocols"),
+            leads=_listed(given.leads, str, "--leads"),
+            embedding_dims=_listed(given.embedding_dims, int, "--embedding-dims"),
+            label_fractions=_listed(given.label_fractions, float, "--label-fractions"),
+            part=given.part,
+        ),
+        repeats=Repeats(
+            seeds=tuple(range(seeds)),
+            splits=tuple(range(given.splits)),
+            pretrain_options=tuple(given.pretrain_option),
+            evaluate_options=tuple(given.evaluate_option),
+            finetune_options=tuple(given.finetune_option),
+        ),
+        seeds_given=given.seeds is not None,
+        measure=Measure(given.metric, given.level, given.resamples),
+        out=Path(given.out or _folder(given.mode, now)).absolute(),
+        jobs=jobs,
+        threads=given.threads or max(1, cores // jobs),
+        device=given.device,
+        workers=given.workers,
+        data_root=str(Path(given.data_root).absolute()) if given.data_root else None,
+        roots=_roots(given.root),
+        command=tuple(shlex.split(given.command)) if given.command else (sys.executable, "-m", "clocs_core"),
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _folder(mode: Mode, now: datetime) -> str:
+    """Where a grid lives. The gate looks at the code as it is now, so it never takes up what was computed before."""
+    if mode in ("check", "record-reference"):
+        return f"runs/grid-check-{now:%Y%m%d-%H%M%S}"
+    return "runs/grid-smoke" if mode == "smoke" else "runs/grid"
+
+
+def _listed(text: str, kind: Callable[[str], T], flag: str) -> tuple[T, ...]:
+    try:
+        return tuple(dict.fromkeys(kind(word.strip()) for word in text.split(",") if word.strip()))
+    except ValueError:
+        raise SettingsError(f"{flag} takes numbers with commas between them, got {text!r}.") from None
+
+
+def _roots(given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, path in pairs:
+        if not (name and equals and path):
+            raise SettingsError(f"--root takes NAME=PATH, such as ptbxl=/data/ptbxl, got {name + equals + path!r}.")
+    return {name: str(Path(path).expanduser().absolute()) for name, _, path in pairs}

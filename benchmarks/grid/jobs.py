@@ -1,0 +1,75 @@
+"""From cells to jobs: the command lines of `clocs`, and the folders that they fill."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from grid.cells import Cell, Pretraining, digest
+from grid.executor import Job
+
+__all__ = ["Place", "evaluation_job", "pretraining_job"]
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """Where things are on this machine, and how they are computed: nothing here changes a score.
+
+    out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
+    by a short name, by data set; one that does not know those of a cell is read with its own.
+    """
+
+    out: Path
+    device: str = "auto"
+    workers: int = 1
+    data_root: str | None = None
+    roots: Mapping[str, str] = attrs.field(factory=dict)
+    presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+
+    def flags(self, dataset: str) -> tuple[str, ...]:
+        """The flags that every command has."""
+        root = ("--root", self.roots[dataset]) if dataset in self.roots else ()
+        above = ("--data-root", self.data_root) if self.data_root else ()
+        return (*root, *above, "--device", self.device, "--workers", str(self.workers))
+
+    def leads(self, dataset: str, leads: str) -> tuple[str, ...]:
+        """The flag for the leads, where the data set has such leads: one with a single lead has no choice of four."""
+        is_preset = leads.isdecimal()
+        known = not is_preset or leads in self.presets.get(dataset, frozenset())
+        return ("--leads", leads) if leads and known else ()
+
+
+def pretraining_job(run: Pretraining, place: Place) -> Job:
+    """Pre-train in a folder of its own. The run itself looks at validation patients only; cells do the testing."""
+    folder = place.out / "pretrained" / run.name
+    fresh = (
+        *("run", "--plugin", run.method, "--dataset", run.dataset, *place.leads(run.dataset, run.leads)),
+        *("--embedding-dim", str(run.embedding_dim), "--seed", str(run.seed), "--split-seed", str(run.split_seed)),
+        *("-o", "part=validation", *_assigned(run.options), *place.flags(run.dataset), "--out", str(folder)),
+    )
+    resume = ("run", "--resume", str(folder), "--workers", str(place.workers))
+    return Job(name=run.name, folder=folder, fresh=fresh, resume=resume)
+
+
+def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
+    """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped."""
+    first, run = cells[0], cells[0].pretraining
+    fractions = ",".join(f"{cell.label_fraction:g}" for cell in cells)
+    mark = hashlib.sha256(f"{digest(first.evaluation)} {fractions}".encode()).hexdigest()[:8]
+    words = f"{first.downstream}-{first.protocol}-{first.part}-F{fractions.replace(',', '+')}"
+    folder = place.out / "evaluated" / run.name / f"{words}-{mark}"
+    command = (
+        *("evaluate", str(place.out / "pretrained" / run.name), "--dataset", first.downstream),
+        *("--protocol", first.protocol, "--label-fraction", fractions, "--part", first.part),
+        *place.leads(first.downstream, run.leads),
+        *("--seed", str(run.seed), "--split-seed", str(run.split_seed), *_assigned(first.options)),
+        *(*place.flags(first.downstream), "--out", str(folder)),
+    )
+    return Job(name=f"{run.name} on {words}", folder=folder, fresh=command, resume=command)
+
+
+def _assigned(options: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for option in options for word in ("-o", option))

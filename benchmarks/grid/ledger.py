@@ -1,0 +1,191 @@
+"""The ledger: one line of JSON for every process that ended, appended and never changed.
+
+A line is written whole or not at all: one write, flushed to the disk, under a lock. What a kill leaves of a last line
+is dropped by the next reader and cut off by the next writer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+import cattrs
+
+from clocs_core.errors import RunFolderError
+from clocs_core.files import sync_folder
+from clocs_core.scores import Score
+from grid.cells import Cell, Pretraining, digest
+
+__all__ = ["Distances", "Entry", "Ledger", "Results", "protocol_id"]
+
+_VERSION = 1  # raised when the same settings come to mean another computation: older lines then count no longer
+
+
+def protocol_id(what: str) -> str:
+    """The protocol in the form in which a line names it: "linear/1"."""
+    return f"{what}/{_VERSION}"
+
+
+@attrs.frozen(kw_only=True)
+class Distances:
+    """Mean distances of embeddings within and between patients, and how often the first are the smaller ones."""
+
+    init: str
+    intra_mean: float
+    inter_mean: float
+    separation: float
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """One line: a pre-training or an evaluation that ended, well or not.
+
+    key: the digest of the pre-training, or of the cell at all labels. protocol: "pretrain/1", "linear/1" or
+    "finetune/1". settings: what the key was made of. label_fractions: the F that were scored. predictions: the file of
+    raw predictions, and folder: all that the process wrote, both below the folder of the grid. split: what certifies
+    the parts, as in report.json. distances: within and between patients, of a pre-training. notes: what the report
+    says beside its scores. seconds: of the process; 0 where it had ended before this line was written. finished: UTC.
+    """
+
+    key: str
+    protocol: str
+    name: str
+    seed: int
+    status: str = attrs.field(validator=attrs.validators.in_(("done", "failed")))
+    error: str = ""
+    commit: str = ""
+    finished: str = ""
+    seconds: float = 0.0
+    settings: dict[str, Any] = attrs.field(factory=dict)
+    label_fractions: tuple[float, ...] = ()
+    scores: tuple[Score, ...] = ()
+    predictions: str = ""
+    folder: str = ""
+    split: dict[str, Any] = attrs.field(factory=dict)
+    distances: tuple[Distances, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(eq=False)
+class Results:
+    """What a ledger holds. Of several lines for the same, the last that went well counts, else the last."""
+
+    entries: tuple[Entry, ...] = ()
+    _by_key: Mapping[tuple[str, str], list[Entry]] = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        by_key: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self.entries:
+            by_key.setdefault((entry.protocol, entry.key), []).append(entry)
+        object.__setattr__(self, "_by_key", by_key)
+
+    def pretraining(self, run: Pretraining) -> Entry | None:
+        """The line of a pre-training."""
+        return _latest(self._by_key.get((protocol_id("pretrain"), digest(run)), []))
+
+    def cell(self, cell: Cell) -> Entry | None:
+        """The line that holds the scores of a cell, or that says why there are none."""
+        found = self._by_key.get((protocol_id(cell.protocol), digest(cell.evaluation)), [])
+        return _latest([entry for entry in found if cell.label_fraction in entry.label_fractions])
+
+    def is_done(self, cell: Cell) -> bool:
+        """Whether the cell has been scored."""
+        found = self.cell(cell)
+        return found is not None and found.status == "done"
+
+
+@attrs.frozen
+class Ledger:
+    """The file, and how it is read and added to."""
+
+    path: Path
+
+    def read(self) -> Results:
+        """All whole lines. Raises RunFolderError where one that is not the last cannot be read."""
+        text = self.path.read_bytes() if self.path.exists() else b""
+        whole = text[: text.rfind(b"\n") + 1].decode()
+        return Results(tuple(_parse(line, number, self.path) for number, line in enumerate(whole.splitlines(), 1)))
+
+    def append(self, entry: Entry) -> None:
+        """Add one line, whole. Raises OSError where the disk does not take it; the ledger is then as it was."""
+        line = (json.dumps(_plain(attrs.asdict(entry)), ensure_ascii=False, allow_nan=False) + "\n").encode()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        with _locked(self.path) as file:
+            end = _cut_torn_line(file)
+            try:
+                if os.write(file, line) != len(line):
+                    raise OSError(f"{self.path} took a part of a line only; is the disk full?")
+                os.fsync(file)
+            except OSError:
+                os.ftruncate(file, end)
+                raise
+        if is_new:
+            sync_folder(self.path.parent)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file opened for appending, held by this process alone until the block ends or the process dies."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _cut_torn_line(file: int) -> int:
+    """Cut off what stands behind the last newline; the length of what remains, in bytes."""
+    size = end = os.fstat(file).st_size
+    while end > 0:  # backwards in blocks: a ledger may be long, and its last line is near
+        start = max(0, end - 65536)
+        newline = os.pread(file, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.ftruncate(file, end)
+    return end
+
+
+def _latest(entries: Iterable[Entry]) -> Entry | None:
+    found = list(entries)
+    done = [entry for entry in found if entry.status == "done"]
+    return (done or found)[-1] if found else None
+
+
+def _parse(line: str, number: int, path: Path) -> Entry:
+    try:
+        return _converter().structure(json.loads(line), Entry)
+    except (ValueError, cattrs.BaseValidationError) as problem:
+        raise RunFolderError(
+            f"{path}, line {number}, is not a line of a ledger ({type(problem).__name__}: {line[:60]!r}). It was "
+            "edited or comes from another version: take that line out, and what it held is computed again."
+        ) from None
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
+    return converter
+
+
+def _plain(value: Any) -> Any:
+    """The same as JSON can hold it: NaN, which it cannot, is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,55 @@
+"""What there is to run: every table and figure of the paper with the data that it needs; every cell of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from grid.axes import Repeats
+from grid.cells import Cell
+from grid.choose import wanted_cells, wanted_runs
+from grid.ledger import Results
+from grid.presence import Shelf
+from grid.tables import ELSEWHERE, Preset
+
+__all__ = ["list_cells", "list_presets"]
+
+
+def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
+    """A paragraph for each table or figure."""
+    lines: list[str] = []
+    for preset in presets:
+        lines += [f"{preset.name}  ({preset.printed_in}, section {preset.section})", f"  {preset.title}"]
+        lines += [f"  {_size(preset, repeats)}", f"  data: {', '.join(_data(preset, shelf))}"]
+    lines += ["", "Others of the paper:", *(f"  {where}: {what}" for where, what in ELSEWHERE)]
+    lines += ["", "Any data set can stand in for another: --datasets chapman=ptbxl,physionet2020=ptbxl"]
+    return "\n".join(lines)
+
+
+def list_cells(cells: Iterable[Cell], results: Results) -> str:
+    """A line for each cell, with its state."""
+    return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
+
+
+def _size(preset: Preset, repeats: Repeats) -> str:
+    cells, runs = wanted_cells([preset], repeats), wanted_runs([preset], repeats)
+    trained = len({cell.pretraining for cell in cells} | set(runs))
+    scores = f", {len(cells):,} cells" if cells else ""
+    return f"{trained:,} pre-trainings{scores} with {len(repeats.seeds)} seeds"
+
+
+def _data(preset: Preset, shelf: Shelf) -> list[str]:
+    return [f"{name} ({'here' if shelf.has(name) else 'not here'})" for name in preset.datasets]
+
+
+def _state(cell: Cell, results: Results) -> str:
+    found = results.cell(cell)
+    return "missing" if found is None else found.status
+
+
+def _say(cell: Cell) -> str:
+    run = cell.pretraining
+    about = " ".join([run.method, *run.options])
+    return (
+        f"{about} on {run.dataset}, leads {run.leads or 'own'}, E {run.embedding_dim}, seed {run.seed}, split "
+        f"{run.split_seed} -> {cell.downstream}, {cell.protocol}, F {cell.label_fraction:g}, {cell.part}"
+    )

@@ -1,0 +1,79 @@
+"""How long jobs will take, from how long others of their kind took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean, median
+
+import attrs
+
+from grid.cells import Cell, Pretraining
+from grid.ledger import Entry, Results
+
+__all__ = ["Pace", "say_duration"]
+
+Kind = tuple[str, ...]
+
+
+@attrs.frozen
+class Pace:
+    """The median seconds of jobs, by kind: as closely as earlier ones were alike, else by protocol alone."""
+
+    seconds: dict[Kind, float]
+
+    @classmethod
+    def of(cls, results: Results) -> Pace:
+        """What the ledger's lines took; those of jobs that failed, or were found finished, say nothing."""
+        times: dict[Kind, list[float]] = defaultdict(list)
+        for entry in results.entries:
+            if entry.status == "done" and entry.seconds > 0:
+                for kind in _kinds(*_about(entry)):
+                    times[kind].append(entry.seconds / max(1, len(entry.label_fractions)))
+        return cls({kind: median(some) for kind, some in times.items()})
+
+    def of_run(self, run: Pretraining) -> float | None:
+        """Seconds of a pre-training, or None where nothing like it is known."""
+        return self._find("pretrain", run.method, run.dataset, str(run.embedding_dim))
+
+    def of_evaluation(self, cells: Sequence[Cell]) -> float | None:
+        """Seconds of an evaluation of these F together, or None where nothing like it is known."""
+        first = cells[0]
+        dim = str(first.pretraining.embedding_dim)
+        each = self._find(first.protocol, first.pretraining.method, first.downstream, dim)
+        return None if each is None else each * len(cells)
+
+    def remaining(self, runs: Sequence[Pretraining], groups: Sequence[Sequence[Cell]], at_once: int) -> float | None:
+        """Seconds for all of these, `at_once` together. Kinds never seen count as the mean of the others."""
+        found = [*map(self.of_run, runs), *map(self.of_evaluation, groups)]
+        known = [one for one in found if one is not None]
+        if not known:
+            return 0.0 if not found else None
+        guess = fmean(known)
+        return sum(guess if one is None else one for one in found) / max(1, min(at_once, len(found)))
+
+    def _find(self, *about: str) -> float | None:
+        return next((self.seconds[kind] for kind in _kinds(*about) if kind in self.seconds), None)
+
+
+def say_duration(seconds: float | None) -> str:
+    """Seconds as a person says them; "unknown" for None."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _kinds(protocol: str, method: str, dataset: str, dim: str) -> tuple[Kind, ...]:
+    """The descriptions of a job, the closest first."""
+    return ((protocol, method, dataset, dim), (protocol, method, dataset), (protocol, dataset), (protocol,))
+
+
+def _about(entry: Entry) -> tuple[str, str, str, str]:
+    protocol = entry.protocol.partition("/")[0]
+    settings = entry.settings
+    run = settings if protocol == "pretrain" else settings["pretraining"]
+    dataset = run["dataset"] if protocol == "pretrain" else settings["downstream"]
+    return protocol, run["method"], dataset, str(run["embedding_dim"])

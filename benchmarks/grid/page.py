@@ -1,0 +1,187 @@
+"""The report of a grid: tables, figures, controls, split certificates and environments, as HTML and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import attrs
+from jinja2 import Environment, StrictUndefined
+from paper_results import PaperResults
+
+from clocs_core.files import write_atomically
+from grid.axes import Condition, Repeats
+from grid.distances import distance_sheet, summarise_distances
+from grid.evidence import control_sheet, environments, mixed_notes, split_sheet
+from grid.figures import Drawing, draw_distances, draw_scores
+from grid.ledger import Entry, Results
+from grid.measure import Measure
+from grid.rows import Sheet, difference_sheet, markdown, score_sheet
+from grid.summary import Summary, summarise
+from grid.tables import Preset
+
+__all__ = ["Page", "Section", "build_page", "write_page"]
+
+
+@attrs.frozen
+class Section:
+    """One table or figure of the paper: numbers, differences, figures, and sentences about them."""
+
+    preset: Preset
+    sheet: Sheet
+    differences: Sheet | None
+    drawings: tuple[Drawing, ...]
+    notes: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Page:
+    """All that a report shows. failures: the name and the error of every job that failed."""
+
+    sections: tuple[Section, ...]
+    controls: Sheet
+    splits: Sheet
+    environments: tuple[tuple[str, dict[str, str]], ...]
+    commits: tuple[str, ...]
+    failures: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    measure: str
+
+    def markdown_tables(self) -> str:
+        """The tables alone, as a console shows them."""
+        return "\n".join(f"## {_heading(one.preset)}\n\n{markdown(one.sheet)}" for one in self.sections)
+
+
+def build_page(
+    presets: Sequence[Preset],
+    repeats: Repeats,
+    results: Results,
+    paper: PaperResults,
+    measure: Measure,
+    out: Path,
+    at_once: int,
+    tick: Callable[[int, int], None],
+) -> Page:
+    """Everything about these tables, as far as the ledger goes."""
+    sections = tuple(_section(one, repeats, results, paper, measure, out, at_once, tick) for one in presets)
+    used = _used(presets, repeats, results)
+    done = [entry for entry in used if entry.status == "done"]
+    scored = [one for one, needs_scores in _conditions(presets) if needs_scores]
+    return Page(
+        sections=sections,
+        controls=control_sheet(scored, repeats, results, measure),
+        splits=split_sheet(done),
+        environments=environments(done),
+        commits=tuple(dict.fromkeys(entry.commit for entry in done)),
+        failures=tuple((entry.name, entry.error) for entry in used if entry.status == "failed"),
+        notes=mixed_notes(done),
+        measure=f"{measure.metric}, {measure.level} level",
+    )
+
+
+def write_page(page: Page, out: Path) -> None:
+    """grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    for drawing in (drawing for section in page.sections for drawing in section.drawings):
+        write_atomically(out / "figures" / f"{drawing.name}.png", drawing.png)
+        write_atomically(out / "figures" / f"{drawing.name}.svg", drawing.svg)
+    write_atomically(out / "grid.md", to_markdown(page))
+    write_atomically(out / "grid.html", to_html(page))
+
+
+def to_html(page: Page) -> str:
+    """One file that opens anywhere, in the dress of a run's report: no network, no script, figures inside."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"heading": _heading, "data_uri": _data_uri}
+    template = Path(__file__).with_name("page.html.jinja").read_text(encoding="utf-8")
+    return environment.from_string(template).render(page=page, style=_style())
+
+
+def to_markdown(page: Page) -> str:
+    """The same for a repository or a mail; figures lie beside it."""
+    parts = [f"# Grid of benchmarks\n\n{_intro(page)}\n"]
+    for section in page.sections:
+        parts.append(f"## {_heading(section.preset)}\n\n{markdown(section.sheet)}")
+        parts += [f"![{one.title}](figures/{one.name}.svg)\n\n{one.caption}\n" for one in section.drawings]
+        parts += [f"{note}\n" for note in section.notes]
+        if section.differences:
+            parts.append(f"### Differences on the same patients\n\n{markdown(section.differences)}")
+    for title, sheet in (("Controls", page.controls), ("Splits", page.splits)):
+        parts.append(f"## {title}\n\n{markdown(sheet)}")
+    parts += ["## Failures\n", *(f"- {name}: {error}" for name, error in page.failures), ""] if page.failures else []
+    parts.append("## Environment\n")
+    parts += [f"- {names}: {', '.join(f'{k} {v}' for k, v in found.items())}" for names, found in page.environments]
+    return "\n".join(parts) + "\n"
+
+
+def _section(
+    preset: Preset,
+    repeats: Repeats,
+    results: Results,
+    paper: PaperResults,
+    measure: Measure,
+    out: Path,
+    at_once: int,
+    tick: Callable[[int, int], None],
+) -> Section:
+    if not preset.needs_scores:
+        lines = summarise_distances(preset.conditions, repeats, results)
+        return Section(preset, distance_sheet(lines), None, draw_distances(preset, lines))
+    summary = summarise(preset.conditions, repeats, results, paper, measure, out, at_once, tick)
+    differences = difference_sheet(summary) if summary.differences else None
+    drawings = draw_scores(preset, summary, measure.metric)
+    return Section(preset, score_sheet(summary), differences, drawings, _claims(summary))
+
+
+def _claims(summary: Summary) -> tuple[str, ...]:
+    """How often CMSC is above SimCLR, here and in the paper: its first claim."""
+    ours = {line.condition.context: line for line in summary.lines if line.condition.row == "cmsc"}
+    others = {line.condition.context: line for line in summary.lines if line.condition.row == "simclr"}
+    both = [(ours[context], others[context]) for context in ours if context in others]
+    here = [a.spread.mean > b.spread.mean for a, b in both if a.spread and b.spread]
+    there = [a.printed.mean > b.printed.mean for a, b in both if a.printed and b.printed]
+    if not here:
+        return ()
+    paper = f"; in the paper, in {sum(there)} of {len(there)}" if there else ""
+    return (f"cmsc is above simclr in {sum(here)} of {len(here)} conditions{paper}.",)
+
+
+def _used(presets: Iterable[Preset], repeats: Repeats, results: Results) -> list[Entry]:
+    """Every line of the ledger that these tables stand on."""
+    found: list[Entry | None] = []
+    for one, needs_scores in _conditions(presets):
+        found += [results.pretraining(run) for run in one.pretrainings(repeats)]
+        found += [results.cell(cell) for cell in one.cells(repeats)] if needs_scores else []
+    return list({id(entry): entry for entry in found if entry is not None}.values())
+
+
+def _conditions(presets: Iterable[Preset]) -> list[tuple[Condition, bool]]:
+    return [(one, preset.needs_scores) for preset in presets for one in preset.conditions]
+
+
+def _heading(preset: Preset) -> str:
+    where = f" ({preset.printed_in}, section {preset.section} of the paper)" if preset.printed_in else ""
+    return f"{preset.title}{where}"
+
+
+def _intro(page: Page) -> str:
+    notes = "".join(f"\n\n{note}" for note in page.notes)
+    return (
+        f"{page.measure}. Means over seeds and splits; 95 % intervals by bootstrap over patients, of the mean. "
+        f"`random` is the same encoder, untrained.{notes}"
+    )
+
+
+def _style() -> str:
+    """The style sheet of a run's report, taken from its page, so that the two look alike."""
+    page = files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8")
+    found = re.search(r"<style>\n(.*?)</style>", page, re.DOTALL)
+    assert found, "the page of a run has a style sheet"
+    return found[1]
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + b64encode(png).decode("ascii")

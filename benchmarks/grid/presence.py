@@ -1,0 +1,66 @@
+"""Which data sets are on this machine, and what they are called there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import attrs
+
+from clocs_core.errors import DataNotFound
+from clocs_core.extend.catalogue import Catalogue, build_catalogue
+from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.settings import data_root
+from grid.axes import Condition
+from grid.tables import Preset
+
+__all__ = ["Shelf", "leave_out_absent", "open_shelf"]
+
+
+@attrs.frozen
+class Shelf:
+    """The data sets that are installed, and where their recordings would lie. roots: their own folders, by name."""
+
+    catalogue: Catalogue
+    above: Path
+    roots: Mapping[str, str]
+
+    def has(self, name: str) -> bool:
+        """Whether recordings are there. Raises UnknownName for a data set that nothing installed offers."""
+        dataset = self.catalogue.datasets.get(name).offer
+        folder = Path(self.roots[name]) if name in self.roots else self.above / name
+        return dataset.embedded or folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
+
+    def presets(self) -> dict[str, frozenset[str]]:
+        """The leads that each data set knows by a short name."""
+        return {item.offer.name: frozenset(item.offer.presets) for item in self.catalogue.datasets}
+
+
+def open_shelf(above: str | None, roots: Mapping[str, str]) -> Shelf:
+    """The data sets of this machine."""
+    catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
+    return Shelf(catalogue, data_root(above), roots)
+
+
+def leave_out_absent(presets: Iterable[Preset], shelf: Shelf) -> tuple[tuple[Preset, ...], tuple[str, ...]]:
+    """The tables less the conditions whose data is not here, and the names of that data.
+
+    Raises DataNotFound where nothing is left.
+    """
+    kept, absent = [], dict.fromkeys(name for preset in presets for name in preset.datasets if not shelf.has(name))
+
+    def can_run(one: Condition, preset: Preset) -> bool:
+        read = (one.pretraining, one.downstream) if preset.needs_scores else (one.pretraining,)
+        return not any(name in absent for name in read)
+
+    for preset in presets:
+        conditions = tuple(one for one in preset.conditions if can_run(one, preset))
+        kept += [attrs.evolve(preset, conditions=conditions)] if conditions else []
+    if not kept:
+        names = ", ".join(absent)
+        raise DataNotFound(
+            f"Nothing can be run: {names} {'is' if len(absent) == 1 else 'are'} not on this machine. Get the data with "
+            "`clocs data download NAME`, say where it is with `--root NAME=PATH`, or let another data set stand in: "
+            f"`--datasets {next(iter(absent))}=NAME`."
+        )
+    return tuple(kept), tuple(absent)

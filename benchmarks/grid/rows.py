@@ -1,0 +1,130 @@
+"""Lines of a table as text, for a console, for Markdown and for HTML alike. Nothing is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from clocs_core.evaluate.statistics import Interval
+from clocs_core.report.tables import show_number
+from grid.axes import Condition
+from grid.summary import Difference, Line, Spread, Summary
+
+__all__ = ["Sheet", "difference_sheet", "markdown", "score_sheet"]
+
+# The columns that say where a line stands. Those that are the same in all lines go into the caption.
+_PLACES: dict[str, Callable[[Condition], str]] = {
+    "pre-training": lambda one: _standing(one.pretraining, one.printed_pretraining),
+    "downstream": lambda one: _standing(one.downstream, one.printed_downstream),
+    "protocol": lambda one: one.protocol,
+    "leads": lambda one: one.leads or "own",
+    "E": lambda one: str(one.embedding_dim),
+    "F": lambda one: f"{one.label_fraction:g}",
+    "patients": lambda one: one.part,
+}
+
+
+@attrs.frozen
+class Sheet:
+    """A table as text: what all its lines share, the headings, the rows, and for each row whether a group begins."""
+
+    shared: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    begins: tuple[bool, ...]
+
+
+def score_sheet(summary: Summary) -> Sheet:
+    """Ours beside the paper's, a line per condition, the untrained encoder first."""
+    places, shared = _places([line.condition for line in summary.lines])
+    splits = any(line.spread and line.spread.sd_splits is not None for line in summary.lines)
+    printed = any(line.printed for line in summary.lines)
+    headings = (
+        *(*places, "method", "ours, mean ± sd over seeds", *(("sd over splits",) if splits else ())),
+        *("95 % over patients", "above random", *(("the paper", "ours - paper") if printed else ()), "runs"),
+    )
+    rows = tuple(
+        (
+            *(_PLACES[place](line.condition) for place in places),
+            line.condition.row,
+            _mean(line.spread),
+            *((_sd_splits(line.spread),) if splits else ()),
+            _range(line.interval),
+            _gain(line),
+            *(_printed(line) if printed else ()),
+            _runs(line),
+        )
+        for line in summary.lines
+    )
+    return Sheet(shared, headings, rows, _begins([line.condition.context for line in summary.lines]))
+
+
+def difference_sheet(summary: Summary) -> Sheet:
+    """The paired differences between methods, a line per pair."""
+    places, shared = _places([one.context for one in summary.differences])
+    headings = (*places, "a", "b", "a - b", "95 % over patients", "reading", "repetitions")
+    rows = tuple(
+        (
+            *(_PLACES[place](one.context) for place in places),
+            *(one.a, one.b, f"{one.interval.value:+.3f}", _range(one.interval), _reading(one), str(one.repetitions)),
+        )
+        for one in summary.differences
+    )
+    return Sheet(shared, headings, rows, _begins([one.context for one in summary.differences]))
+
+
+def markdown(sheet: Sheet) -> str:
+    """The table in Markdown, what its lines share above it."""
+    lines = [sheet.headings, ("---",) * len(sheet.headings), *sheet.rows]
+    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+    return f"{sheet.shared}\n\n{table}\n" if sheet.shared else f"{table}\n"
+
+
+def _places(conditions: Sequence[Condition]) -> tuple[tuple[str, ...], str]:
+    """The places that vary, and a phrase of those that do not."""
+    found = {name: list(dict.fromkeys(say(one) for one in conditions)) for name, say in _PLACES.items()}
+    shared = ", ".join(f"{name} {values[0]}" for name, values in found.items() if len(values) == 1)
+    return tuple(name for name, values in found.items() if len(values) > 1), shared
+
+
+def _standing(name: str, printed: str) -> str:
+    return name if name == printed else f"{name} (for {printed})"
+
+
+def _begins(contexts: Sequence[Condition]) -> tuple[bool, ...]:
+    return tuple(place > 0 and contexts[place - 1] != context for place, context in enumerate(contexts))
+
+
+def _mean(found: Spread | None) -> str:
+    if found is None:
+        return ""
+    return show_number(found.mean) + (f" ± {show_number(found.sd_seeds)}" if found.sd_seeds is not None else "")
+
+
+def _sd_splits(found: Spread | None) -> str:
+    return "" if found is None or found.sd_splits is None else show_number(found.sd_splits)
+
+
+def _range(interval: Interval | None) -> str:
+    return "" if interval is None else f"{show_number(interval.low)} – {show_number(interval.high)}"
+
+
+def _gain(line: Line) -> str:
+    if line.gain_value is None:
+        return ""
+    return f"{line.gain_value:+.3f}" + (f" [{line.gain.low:+.3f}, {line.gain.high:+.3f}]" if line.gain else "")
+
+
+def _printed(line: Line) -> tuple[str, str]:
+    return line.printed.printed if line.printed else "", "" if line.off is None else f"{line.off:+.3f}"
+
+
+def _runs(line: Line) -> str:
+    """How many repetitions there are; whether others failed."""
+    count = str(line.done) if line.done == line.wanted else f"{line.done} of {line.wanted}"
+    return f"{count}, failed" if line.errors else count
+
+
+def _reading(one: Difference) -> str:
+    return "contains 0" if one.interval.low <= 0 <= one.interval.high else "excludes 0"

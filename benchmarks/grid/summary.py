@@ -1,0 +1,223 @@
+"""Numbers of tables, from the ledger: means, spreads, intervals, gains over the untrained encoder, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import attrs
+import numpy as np
+from paper_results import Cell as Printed
+from paper_results import PaperResults
+
+from clocs_core.evaluate.statistics import Interval, compare
+from grid.axes import Condition, Repeats
+from grid.cells import Cell, Random
+from grid.draws import Source, average, fill_draws, read_draws, source_of
+from grid.ledger import Entry, Results
+from grid.measure import Measure
+
+__all__ = ["Difference", "Line", "Spread", "Summary", "spread", "summarise"]
+
+
+@attrs.frozen
+class Spread:
+    """Scores by split and seed, their mean, and how far they spread over seeds within a split and over splits.
+
+    sd_seeds is pooled over splits; sd_splits is that of the splits' means. None where there is one value only.
+    """
+
+    values: tuple[tuple[float, ...], ...]
+    mean: float
+    sd_seeds: float | None
+    sd_splits: float | None
+
+
+@attrs.frozen(kw_only=True)
+class Line:
+    """A line of a table. interval: 95 % over patients, of the mean. gain: over the untrained encoder, paired.
+
+    done, wanted: repetitions. errors: why others are missing. splits: the hashes of the parts that were used.
+    """
+
+    condition: Condition
+    spread: Spread | None
+    interval: Interval | None
+    gain: Interval | None
+    gain_value: float | None
+    printed: Printed | None
+    done: int
+    wanted: int
+    errors: tuple[str, ...] = ()
+
+    @property
+    def off(self) -> float | None:
+        """Ours less the paper's."""
+        return self.spread.mean - self.printed.mean if self.spread and self.printed else None
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """The difference of two methods on the same test patients, over the repetitions that both have."""
+
+    context: Condition
+    a: str
+    b: str
+    interval: Interval
+    repetitions: int
+
+
+@attrs.frozen
+class Summary:
+    """A table: its lines, the untrained encoder first in every context, and the differences between methods."""
+
+    lines: tuple[Line, ...]
+    differences: tuple[Difference, ...]
+
+
+def summarise(
+    conditions: Sequence[Condition],
+    repeats: Repeats,
+    results: Results,
+    paper: PaperResults,
+    measure: Measure,
+    out: Path,
+    at_once: int,
+    tick: Callable[[int, int], None],
+) -> Summary:
+    """The table of these conditions as far as the ledger goes. Draws are made where they are missing."""
+    found = _Found(results, measure, out, repeats)
+    if measure.resamples:
+        fill_draws(found.sources(conditions), at_once, tick)
+    contexts: dict[Condition, list[Condition]] = {}
+    for condition in conditions:
+        contexts.setdefault(condition.context, []).append(condition)
+    lines: list[Line] = []
+    differences: list[Difference] = []
+    for context, rows in contexts.items():
+        lines.append(found.random_line(context, rows, paper))
+        lines += [found.line(condition, paper) for condition in rows]
+        differences += found.differences(context, rows)
+    return Summary(tuple(lines), tuple(differences))
+
+
+def spread(values: Iterable[Sequence[float]]) -> Spread | None:
+    """The spread of scores (split, seed); None of none. A split may have fewer seeds than another."""
+    rows = tuple(tuple(row) for row in values if row)
+    if not rows:
+        return None
+    means = [float(np.mean(row)) for row in rows]
+    several = [row for row in rows if len(row) > 1]
+    pooled = float(np.sqrt(np.mean([np.var(row, ddof=1) for row in several]))) if several else None
+    between = float(np.std(means, ddof=1)) if len(means) > 1 else None
+    return Spread(rows, float(np.mean([value for row in rows for value in row])), pooled, between)
+
+
+@attrs.frozen
+class _Found:
+    """What the ledger says of cells."""
+
+    results: Results
+    measure: Measure
+    out: Path
+    repeats: Repeats
+
+    def sources(self, conditions: Iterable[Condition]) -> Iterator[Source]:
+        for condition in conditions:
+            for cell in condition.cells(self.repeats):
+                entry = self._done(cell)
+                if entry is not None and entry.predictions:
+                    yield source_of(cell, cell.pretraining.method, entry, self.measure, self.out)
+                    yield source_of(cell, "random", entry, self.measure, self.out)
+
+    def line(self, condition: Condition, paper: PaperResults) -> Line:
+        cells = condition.cells(self.repeats)
+        scored = [(cell, value) for cell in cells if (value := self._value(cell, cell.pretraining.method)) is not None]
+        random = [value for cell, _ in scored if (value := self._value(cell, "random")) is not None]
+        both = [(own, other) for cell, _ in scored if (own := self._draws(cell)) and (other := self._draws(cell, True))]
+        gain = compare(average([a for a, _ in both]), average([b for _, b in both])) if both else None
+        values = [value for _, value in scored]
+        return Line(
+            condition=condition,
+            spread=self._spread(scored),
+            interval=self._mean(cell for cell, _ in scored),
+            gain=gain if len(both) == len(scored) else None,
+            gain_value=float(np.mean(values) - np.mean(random)) if values and len(random) == len(values) else None,
+            printed=condition.printed(paper),
+            done=len(scored),
+            wanted=len(cells),
+            errors=self._errors(cells),
+        )
+
+    def random_line(self, context: Condition, rows: Sequence[Condition], paper: PaperResults) -> Line:
+        """The untrained encoder, taken once for every repetition: its evaluations of other methods are the same."""
+        once: dict[Random, Cell] = {}
+        for cell in (cell for condition in rows for cell in condition.cells(self.repeats)):
+            if self._value(cell, "random") is not None:
+                once.setdefault(cell.random, cell)
+        scored = [(cell, value) for cell in once.values() if (value := self._value(cell, "random")) is not None]
+        condition = attrs.evolve(context, method="random")
+        draws = [found for cell, _ in scored if (found := self._draws(cell, random=True))]
+        return Line(
+            condition=condition,
+            spread=self._spread(scored),
+            interval=average(draws) if draws and len(draws) == len(scored) else None,
+            gain=None,
+            gain_value=None,
+            printed=condition.printed(paper),
+            done=len(scored),
+            wanted=len(rows[0].cells(self.repeats)),
+        )
+
+    def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
+        draws = {
+            condition.row: {
+                (cell.pretraining.split_seed, cell.pretraining.seed): found
+                for cell in condition.cells(self.repeats)
+                if (found := self._draws(cell))
+            }
+            for condition in rows
+        }
+        for a, b in combinations(draws, 2):
+            shared = [key for key in draws[a] if key in draws[b] and _pair(draws[a][key], draws[b][key])]
+            if shared:
+                of_a, of_b = (average([draws[name][key] for key in shared]) for name in (a, b))
+                yield Difference(context=context, a=a, b=b, interval=compare(of_a, of_b), repetitions=len(shared))
+
+    def _done(self, cell: Cell) -> Entry | None:
+        entry = self.results.cell(cell)
+        return entry if entry is not None and entry.status == "done" else None
+
+    def _value(self, cell: Cell, init: str) -> float | None:
+        entry = self._done(cell)
+        asked = (cell.protocol, init, cell.label_fraction, self.measure.metric, self.measure.level)
+        for score in entry.scores if entry else ():
+            if (score.protocol, score.init, score.label_fraction, score.metric, score.level) == asked:
+                return score.value
+        return None
+
+    def _draws(self, cell: Cell, random: bool = False) -> Interval | None:
+        entry = self._done(cell)
+        if entry is None or not entry.predictions or not self.measure.resamples:
+            return None
+        init = "random" if random else cell.pretraining.method
+        return read_draws(source_of(cell, init, entry, self.measure, self.out))
+
+    def _mean(self, cells: Iterable[Cell]) -> Interval | None:
+        """The interval of the mean over repetitions; None unless all of them have draws."""
+        found = [self._draws(cell) for cell in cells]
+        whole = [one for one in found if one is not None]
+        return average(whole) if whole and len(whole) == len(found) else None
+
+    def _spread(self, scored: Sequence[tuple[Cell, float]]) -> Spread | None:
+        splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)
+        return spread([value for cell, value in scored if cell.pretraining.split_seed == split] for split in splits)
+
+    def _errors(self, cells: Iterable[Cell]) -> tuple[str, ...]:
+        entries = (self.results.cell(cell) for cell in cells)
+        return tuple(dict.fromkeys(entry.error for entry in entries if entry and entry.status == "failed"))
+
+
+def _pair(a: Interval, b: Interval) -> bool:
+    return len(a.draws) == len(b.draws)

@@ -1,0 +1,48 @@
+"""Repeats any table or figure of the paper, or any grid of methods, data sets and settings, with one command.
+
+    python benchmarks/run_all.py --list
+    python benchmarks/run_all.py linear-main transfer-main --jobs 8
+    python benchmarks/run_all.py linear-main --datasets ptbxl --seeds 3
+    python benchmarks/run_all.py --methods cmsc,simclr --datasets ptbxl --downstream cardiology --label-fractions 0.25,1
+    python benchmarks/run_all.py --smoke
+    python benchmarks/run_all.py --check
+
+What is in the ledger is not repeated, what was interrupted goes on, and what fails is recorded while the rest goes on.
+docs/benchmarks-grid.md says more.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NoReturn
+
+from clocs_core.errors import ClocsError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one grid. Returns 0; 1 where cells failed or a score left its interval; 2 for a mistake; 130 if stopped."""
+    from grid.flags import build_parser, read_request
+    from grid.story import carry_out
+
+    given = build_parser(__doc__ or "").parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return carry_out(read_request(given, datetime.now()))
+    except ClocsError as problem:
+        print(f"Error: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped; the same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """Leave as after Ctrl-C, so that jobs are asked to stop and save themselves."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

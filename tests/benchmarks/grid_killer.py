@@ -1,0 +1,56 @@
+"""Runs a grid, kills it with SIGKILL at random moments, starts it again, and lets the last one finish.
+
+    grid_killer.py KILLS SEED OUT …      what follows are the arguments of run_all.py
+
+Exits with 3 where a grid was finished before it could be killed. Every other kill takes the commands that the grid
+started with it. Grids are forked from a process that has imported everything, so that the time goes into running them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import grid.page
+import run_all
+
+assert grid.page  # imported here, so that children need not
+
+
+def main() -> int:
+    kills, seed, arguments = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    rng, survived = random.Random(seed), False
+    for trial in range(kills):
+        child = start(arguments)
+        time.sleep(rng.uniform(0.1, 0.35))
+        survived |= os.waitpid(child, os.WNOHANG)[0] != 0
+        if survived:
+            break
+        (os.killpg if trial % 2 else os.kill)(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    _, status = os.waitpid(start(arguments), 0)
+    return 3 if survived else os.waitstatus_to_exitcode(status)
+
+
+def start(arguments: list[str]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+            code = run_all.main(arguments)
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

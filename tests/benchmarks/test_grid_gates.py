@@ -1,0 +1,113 @@
+"""The two gates: every table in miniature, and every built-in method against its recorded score."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import run_all
+from grid import reference, story
+from grid.ledger import Ledger
+
+HERE = Path(__file__).parent
+FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder for grids."""
+    return tmp_path
+
+
+def test_every_table_of_the_miniature_is_made(place: Path) -> None:
+    """With the fake command: what each figure draws, from perturbations to patient distances."""
+    command = ["--smoke", "--out", str(place / "out"), "--command", FAKE, "--resamples", "0", "--jobs", "4"]
+    assert run_all.main(command) == 0
+    drawn = {path.stem for path in (place / "out" / "figures").glob("*.svg")}
+    assert drawn >= {"linear-main", "transfer-12-leads", "byol-tau-linear", "perturbations", "more-with-less"}
+    assert drawn >= {"effect-of-dimension", "effect-of-labels", "patient-distances", "patient-distances-by-dimension"}
+    text = (place / "out" / "grid.md").read_text()
+    assert "0.896 ± 0.005" in text
+    assert "within patients" in text
+
+
+@pytest.fixture
+def recorded(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A reference of what the fake command reaches."""
+    path = place / "reference.json"
+    monkeypatch.setattr(story, "REFERENCE", path)
+    assert (
+        run_all.main(["--record-reference", "--out", str(place / "first"), "--command", FAKE, "--resamples", "0"]) == 0
+    )
+    return path
+
+
+def check(place: Path, name: str) -> int:
+    return run_all.main(["--check", "--out", str(place / name), "--command", FAKE, "--resamples", "0"])
+
+
+def test_the_gate_holds_until_a_score_leaves_its_interval(
+    place: Path, recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every built-in method is in it; one that learns otherwise than it did fails the check by name."""
+    kept = json.loads(recorded.read_text())
+    assert {"cmsc", "cmlc", "cmsmlc", "simclr", "byol", "mt-ssl", "supervised", "vicreg"} <= set(kept)
+    assert check(place, "second") == 0
+    assert capsys.readouterr().out.count(": holds") == len(kept)
+    kept["byol"] |= {"low": 0.0, "high": 0.1}
+    recorded.write_text(json.dumps(kept))
+    assert check(place, "third") == 1
+    assert re.search(r"byol: 0\.\d+, recorded .*: HAS LEFT ITS INTERVAL", capsys.readouterr().out)
+
+
+def test_a_method_that_no_longer_runs_fails_the_gate(
+    place: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No score is not in the interval."""
+    monkeypatch.setenv("FAKE_FAIL", "vicreg")
+    assert check(place, "second") == 1
+    assert "vicreg: no score" in capsys.readouterr().out
+
+
+def test_the_gate_without_a_reference_says_how_to_make_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It must not pass because there is nothing to compare with."""
+    monkeypatch.setattr(story, "REFERENCE", place / "none.json")
+    assert check(place, "second") == 2
+    assert "--record-reference" in capsys.readouterr().err
+
+
+def test_the_committed_reference_covers_every_built_in_method() -> None:
+    """A new method must be recorded, or the gate would not watch it."""
+    from clocs_core.extend.catalogue import build_catalogue
+    from clocs_core.extend.host import installed_entry_points, load_plugins
+
+    catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
+    built_in = {item.offer.name for item in catalogue.methods if item.plugin.distribution == "clocs"}
+    kept = reference.read_reference(reference.REFERENCE)
+    assert set(kept) == built_in
+    assert all(one["low"] <= one["value"] <= one["high"] for one in kept.values())
+
+
+@pytest.mark.slow
+def test_the_miniature_runs_with_clocs_itself(tmp_path: Path) -> None:
+    """Every table and figure of the paper, from pre-training to the page, in minutes."""
+    command = [
+        sys.executable,
+        str(HERE.parents[1] / "benchmarks" / "run_all.py"),
+        "--smoke",
+        "--out",
+        str(tmp_path / "g"),
+    ]
+    environment = {**os.environ, "CLOCS_DATA": str(tmp_path / "data")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    entries = Ledger(tmp_path / "g" / "ledger.jsonl").read().entries
+    assert {entry.status for entry in entries} == {"done"}
+    assert len(list((tmp_path / "g" / "figures").glob("*.png"))) == 14

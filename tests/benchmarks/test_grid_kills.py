@@ -1,0 +1,45 @@
+"""A grid that is killed again and again ends as one that nobody touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from grid.ledger import Ledger
+
+HERE = Path(__file__).parent
+KILLS = 10
+
+
+def grid_arguments(out: Path) -> list[str]:
+    axes = ("--methods", "cmsc,simclr,byol", "--datasets", "demo", "--downstream", "demo", "--seeds", "8")
+    more = ("--protocols", "linear,finetune", "--label-fractions", "0.5,1", "--jobs", "2", "--resamples", "0")
+    fake = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
+    return [*axes, *more, "--out", str(out), "--command", fake]
+
+
+def run(out: Path, kills: int, log: Path) -> None:
+    environment = {**os.environ, "FAKE_LOG": str(log), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / "grid_killer.py"), str(kills), "3", *grid_arguments(out)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_grid_killed_ten_times_gives_the_same_table_and_repeats_no_finished_cell(tmp_path: Path) -> None:
+    """Grids take days; machines are taken away, run out of memory and lose power."""
+    run(tmp_path / "whole", 0, tmp_path / "whole.log")
+    run(tmp_path / "killed", KILLS, tmp_path / "killed.log")
+    for name in ("grid.md", "grid.html", "figures/grid.svg"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    told = [line.split(" ", 1) for line in (tmp_path / "killed.log").read_text().splitlines()]
+    ended: set[str] = set()
+    for what, folder in told:
+        assert folder not in ended, f"{folder} was touched again after it was finished"
+        ended |= {folder} if what == "end" else set()
+    jobs = 3 * 8 * (1 + 2)
+    assert len(ended) == jobs
+    entries = Ledger(tmp_path / "killed" / "ledger.jsonl").read().entries
+    assert Counter(entry.status for entry in entries) == {"done": jobs}

@@ -1,0 +1,80 @@
+"""How long a grid will take, from how long its like took."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import attrs
+import pytest
+from grid.cells import Cell, Pretraining
+from grid.display import ConsoleGrid
+from grid.ledger import Entry, Results
+from grid.pace import Pace, say_duration
+from rich.console import Console
+
+RUN = Pretraining(method="cmsc", dataset="chapman")
+CELL = Cell(pretraining=RUN, downstream="cardiology", protocol="finetune")
+
+
+def line(seconds: float, **changes: object) -> Entry:
+    first = Entry(
+        key="k", protocol="pretrain/1", name="n", seed=0, status="done", seconds=seconds, settings=attrs.asdict(RUN)
+    )
+    return attrs.evolve(first, **changes)
+
+
+def tuned(seconds: float, shares: tuple[float, ...]) -> Entry:
+    return line(seconds, protocol="finetune/1", settings=attrs.asdict(CELL), label_fractions=shares)
+
+
+def test_the_closest_kind_counts_and_its_median() -> None:
+    """One run that met a busy machine must not double the estimate."""
+    other = {**attrs.asdict(RUN), "method": "simclr"}
+    pace = Pace.of(Results((line(10), line(12), line(500), line(3, settings=other))))
+    assert pace.of_run(RUN) == 12
+    assert pace.of_run(attrs.evolve(RUN, method="simclr")) == 3
+    assert pace.of_run(attrs.evolve(RUN, method="byol")) == 11  # of the data set: 3, 10, 12, 500
+
+
+def test_an_evaluation_takes_as_long_as_it_has_shares() -> None:
+    """A line holds the seconds of all its F together."""
+    pace = Pace.of(Results((tuned(40, (0.25, 0.5)),)))
+    assert pace.of_evaluation((CELL,)) == 20
+    assert pace.of_evaluation((CELL, CELL, CELL)) == 60
+
+
+def test_failures_and_what_was_found_finished_say_nothing() -> None:
+    """Their seconds are those of something else."""
+    pace = Pace.of(Results((line(0), line(1, status="failed"))))
+    assert pace.of_run(RUN) is None
+    assert pace.remaining([RUN], [], 1) is None
+    assert pace.remaining([], [], 1) == 0
+
+
+def test_jobs_at_once_share_the_time_and_unknown_kinds_count_as_the_mean() -> None:
+    """Ten seconds of pre-training known, evaluations not: two of each, two at once."""
+    pace = Pace.of(Results((line(10),)))
+    assert pace.remaining([RUN, RUN], [(CELL,), (CELL,)], 2) == pytest.approx(20)
+    assert pace.remaining([RUN], [], 8) == pytest.approx(10)  # one job is not quicker on eight places
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "unknown"), (59.6, "60 s"), (91, "2 min"), (5000, "83 min"), (7500, "2 h 05 min")]
+)
+def test_durations_are_said_as_people_do(seconds: float | None, said: str) -> None:
+    """Minutes for a coffee, hours for a night."""
+    assert say_duration(seconds) == said
+
+
+def test_without_a_terminal_every_job_is_a_line_with_what_is_left() -> None:
+    """A log of a batch system has no bar."""
+    file = StringIO()
+    with ConsoleGrid(Console(file=file, width=200)) as show:
+        show.advance(0, 2, None, None)
+        show.advance(1, 2, 120.0, line(30, name="first"))
+        show.advance(2, 2, 0.0, line(1, name="second", status="failed", error="Error: broke"))
+        show.tick(1, 1)
+    assert file.getvalue().splitlines() == [
+        "1 of 2: first, 30 s; about 2 min left",
+        "failed: second: Error: broke",
+    ]

@@ -1,0 +1,198 @@
+"""A grid from its command line to its page, with a command that takes 50 ms in place of clocs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import run_all
+from grid.ledger import Ledger
+
+HERE = Path(__file__).parent
+FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
+GRID = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "2", "--jobs", "2", "--resamples", "0")
+
+
+def begun(log: Path) -> list[str]:
+    return [line.split(" ", 1)[1] for line in log.read_text().splitlines() if line.startswith("begin")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for the grid, with a log of what the command was asked for."""
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
+    (tmp_path / "log").touch()
+    return tmp_path
+
+
+def grid(place: Path, *more: str) -> int:
+    return run_all.main([*GRID, "--out", str(place / "out"), "--command", FAKE, *more])
+
+
+def test_a_second_call_runs_nothing_and_prints_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four pre-trainings and their four evaluations; then the ledger knows."""
+    assert grid(place) == 0
+    first, jobs = capsys.readouterr().out, begun(place / "log")
+    assert len(jobs) == len(set(jobs)) == 8
+    assert grid(place) == 0
+    assert begun(place / "log") == jobs
+    assert capsys.readouterr().out == first
+    assert "| cmsc | 0." in first
+
+
+def test_more_seeds_and_shares_run_only_what_is_new(place: Path) -> None:
+    """Pre-training is shared: a new F needs no new encoder, a new seed needs one for each method."""
+    assert grid(place) == 0
+    before = len(begun(place / "log"))
+    assert grid(place, "--label-fractions", "0.5,1") == 0
+    new = begun(place / "log")[before:]
+    assert sorted(name.rsplit("-", 1)[0] for name in new) == ["demo-linear-test-F1"] * 4
+    before += len(new)
+    assert grid(place, "--seeds", "3") == 0
+    assert len(begun(place / "log")) == before + 4
+    lines = [entry.name for entry in Ledger(place / "out" / "ledger.jsonl").read().entries]
+    assert len(lines) == len(set(lines))  # an encoder that was asked for again is not told again
+
+
+def test_a_deleted_encoder_is_trained_again_only_where_it_is_needed(place: Path) -> None:
+    """The ledger says it was trained; a new evaluation still needs the file."""
+    assert grid(place) == 0
+    before = len(begun(place / "log"))
+    for folder in (place / "out" / "pretrained").iterdir():
+        if folder.is_dir():
+            subprocess.run(["rm", "-r", str(folder)], check=True)
+    assert grid(place) == 0
+    assert len(begun(place / "log")) == before
+    assert grid(place, "--label-fractions", "0.25") == 0
+    assert len(begun(place / "log")) == before + 8
+
+
+def test_a_failed_cell_is_recorded_and_the_others_go_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One broken data set must not cost a night; and what failed is tried again when it is asked for again."""
+    monkeypatch.setenv("FAKE_FAIL", "simclr-demo")
+    assert grid(place) == 1
+    entries = Ledger(place / "out" / "ledger.jsonl").read().entries
+    failed = [entry for entry in entries if entry.status == "failed"]
+    assert len(failed) == 4  # two pre-trainings, and the two evaluations that could not be tried
+    assert all("Error: made to fail. (exit code 2" in entry.error for entry in failed)
+    assert sum(entry.error.startswith("Not tried: its pre-training failed") for entry in failed) == 2
+    shown = capsys.readouterr()
+    assert "| simclr |  |  |  | 0 of 2, failed |" in shown.out
+    assert "failed: simclr-demo" in shown.err
+    assert "made to fail" in (place / "out" / "grid.html").read_text()
+    monkeypatch.delenv("FAKE_FAIL")
+    assert grid(place) == 0
+    assert "| 2 |" in capsys.readouterr().out
+    assert "made to fail" not in (place / "out" / "grid.html").read_text()
+
+
+def test_a_dry_run_lists_the_cells_and_runs_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With how long it will take: unknown at first, and then from what the ledger's lines took."""
+    assert grid(place, "--dry-run") == 0
+    said = capsys.readouterr()
+    assert "4 cells; 8 jobs to do, 2 at once: unknown" in said.err
+    assert said.out.count("missing cmsc on demo, leads 4, E 128, seed") == 2
+    assert begun(place / "log") == []
+    assert grid(place, "--seeds", "1") == 0
+    capsys.readouterr()
+    assert grid(place, "--dry-run") == 0
+    said = capsys.readouterr()
+    assert re.search(r"4 cells; 4 jobs to do, 2 at once: \d s", said.err)
+    assert said.out.count("done    ") == 2
+
+
+def test_the_page_has_tables_figures_controls_splits_and_environment(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One HTML file that needs nothing else, and the same in Markdown with figures in both formats beside it."""
+    monkeypatch.setenv("FAKE_PREDICTIONS", "1")
+    with_numpy = f"{sys.executable} {HERE / 'fake_grid_command.py'}"
+    more = ("--splits", "2", "--label-fractions", "0.5,1", "--resamples", "20", "--jobs", "1", "--seeds", "1")
+    assert grid(place, *more, "--command", with_numpy) == 0
+    out = place / "out"
+    html, text = (out / "grid.html").read_text(), (out / "grid.md").read_text()
+    for words in ("above random", "Paired differences on the same patients", "Split certificates", "class prior"):
+        assert words in html
+    for words in ("sd over splits", "### Differences on the same patients", "18 / 6 / 6", "python 3", "excludes 0"):
+        assert words in text
+    assert "<script" not in html
+    assert 'src="data:image/png;base64,' in html
+    assert (out / "figures" / "grid.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "figures" / "grid.svg").read_text().startswith("<?xml")
+    entries = Ledger(out / "ledger.jsonl").read().entries
+    kept = [entry.predictions for entry in entries if entry.scores]
+    assert kept
+    assert all((out / path).is_file() for path in kept)
+
+
+def test_only_the_report_is_made_where_that_is_asked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table can be looked at while it fills, from another terminal."""
+    assert grid(place, "--seeds", "1") == 0
+    before = begun(place / "log")
+    capsys.readouterr()
+    assert grid(place, "--report-only") == 0
+    assert begun(place / "log") == before
+    assert "| 1 of 2 |" in capsys.readouterr().out
+
+
+def test_a_list_says_what_each_table_needs_and_what_is_here(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """And where else the paper's other tables are."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "recording.mat").touch()
+    assert run_all.main(["--list", "--data-root", str(tmp_path), "--root", f"cardiology={tmp_path / 'own'}"]) == 0
+    said = capsys.readouterr().out
+    assert "linear-main  (Table 1, section 6.2)" in said
+    assert "60 pre-trainings, 60 cells with 5 seeds" in said
+    assert "data: chapman (not here), cardiology (here)" in said
+    assert "Tables 3, 4" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Nothing was asked for: name a table"),
+        (("linear-mian",), "Did you mean 'linear-main'"),
+        (("--datasets", "demmo"), "demo"),
+        (("--datasets", "demo", "--methods", "cmsk"), "Did you mean 'cmsc'"),
+        (("--datasets", "demo", "--embedding-dims", "32,x"), "--embedding-dims takes numbers"),
+        (("--datasets", "demo", "--protocols", "zero-shot"), "No protocol 'zero-shot'"),
+        (("--datasets", "demo", "--root", "ptbxl"), "--root takes NAME=PATH"),
+        (("linear-main",), "chapman, physionet2020 are not on this machine"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    """Before anything is run: a grid of failures is expensive."""
+    out = tmp_path / "out"
+    assert run_all.main([*arguments, "--data-root", str(tmp_path / "none"), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
+def test_what_lacks_its_data_is_left_out_and_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of a table is better than none."""
+    arguments = ["linear-main", "--datasets", "chapman=demo", "--seeds", "1", "--resamples", "0", "--command", FAKE]
+    assert run_all.main([*arguments, "--data-root", str(place / "none"), "--out", str(place / "out")]) == 0
+    said = capsys.readouterr()
+    assert "Warning: physionet2020 is not on this machine" in said.err
+    assert "demo (for chapman)" in said.out
+    assert "0.896 ± 0.005" in said.out
+    assert "physionet2020" not in said.out
+
+
+def test_the_list_needs_no_torch() -> None:
+    """Looking what there is should take no seconds of imports."""
+    heavy = "any(name in sys.modules for name in ('torch', 'matplotlib'))"
+    code = f"import sys, run_all; run_all.main(['--list']); sys.exit({heavy})"
+    folder = HERE.parents[1] / "benchmarks"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,282 @@
+"""Means, spreads, intervals and differences against numbers worked out by hand and loops from their formulas."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from grid.axes import Condition, Repeats
+from grid.cells import Cell, digest
+from grid.ledger import Entry, Results, protocol_id
+from grid.measure import Measure
+from grid.rows import difference_sheet, markdown, score_sheet
+from grid.summary import Summary, spread, summarise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paper_results import load_results
+
+from clocs_core.scores import Score
+
+PAPER = load_results()
+PLACE = Condition(method="cmsc", pretraining="chapman", downstream="chapman", protocol="linear")
+
+
+def by_method(*names: str) -> list[Condition]:
+    return [attrs.evolve(PLACE, method=name) for name in names]
+
+
+def score(cell: Cell, init: str, value: float) -> Score:
+    return Score(
+        *(cell.protocol, init, cell.downstream, cell.label_fraction),  # type: ignore[arg-type]
+        *("auroc", "frame", value, value - 0.1, value + 0.1),
+    )
+
+
+def entry(cell: Cell, trained: float, random: float, **more: object) -> Entry:
+    return Entry(
+        key=digest(cell.evaluation),
+        protocol=protocol_id(cell.protocol),
+        name="x",
+        seed=cell.pretraining.seed,
+        status="done",
+        label_fractions=(cell.label_fraction,),
+        scores=(score(cell, cell.pretraining.method, trained), score(cell, "random", random)),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def table(
+    conditions: list[Condition], repeats: Repeats, entries: list[Entry], out: Path, resamples: int = 0
+) -> Summary:
+    measure = Measure(resamples=resamples)
+    return summarise(conditions, repeats, Results(tuple(entries)), PAPER, measure, out, 1, lambda done, total: None)
+
+
+# ------------------------------------------------------------------------------------------------------------- spreads
+
+
+def sd_by_hand(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=4), min_size=2, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_the_spread_over_seeds_is_within_splits_and_that_over_splits_is_of_their_means(rows: list[list[float]]) -> None:
+    """Two sources of chance: which weights a run begins with, and which patients test it."""
+    found = spread(rows)
+    assert found is not None
+    every = [value for row in rows for value in row]
+    assert found.mean == pytest.approx(sum(every) / len(every))
+    pooled = math.sqrt(sum(sd_by_hand(row) ** 2 for row in rows) / len(rows))
+    assert found.sd_seeds == pytest.approx(pooled, abs=1e-9)
+    assert found.sd_splits == pytest.approx(sd_by_hand([sum(row) / len(row) for row in rows]), abs=1e-9)
+
+
+def test_one_value_has_no_spread_and_none_has_no_mean() -> None:
+    """A single run says nothing about the next; ± 0 would claim that it does."""
+    one = spread([[0.7]])
+    assert one is not None
+    assert (one.mean, one.sd_seeds, one.sd_splits) == (0.7, None, None)
+    assert spread([]) is None
+    assert spread([[]]) is None
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def test_a_table_by_hand(tmp_path: Path) -> None:
+    """Two methods, three seeds, one of which is missing for SimCLR; the paper's numbers stand beside."""
+    repeats = Repeats(seeds=(0, 1, 2))
+    cmsc, simclr = by_method("cmsc", "simclr")
+    entries = [
+        entry(cell, value, random)
+        for cell, value, random in zip(cmsc.cells(repeats), (0.80, 0.84, 0.88), (0.60, 0.62, 0.64), strict=True)
+    ]
+    entries += [entry(cell, value, 0.99) for cell, value in zip(simclr.cells(repeats)[:2], (0.70, 0.74), strict=True)]
+    entries.append(
+        attrs.evolve(entry(simclr.cells(repeats)[2], 0, 0), status="failed", error="Error: broke", scores=())
+    )
+    random, first, second = table([cmsc, simclr], repeats, entries, tmp_path).lines
+    assert random.condition.method == "random"
+    assert random.spread is not None
+    assert random.spread.values == ((0.60, 0.62, 0.64),)  # once a seed, of the first method that has it
+    assert first.spread is not None
+    assert first.spread.mean == pytest.approx(0.84)
+    assert first.spread.sd_seeds == pytest.approx(0.04)
+    assert first.gain_value == pytest.approx(0.22)
+    assert first.printed is not None
+    assert first.printed.printed == "0.896 ± 0.005"
+    assert first.off == pytest.approx(0.84 - 0.896)
+    assert second.spread is not None
+    assert second.spread.mean == pytest.approx(0.72)
+    assert (second.done, second.wanted, second.errors) == (2, 3, ("Error: broke",))
+    assert second.gain_value == pytest.approx(0.72 - 0.99)
+
+
+def test_the_table_as_text(tmp_path: Path) -> None:
+    """What all lines share stands above; ours, the paper's and the difference stand side by side."""
+    repeats = Repeats(seeds=(0, 1))
+    (cmsc,) = by_method("cmsc")
+    entries = [entry(cell, value, 0.5) for cell, value in zip(cmsc.cells(repeats), (0.9, 0.8), strict=True)]
+    text = markdown(score_sheet(table([cmsc], repeats, entries, tmp_path)))
+    assert text.splitlines() == [
+        "pre-training chapman, downstream chapman, protocol linear, leads 4, E 128, F 0.5, patients test",
+        "",
+        "| method | ours, mean ± sd over seeds | 95 % over patients | above random | the paper | ours - paper | runs |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| random | 0.500 ± 0.000 |  |  |  |  | 2 |",
+        "| cmsc | 0.850 ± 0.071 |  | +0.350 | 0.896 ± 0.005 | -0.046 | 2 |",
+    ]
+
+
+def test_places_that_differ_are_columns_and_splits_have_a_spread_of_their_own(tmp_path: Path) -> None:
+    """A table over F and two splits."""
+    repeats = Repeats(seeds=(0,), splits=(0, 1))
+    both = [attrs.evolve(PLACE, label_fraction=share) for share in (0.25, 1.0)]
+    entries = [entry(cell, 0.6 + 0.1 * cell.pretraining.split_seed, 0.5) for one in both for cell in one.cells(repeats)]
+    sheet = score_sheet(table(both, repeats, entries, tmp_path))
+    assert sheet.headings[:4] == ("F", "method", "ours, mean ± sd over seeds", "sd over splits")
+    assert [row[:4] for row in sheet.rows] == [
+        ("0.25", "random", "0.500", "0.000"),
+        ("0.25", "cmsc", "0.650", "0.071"),
+        ("1", "random", "0.500", "0.000"),
+        ("1", "cmsc", "0.650", "0.071"),
+    ]
+    assert sheet.begins == (False, False, True, False)
+
+
+def test_cells_of_other_settings_do_not_count(tmp_path: Path) -> None:
+    """A ledger holds many grids; a score on validation patients must not slip into a table of test patients."""
+    repeats = Repeats()
+    (cell,) = PLACE.cells(repeats)
+    other = entry(attrs.evolve(cell, part="validation"), 0.9, 0.5)
+    _, line = table([PLACE], repeats, [other], tmp_path).lines
+    assert line.spread is None
+    assert line.done == 0
+
+
+# ----------------------------------------------------------------------------------------------------------- intervals
+
+
+def make_predictions(path: Path, methods: dict[str, float], protocol: str, share: float, seed: int) -> None:
+    """Probabilities of 40 patients with 2 rows each, the sharper the better; random guesses for `random`."""
+    rng = np.random.default_rng(seed)
+    label = np.repeat(np.arange(40) % 2, 2)
+    names = np.repeat([f"patient-{number:02d}" for number in range(40)], 2)
+    arrays = {"patient": names, "record": names, "label": label}
+    for init, sharpness in {**methods, "random": 0.0}.items():
+        up = 1 / (1 + np.exp(-(sharpness * (2 * label - 1) + rng.normal(size=80))))
+        arrays[f"probability/{protocol}/{init}/{share:g}"] = np.stack([1 - up, up], axis=1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **arrays)
+
+
+def area_by_hand(score_of: np.ndarray, label: np.ndarray, weight: list[int]) -> float:
+    """The share of (positive, negative) pairs in the right order, ties half, each pair as often as both were drawn."""
+    right = total = 0.0
+    for up, is_up in enumerate(label):
+        for down, is_other in enumerate(label):
+            if is_up == 1 and is_other == 0:
+                pairs = weight[up] * weight[down]
+                total += pairs
+                right += pairs * (
+                    1.0 if score_of[up] > score_of[down] else 0.5 if score_of[up] == score_of[down] else 0
+                )
+    return right / total
+
+
+def draws_by_hand(path: Path, name: str, resamples: int, split_seed: int) -> list[float]:
+    """AUROC of the second class on draws of 40 patients, by the documented seed: SHA-256 of split seed and purpose."""
+    with np.load(path) as file:
+        probability, label = file[name], file["label"]
+    seed = int.from_bytes(hashlib.sha256(f"{split_seed}\tbootstrap".encode()).digest()[:8], "little") >> 1
+    rng = np.random.default_rng(seed)
+    areas = []
+    for _ in range(resamples):
+        drawn = rng.integers(0, 40, 40).tolist()
+        weight = [drawn.count(row // 2) for row in range(80)]  # rows come patient by patient, in the order of names
+        areas.append(area_by_hand(probability[:, 1], label, weight))
+    return areas
+
+
+def cut(numbers: list[float]) -> tuple[float, float]:
+    low, high = np.percentile(numbers, [2.5, 97.5])
+    return float(low), float(high)
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> tuple[Path, list[Condition], Repeats, list[Entry]]:
+    """Two methods and two seeds with predictions."""
+    repeats, conditions, entries = Repeats(seeds=(0, 1)), by_method("cmsc", "simclr"), []
+    for condition, sharpness in zip(conditions, (0.8, 0.1), strict=True):
+        for cell in condition.cells(repeats):
+            name = f"{condition.method}-{cell.pretraining.seed}.npz"
+            make_predictions(tmp_path / name, {condition.method: sharpness}, "linear", 0.5, cell.pretraining.seed)
+            entries.append(entry(cell, 0.9, 0.5, predictions=name))
+    return tmp_path, conditions, repeats, entries
+
+
+def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(scored) -> None:
+    """Seeds share their test patients: draws are averaged before the interval is cut."""
+    out, conditions, repeats, entries = scored
+    _, line, _ = table(conditions, repeats, entries, out, resamples=15).lines
+    own = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/cmsc/0.5", 15, 0) for seed in (0, 1)]
+    untrained = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/random/0.5", 15, 0) for seed in (0, 1)]
+    mean = [sum(two) / 2 for two in zip(*own, strict=True)]
+    gain = [a - sum(two) / 2 for a, two in zip(mean, zip(*untrained, strict=True), strict=True)]
+    assert line.interval is not None
+    assert (line.interval.low, line.interval.high) == pytest.approx(cut(mean))
+    assert line.gain is not None
+    assert (line.gain.low, line.gain.high) == pytest.approx(cut(gain))
+
+
+def test_differences_are_paired_draw_by_draw(scored) -> None:
+    """The same patients stand in both: what is hard about them cancels."""
+    out, conditions, repeats, entries = scored
+    summary = table(conditions, repeats, entries, out, resamples=15)
+    (found,) = summary.differences
+    ours, theirs = (
+        [draws_by_hand(out / f"{method}-{seed}.npz", f"probability/linear/{method}/0.5", 15, 0) for seed in (0, 1)]
+        for method in ("cmsc", "simclr")
+    )
+    apart = [sum(a) / 2 - sum(b) / 2 for a, b in zip(zip(*ours, strict=True), zip(*theirs, strict=True), strict=True)]
+    assert (found.a, found.b, found.repetitions) == ("cmsc", "simclr", 2)
+    assert (found.interval.low, found.interval.high) == pytest.approx(cut(apart))
+    assert difference_sheet(summary).rows[0][-2] == "excludes 0"
+
+
+def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
+    """A mean over five seeds less one over three would be a difference of seeds too."""
+    out, conditions, repeats, entries = scored
+    (found,) = table(conditions, repeats, entries[:-1], out, resamples=15).differences
+    assert found.repetitions == 1
+    own = draws_by_hand(out / "cmsc-0.npz", "probability/linear/cmsc/0.5", 15, 0)
+    other = draws_by_hand(out / "simclr-0.npz", "probability/linear/simclr/0.5", 15, 0)
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        cut([a - b for a, b in zip(own, other, strict=True)])
+    )
+
+
+def test_draws_are_made_once(scored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand bootstrap samples of a large test set take seconds; a page is made many times."""
+    out, conditions, repeats, entries = scored
+    before = table(conditions, repeats, entries, out, resamples=15)
+    monkeypatch.setattr("grid.draws.bootstrap", lambda *_: pytest.fail("drawn again"))
+    after = table(conditions, repeats, entries, out, resamples=15)
+    assert score_sheet(after) == score_sheet(before)
+
+
+def test_a_cell_without_predictions_has_a_mean_and_no_interval(scored) -> None:
+    """Somebody may have deleted them to save space; the ledger still holds the score."""
+    out, conditions, repeats, entries = scored
+    (out / "cmsc-1.npz").unlink()
+    _, line, other = table(conditions, repeats, entries, out, resamples=15).lines
+    assert line.spread is not None
+    assert line.interval is None
+    assert line.gain is None
+    assert other.interval is not None
