@@ -15,12 +15,12 @@ from clocs_plugins.cnn.fused_tiles import launch, multiply
 
 __all__ = ["run_linear", "run_linear_backward"]
 
-CHUNK = 64
-"""What is summed over at a time."""
-TILE = 32
-"""Rows and columns of a tile forward: 512 x 128 are 64 programs, with which a GPU has enough to do."""
-BACKWARD_TILE = 64
-"""And backward, where there are more of them."""
+TILE, CHUNK = 32, 64
+"""Rows and columns of a tile forward, and what is summed over at a time: 512 x 128 are 64 programs."""
+BACKWARD_TILE, BACKWARD_CHUNK = 64, 32
+"""And backward, where there are more of them. Longer chunks need more shared memory than most GPUs have."""
+PRECISION = "tf32x3"
+"""Of the products forward, see fused_geometry."""
 SHARE = 128
 """Signals that one program sums over for the weight's gradient; more leave shares, which are added up."""
 STAGES = 3
@@ -106,7 +106,7 @@ def run_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Te
     launch(
         linear_kernel, triton.cdiv(rows, TILE) * triton.cdiv(columns, TILE),
         features, weight, bias, output, rows, columns, inner,
-        RELU=relu, PRECISION=geometry.CONVOLVE_PRECISION, TILE=TILE, CHUNK=CHUNK, num_warps=4, stages=STAGES,
+        RELU=relu, PRECISION=PRECISION, TILE=TILE, CHUNK=CHUNK, num_warps=4, stages=STAGES,
     )  # fmt: skip
     return output
 
@@ -124,7 +124,7 @@ def run_linear_backward(
     launch(
         linear_backward_kernel, input_tiles + shares * triton.cdiv(columns, BACKWARD_TILE) * across,
         gradient, output, features, weight, features_out, shared, rows, columns, inner, input_tiles,
-        RELU=relu, PRECISION=geometry.PRECISION, TILE=BACKWARD_TILE, CHUNK=CHUNK, SHARE=SHARE, num_warps=4,
+        RELU=relu, PRECISION=geometry.PRECISION, TILE=BACKWARD_TILE, CHUNK=BACKWARD_CHUNK, SHARE=SHARE, num_warps=4,
         stages=STAGES,
     )  # fmt: skip
     return features_out, shared[0] if shares == 1 else shared.sum(0)

@@ -27,11 +27,13 @@ CLOSE = 2e-6 if INTERPRETED else 5e-5
 @pytest.fixture(params=["cpu"] if INTERPRETED else [pytest.param("cuda", marks=pytest.mark.cuda)])
 def device(request, monkeypatch):
     """Where the kernels run, with small shares, so that a few signals leave several of them."""
+    from clocs_plugins.cnn import linear_kernels
+
     for name, value in (("SHARE", 64), ("BACKWARD_TILE", 32)):
-        monkeypatch.setattr(f"clocs_plugins.cnn.linear_kernels.{name}", value)
+        monkeypatch.setattr(linear_kernels, name, value)
     if INTERPRETED:
-        for precision in ("CONVOLVE_PRECISION", "PRECISION"):
-            monkeypatch.setattr(geometry, precision, "ieee")
+        for module in (geometry, linear_kernels):
+            monkeypatch.setattr(module, "PRECISION", "ieee")
     return torch.device(request.param)
 
 
