@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test slow lint types docs format clean
+.PHONY: demo test slow smoke lint types docs format clean
 
 demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
 	$(BIN)/clocs run --plugin cmsc --dataset demo
@@ -14,7 +14,10 @@ test: $(VENV)/.test  ## the test suite without the tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 slow: $(VENV)/.test  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal
+
+smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on simulated ECGs
+	$(BIN)/python benchmarks/run_all.py --smoke --out runs/smoke
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

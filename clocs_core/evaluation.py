@@ -1,6 +1,7 @@
 """The story of `clocs evaluate` on one page: prepare, train a classifier per init and share of labels, score, report.
 
-Every classifier that is finished is kept, so that an evaluation that was killed goes on with the next one.
+Every classifier that is finished is kept, so that an evaluation that was killed goes on with the next one. Those that
+owe nothing to a run are shared with other evaluations, where a folder for them is given.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from clocs_core.errors import DataError, RunFolderError, SettingsError
 from clocs_core.evaluate.bench import Bench, build_bench
 from clocs_core.evaluate.cells import Cell, CellMaker, Watch, keys_of
 from clocs_core.evaluate.classifierfile import save_classifier
+from clocs_core.evaluate.controls import control_facts, control_name, is_control
 from clocs_core.evaluate.downstream import Downstream, refuse_other_channels
-from clocs_core.evaluate.linear import Predictions
 from clocs_core.evaluate.predictionfile import Classifier, save_predictions
 from clocs_core.evaluate.pretrained import RANDOM
 from clocs_core.evaluate.protocols import Evaluation, Scoring, score_predictions
-from clocs_core.evaluationfolder import EvaluationFolder, open_evaluation
+from clocs_core.evaluationfolder import Controls, EvaluationFolder, Finished, open_controls, open_evaluation
 from clocs_core.experiment import Display
 from clocs_core.extend.host import Host
 from clocs_core.files import write_atomically
 from clocs_core.heard import hear_warnings
 from clocs_core.report.compose import summarise_split
-from clocs_core.report.evaluated import CellSummary, EncoderSummary, EvaluationReport
+from clocs_core.report.evaluated import CellSummary, Curve, EncoderSummary, EvaluationReport
 from clocs_core.train.assemble import choose_device, choose_steps
+from clocs_core.train.checkpoint import read_tensors
 
 __all__ = ["evaluate_encoder"]
 
@@ -40,11 +42,19 @@ Clock = Callable[[], float]
 
 
 def evaluate_encoder(
-    asked: Downstream, path: Path, host: Host, show: Display, workers: int, clock: Clock
+    asked: Downstream,
+    path: Path,
+    host: Host,
+    show: Display,
+    workers: int,
+    clock: Clock,
+    controls: Path | None = None,
 ) -> EvaluationReport:
     """Evaluate an encoder beside its controls into the folder `path`, or go on where it stands, or read what it says.
 
     The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
+    controls: a folder that evaluations share: controls that are there are taken, others are made and left there. The
+    report is the same either way.
     """
     tables, began = asked.tables(), clock()
     if EvaluationFolder(path).report.exists():
@@ -62,28 +72,25 @@ def evaluate_encoder(
     notes = _notes(asked, material, leaks)
     for note in (*material.listing.notes, leaks.sentence(), *notes):
         show.say(note)
+    shared = None if controls is None else open_controls(controls)
     folder, prepared = open_evaluation(path, tables), clock()
     versions = environment(device, host)
-
-    def save(key: Classifier, cell: Cell) -> None:
-        if cell.network is not None:
-            file = folder.classifier(key[1], key[2])
-            file.parent.mkdir(exist_ok=True)
-            save_classifier(cell.network.state_dict(), asked, material, key[1], key[2], versions, file)
-
     with folder.lock(), hear_warnings(show.warn):
         _keep_split(folder, material)
         watch = Watch(clock, show.tick, lambda done: show.epoch(done, asked.finetune.epochs), show.warn)
-        cells, predicted = _finish_cells(CellMaker(asked, bench, scoring, device, watch), folder, show, save)
+        maker = CellMaker(asked, bench, scoring, device, watch)
+        finished = _Workshop(maker, material, versions, folder, shared, show).finish_all()
+        predicted = {key: cell.rows for key, cell in finished.items() if cell.rows is not None}
         trained = clock()
         show.stage("scoring")
         evaluation = score_predictions(predicted, RANDOM, scoring, show.tick)
         if predicted:
             save_predictions(predicted, *_names(bench, asked.evaluate.part), folder.predictions)
         report = attrs.evolve(
-            _report(asked, material, bench, cells, evaluation, leaks, versions),
+            _report(asked, material, bench, finished, evaluation, leaks, versions),
+            curves=_curves(finished, scoring),
             settings=tables,
-            notes=_unique((*notes, *evaluation.notes, *(note for cell in cells for note in cell.notes))),
+            notes=_unique((*notes, *evaluation.notes, *(n for cell in finished.values() for n in cell.summary.notes))),
             seconds={"prepare": prepared - began, "train": trained - prepared, "score": clock() - trained},
         )
         folder.finish_all(report)
@@ -108,56 +115,119 @@ def _unique(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _finish_cells(
-    maker: CellMaker, folder: EvaluationFolder, show: Display, save: Callable[[Classifier, Cell], None]
-) -> tuple[tuple[CellSummary, ...], dict[Classifier, Predictions]]:
-    """Make what is not finished, then read everything back from its file, in the order of the report.
+@attrs.frozen(eq=False)
+class _Workshop:
+    """Where the classifiers of one evaluation are made, or taken from those that evaluations share."""
 
-    So a score does not depend, to the last bit, on whether its evaluation was interrupted.
-    """
-    keys = keys_of(maker.asked)
-    missing = [key for key in sorted(keys, key=lambda key: key[1]) if folder.finished(key) is None]
-    if len(missing) < len(keys):
-        show.say(f"going on: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
-    for number, key in enumerate(missing, start=1):  # by init, so that each encoder embeds once
+    maker: CellMaker
+    material: Material
+    versions: dict[str, str]
+    folder: EvaluationFolder
+    shared: Controls | None
+    show: Display
+
+    def finish_all(self) -> dict[Classifier, Finished]:
+        """Make what is not finished, then read everything back from its file, in the order of the report.
+
+        So a score does not depend, to the last bit, on whether its evaluation was interrupted.
+        """
+        keys = keys_of(self.maker.asked)
+        missing = [key for key in keys if self.folder.finished(key) is None]
+        if len(missing) < len(keys):
+            self.show.say(f"going on: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
+        busy: list[Classifier] = []
+        # By init, so that each encoder embeds once; controls last, for another process may be at them.
+        for number, key in enumerate(sorted(missing, key=lambda key: (is_control(key), key[1])), start=1):
+            self.show.stage(f"{_say(key)} ({number} of {len(missing)})")
+            if not self._finish(key, wait=False):
+                busy.append(key)
+        for number, key in enumerate(busy, start=1):
+            self.show.stage(f"waiting for another process: {_say(key)} ({number} of {len(busy)})")
+            self._finish(key, wait=True)
+        return {key: cell for key in keys if (cell := self.folder.finished(key)) is not None}
+
+    def _finish(self, key: Classifier, wait: bool) -> bool:
+        """Finish one classifier. False where another process is making it for all, and is not to be waited for."""
+        if self.shared is None or not is_control(key):
+            self._make(key)
+            return True
+        name = control_name(control_facts(key, self.maker.asked, self.material, self.maker.bench, self.versions))
+        with self.shared.lock(name, wait) as ours:
+            if ours and not self._take(key, self.shared.folder(name)) and self._make(key):
+                self._share(key, self.shared.folder(name))
+        return ours
+
+    def _make(self, key: Classifier) -> bool:
+        """Make one classifier and keep it; where the labels are too few, keep why there is none, and return False."""
         protocol, init, fraction = key
-        show.stage(f"{_DOING[protocol].format(init)}, F = {fraction:g} ({number} of {len(missing)})")
-        _finish_cell(key, maker, folder, save)
-    found = {key: folder.finished(key) for key in keys}
-    cells = tuple(one[0] for one in found.values() if one is not None)
-    return cells, {key: one[1] for key, one in found.items() if one is not None and one[1] is not None}
+        clock, store = self.maker.watch.clock, self.maker.bench.store
+        began = clock()
+        summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
+        self.folder.cells.mkdir(exist_ok=True)
+        try:
+            cell = self.maker.make(key, self.folder.checkpoint(key))
+        except DataError as problem:  # the other shares are worth keeping
+            summary = attrs.evolve(summary, notes=(f"There is no score at F = {fraction:g}: {problem}",))
+            self.folder.finish(key, Finished(summary), store.patients, store.records)
+            return False
+        if cell.network is not None:
+            self._save_weights(key, cell.network.state_dict())
+        summary = _with_numbers(summary, cell, clock() - began)
+        self.folder.finish(key, Finished(summary, cell.predictions, cell.curve), store.patients, store.records)
+        return True
+
+    def _save_weights(self, key: Classifier, weights: dict[str, torch.Tensor]) -> None:
+        _, init, fraction = key
+        file = self.folder.classifier(init, fraction)
+        file.parent.mkdir(exist_ok=True)
+        save_classifier(weights, self.maker.asked, self.material, init, fraction, self.versions, file)
+
+    def _take(self, key: Classifier, control: EvaluationFolder) -> bool:
+        """Take a control that is there. Its weights get this evaluation's own description."""
+        try:
+            if control.finished(key) is None:
+                return False
+            weights = control.classifier(key[1], key[2])
+            if key[0] == "finetune":
+                self._save_weights(key, read_tensors(weights)[0])
+        except RunFolderError as problem:
+            self.show.warn(f"{problem} It is made again.")
+            return False
+        self.folder.take_over(key, control)
+        self.show.say(f"{_say(key)}: taken from {control.path}")
+        return True
+
+    def _share(self, key: Classifier, control: EvaluationFolder) -> None:
+        """Leave a control for other evaluations: its weights, then the rest, numbers last."""
+        source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
+        try:
+            if key[0] == "finetune":
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, source.read_bytes())
+            control.take_over(key, self.folder)
+        except OSError as problem:  # this evaluation has what it needs
+            self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
 
 
 _DOING = {"linear": "linear evaluation of {}", "finetune": "fine-tuning {}", "prior": "class prior"}
 
 
-def _finish_cell(
-    key: Classifier, maker: CellMaker, folder: EvaluationFolder, save: Callable[[Classifier, Cell], None]
-) -> None:
-    """Make one classifier and keep what it predicts; where the labels are too few, keep why there is none."""
+def _say(key: Classifier) -> str:
     protocol, init, fraction = key
-    clock, store = maker.watch.clock, maker.bench.store
-    began = clock()
-    summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
-    folder.cells.mkdir(exist_ok=True)
-    try:
-        cell = maker.make(key, folder.checkpoint(key))
-    except DataError as problem:  # the other shares are worth keeping
-        summary = attrs.evolve(summary, notes=(f"There is no score at F = {fraction:g}: {problem}",))
-        folder.finish(key, summary, None, store.patients, store.records)
-        return
-    save(key, cell)
-    summary = attrs.evolve(
+    return f"{_DOING[protocol].format(init)}, F = {fraction:g}"
+
+
+def _with_numbers(summary: CellSummary, cell: Cell, seconds: float) -> CellSummary:
+    return attrs.evolve(
         summary,
         epochs=cell.progress.epoch,
         best_epoch=cell.progress.best_epoch,
         steps=cell.steps,
         frames=cell.frames,
         patients=cell.patients,
-        seconds=clock() - began,
+        seconds=seconds,
         notes=cell.predictions.notes,
     )
-    folder.finish(key, summary, cell.predictions, store.patients, store.records)
 
 
 def _scoring(asked: Downstream) -> Scoring:
@@ -186,7 +256,7 @@ def _report(
     asked: Downstream,
     material: Material,
     bench: Bench,
-    cells: tuple[CellSummary, ...],
+    finished: dict[Classifier, Finished],
     evaluation: Evaluation,
     leaks: Audit,
     versions: dict[str, str],
@@ -213,9 +283,19 @@ def _report(
         environment=versions,
         scores=evaluation.scores,
         comparisons=evaluation.comparisons,
-        cells=cells,
+        cells=tuple(cell.summary for cell in finished.values()),
         drops=DropReport.of(material.listing.drops) + material.evaluate.drops,
         form=material.listing.form,
+    )
+
+
+def _curves(finished: dict[Classifier, Finished], scoring: Scoring) -> tuple[Curve, ...]:
+    """How each fine-tuning went."""
+    metric = scoring.fitting[0].name
+    return tuple(
+        Curve(protocol=protocol, init=init, label_fraction=fraction, metric=metric, values=cell.curve)
+        for (protocol, init, fraction), cell in finished.items()
+        if cell.curve
     )
 
 

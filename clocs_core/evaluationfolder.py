@@ -1,4 +1,7 @@
-"""The folder that an evaluation writes into: what lies where, and which classifiers are finished."""
+"""The folder that an evaluation writes into: what lies where, and which classifiers are finished.
+
+And the one in which evaluations of several runs keep the controls that they share.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 import attrs
 
 from clocs_core.errors import RunFolderError
+from clocs_core.evaluate.curves import CurvePoint, curve_beside, read_curve, save_curve
 from clocs_core.evaluate.linear import Predictions
 from clocs_core.evaluate.predictionfile import Classifier, read_predictions, save_predictions
 from clocs_core.files import write_atomically
@@ -18,15 +22,27 @@ from clocs_core.report.evaluated import CellSummary, EvaluationReport
 from clocs_core.runfolder import RunFolder, create_run_folder
 from clocs_core.settings import Tables, dump_tables
 
-__all__ = ["EvaluationFolder", "open_evaluation"]
+__all__ = ["Controls", "EvaluationFolder", "Finished", "open_controls", "open_evaluation"]
+
+
+@attrs.frozen(eq=False)
+class Finished:
+    """A classifier that is finished: its numbers, what it predicted, and how its fine-tuning went.
+
+    One that could not be made, as its notes say, has no predictions.
+    """
+
+    summary: CellSummary
+    rows: Predictions | None = None
+    curve: tuple[CurvePoint, ...] = ()
 
 
 @attrs.frozen
 class EvaluationFolder:
     """The paths of an evaluation. `settings` exists from the first moment, `report` only when it is over.
 
-    A classifier that is finished has its predictions and its numbers in `cells`, in this order; they go when the
-    report and all predictions are written.
+    A classifier that is finished has its predictions, its curve and its numbers in `cells`, written in this order; they
+    go when the report and all predictions are written.
     """
 
     path: Path
@@ -74,34 +90,34 @@ class EvaluationFolder:
         """The report of an evaluation that is over."""
         return load_record(self.report.read_text(encoding="utf-8"), EvaluationReport, str(self.report))
 
-    def finished(self, key: Classifier) -> tuple[CellSummary, Predictions | None] | None:
-        """The numbers and predictions of a classifier, or None where it is not finished.
-
-        One that could not be made, as its notes say, has no predictions.
-        """
-        numbers, predicted = self._cell(key)
+    def finished(self, key: Classifier) -> Finished | None:
+        """A classifier, or None where it is not finished."""
+        predicted, curve, numbers = self._cell(key)
         if not numbers.exists():
             return None
         summary = load_record(numbers.read_text(encoding="utf-8"), CellSummary, str(numbers))
         if not predicted.exists():
-            return summary, None
+            return Finished(summary)
         (rows,) = read_predictions(predicted).values()
-        return summary, rows
+        return Finished(summary, rows, read_curve(curve))
 
-    def finish(
-        self,
-        key: Classifier,
-        summary: CellSummary,
-        rows: Predictions | None,
-        patients: tuple[str, ...],
-        records: tuple[str, ...],
-    ) -> None:
-        """Keep a classifier's predictions, then its numbers; with these it is finished."""
+    def finish(self, key: Classifier, cell: Finished, patients: tuple[str, ...], records: tuple[str, ...]) -> None:
+        """Keep a classifier's predictions and its curve, then its numbers; with these it is finished."""
         self.cells.mkdir(exist_ok=True)
-        numbers, predicted = self._cell(key)
-        if rows is not None:
-            save_predictions({key: rows}, patients, records, predicted)
-        write_atomically(numbers, dump_record(summary))
+        predicted, curve, numbers = self._cell(key)
+        if cell.rows is not None:
+            save_predictions({key: cell.rows}, patients, records, predicted)
+        if cell.curve:
+            save_curve(cell.curve, curve)
+        write_atomically(numbers, dump_record(cell.summary))
+        self.checkpoint(key).unlink(missing_ok=True)
+
+    def take_over(self, key: Classifier, other: EvaluationFolder) -> None:
+        """Copy what another folder has of a finished classifier, its numbers last, byte by byte."""
+        self.cells.mkdir(parents=True, exist_ok=True)
+        for source, target in zip(other._cell(key), self._cell(key), strict=True):
+            if source.exists():
+                write_atomically(target, source.read_bytes())
         self.checkpoint(key).unlink(missing_ok=True)
 
     def finish_all(self, report: EvaluationReport) -> None:
@@ -109,8 +125,55 @@ class EvaluationFolder:
         write_atomically(self.report, dump_record(report))
         shutil.rmtree(self.cells, ignore_errors=True)
 
-    def _cell(self, key: Classifier) -> tuple[Path, Path]:
-        return self.cells / f"{_name(key)}.json", self.cells / f"{_name(key)}.npz"
+    def _cell(self, key: Classifier) -> tuple[Path, Path, Path]:
+        """Predictions, curve and numbers, in the order in which they are written."""
+        checkpoint = self.checkpoint(key)
+        return checkpoint.with_suffix(".npz"), curve_beside(checkpoint), checkpoint.with_suffix(".json")
+
+
+@attrs.frozen
+class Controls:
+    """Finished classifiers that owe nothing to a run, a folder for each, named by a hash of all it depends on.
+
+    A folder holds what that of an evaluation does of one classifier; numbers come last, so half of one is never read.
+    """
+
+    path: Path
+
+    def folder(self, name: str) -> EvaluationFolder:
+        """Where the control of this name is, or will be."""
+        return EvaluationFolder(self.path / name)
+
+    @contextmanager
+    def lock(self, name: str, wait: bool) -> Iterator[bool]:
+        """Keep other processes from making this control too; False where one is at it and is not to be waited for.
+
+        The system lets go of it when its holder ends, however it ends.
+        """
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.path / f".{name}.lock")
+        try:
+            lock.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+
+def open_controls(path: Path) -> Controls:
+    """The folder of shared controls, made where it is not there. Raises RunFolderError where it cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RunFolderError(
+            f"Cannot keep controls in {path}: {problem.strerror or problem}. Choose another folder with `--controls`, "
+            "or leave it out."
+        ) from None
+    return Controls(path)
 
 
 def open_evaluation(path: Path, tables: Tables) -> EvaluationFolder:

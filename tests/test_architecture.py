@@ -39,7 +39,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("evaluate",),
     ("report",),
     ("environment", "runfolder", "evaluationfolder"),
-    ("experiment", "evaluation", "representations", "similarity"),
+    ("experiment", "evaluation", "representations", "similarity", "prediction", "finished", "comparison"),
     ("testing",),  # public, and what `clocs verify` is made of
     ("cli", "__main__"),
 )

@@ -8,7 +8,7 @@ import attrs
 
 from clocs_core.report.tables import show_number
 from grid.axes import Condition, Repeats
-from grid.ledger import Results
+from grid.ledger import Distances, Results
 from grid.rows import Sheet
 from grid.summary import Spread, spread
 
@@ -17,13 +17,17 @@ __all__ = ["DistanceLine", "distance_sheet", "summarise_distances"]
 
 @attrs.frozen
 class DistanceLine:
-    """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different."""
+    """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different.
+
+    found: what each repetition found, with its histogram where one was kept.
+    """
 
     condition: Condition
     init: str
     intra: Spread
     inter: Spread
     separation: Spread
+    found: tuple[Distances, ...] = ()
 
 
 def summarise_distances(
@@ -54,18 +58,18 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
 
 
 def _line(one: Condition, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
-    splits: dict[int, list[tuple[float, float, float]]] = {}
+    splits: dict[int, list[Distances]] = {}
     for run in one.pretrainings(repeats):
         entry = results.pretraining(run)
         for found in entry.distances if entry else ():
             if found.init == init:
-                numbers = (found.intra_mean, found.inter_mean, found.separation)
-                splits.setdefault(run.split_seed, []).append(numbers)
-    spreads = [spread([numbers[place] for numbers in rows] for rows in splits.values()) for place in range(3)]
-    intra, inter, separation = spreads
+                splits.setdefault(run.split_seed, []).append(found)
+    intra = spread([found.intra_mean for found in rows] for rows in splits.values())
+    inter = spread([found.inter_mean for found in rows] for rows in splits.values())
+    separation = spread([found.separation for found in rows] for rows in splits.values())
     if intra is None or inter is None or separation is None:
         return None
-    return DistanceLine(one, init, intra, inter, separation)
+    return DistanceLine(one, init, intra, inter, separation, tuple(found for rows in splits.values() for found in rows))
 
 
 def _say(found: Spread) -> str:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from io import BytesIO
 
-import attrs
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from clocs_core.report.figures import BLUE, DPI, FONT, GREEN, GREY, INK, MARKERS, ORANGE, PALETTE, RULE, TEXT
+from clocs_core.report.figures import BLUE, GREEN, GREY, MARKERS, ORANGE, PALETTE, RULE
 from grid.axes import Condition
 from grid.distances import DistanceLine
+from grid.drawing import SMALL, Drawing, finish, label, legend, name_rows, sheet
 from grid.summary import Line, Summary
 from grid.tables import Preset
 
-__all__ = ["Drawing", "draw_distances", "draw_scores"]
+__all__ = ["draw_distances", "draw_scores"]
 
 Where = tuple[str, str, str, str]
 """Pre-training set, downstream set, protocol and leads: what a panel holds."""
 
 Axis = Callable[[Condition], float]
-
-
-@attrs.frozen
-class Drawing:
-    """A figure with its words, in both formats."""
-
-    name: str
-    title: str
-    caption: str
-    png: bytes
-    svg: bytes
 
 
 def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing, ...]:
@@ -56,24 +41,24 @@ def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawi
     """Mean distances within and between patients, a pair of dots for every encoder."""
     if not lines:
         return ()
-    figure, (axes,) = _sheet(1, 1, 7.2, 1.0 + 0.32 * len(lines))
+    figure, (axes,) = sheet(1, 1, 7.2, 1.0 + 0.32 * len(lines))
     for place, line in enumerate(lines):
         axes.plot([line.intra.mean, line.inter.mean], [place, place], color=RULE, linewidth=2.4, zorder=1)
         for found, colour in ((line.intra, BLUE), (line.inter, ORANGE)):
             axes.errorbar(found.mean, place, xerr=found.sd_seeds, color=colour, marker="o", markersize=6, capsize=2)
         beside = axes.get_yaxis_transform()  # x in axes, y in data
-        axes.text(1.02, place, f"{line.separation.mean:.3f}", transform=beside, va="center", **_SMALL)
+        axes.text(1.02, place, f"{line.separation.mean:.3f}", transform=beside, va="center", **SMALL)
     names = [f"{line.init}, E = {line.condition.embedding_dim}" for line in lines]
-    _names(axes, names)
+    name_rows(axes, names)
     axes.plot([], [], "o", color=BLUE, label="within a patient")
     axes.plot([], [], "o", color=ORANGE, label="between patients")
-    _legend(axes)
-    _label(axes, "", "mean Euclidean distance", "")
+    legend(axes)
+    label(axes, "", "mean Euclidean distance", "")
     caption = (
         "Mean distances of embeddings of validation patients, with the sd over seeds. At the right: the probability "
         "that two of one patient are nearer to each other than two of different ones."
     )
-    return (_drawing(figure, preset.name, preset.title, caption),)
+    return (finish(figure, preset.name, preset.title, caption),)
 
 
 def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
@@ -82,17 +67,17 @@ def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
     columns = min(3, len(panels))
     deepest = max(sum(_where(line) == where for line in lines) for where in panels)
     down = -(-len(panels) // columns)
-    figure, grid = _sheet(down, columns, max(4.8, 3.4 * columns), (0.9 + 0.3 * deepest) * down)
+    figure, grid = sheet(down, columns, max(4.8, 3.4 * columns), (0.9 + 0.3 * deepest) * down)
     for axes, where in zip(grid, panels, strict=False):
         shown = [line for line in lines if _where(line) == where]
         for place, line in enumerate(shown):
             _dot(axes, line, place)
-        _names(axes, [line.condition.row for line in shown])
-        _label(axes, _say_where(where, lines), metric, "")
+        name_rows(axes, [line.condition.row for line in shown])
+        label(axes, _say_where(where, lines), metric, "")
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
     caption = "Filled: ours, mean over seeds with its sd. Open: the paper's, with its sd, where it has a number."
-    return _drawing(figure, preset.name, preset.title, caption)
+    return finish(figure, preset.name, preset.title, caption)
 
 
 def _dot(axes: Axes, line: Line, place: int) -> None:
@@ -115,19 +100,19 @@ def _curves(preset: Preset, lines: Sequence[Line], metric: str, name: str, x: Ax
     panels = list(dict.fromkeys(map(panel, lines)))
     columns = min(4, len(panels))
     down = -(-len(panels) // columns)
-    figure, grid = _sheet(down, columns, max(4.8, 3.0 * columns), 2.6 * down)
+    figure, grid = sheet(down, columns, max(4.8, 3.0 * columns), 2.6 * down)
     methods = list(dict.fromkeys(line.condition.row for line in lines))
     for axes, one in zip(grid, panels, strict=False):
         for number, method in enumerate(methods):
             shown = [line for line in lines if panel(line) == one and line.condition.row == method]
             _curve(axes, sorted(shown, key=lambda line: x(line.condition)), x, method, number)
         axes.set_xticks(sorted({x(line.condition) for line in lines}))
-        _label(axes, f"{_say_where(one[0], lines)}, {one[1]}", name, metric)
+        label(axes, f"{_say_where(one[0], lines)}, {one[1]}", name, metric)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    _legend(grid[0])
+    legend(grid[0])
     caption = "Ours: solid, mean over seeds with its sd. The paper's: dashed, where it has numbers."
-    return _drawing(figure, preset.name, preset.title, caption)
+    return finish(figure, preset.name, preset.title, caption)
 
 
 def _curve(axes: Axes, lines: Sequence[Line], x: Axis, name: str, number: int) -> None:
@@ -146,7 +131,7 @@ def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawin
     """A panel per method on one scale, a dot per perturbation: single ones blue, sequences green, as in the paper."""
     methods = list(dict.fromkeys(line.condition.method for line in lines if line.condition.method != "random"))
     random = [line.spread.mean for line in lines if line.condition.method == "random" and line.spread]
-    figure, grid = _sheet(max(1, len(methods)), 1, 7.2, 2.4 * max(1, len(methods)))
+    figure, grid = sheet(max(1, len(methods)), 1, 7.2, 2.4 * max(1, len(methods)))
     for axes, method in zip(grid, methods, strict=False):
         axes.sharey(grid[0])
         shown = [line for line in lines if line.condition.method == method]
@@ -158,18 +143,18 @@ def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawin
         axes.set_xticks(range(len(shown)), [name.replace(",", "\n→ ") for name in names], fontsize=7)
         if random:
             axes.axhline(random[0], color=ORANGE, linewidth=1, linestyle=":")
-        _label(axes, method, "", metric)
+        label(axes, method, "", metric)
     caption = (
         "Single perturbations blue, Gaussian followed by another green, with the sd over seeds; dotted: the untrained "
         "encoder."
     )
-    return _drawing(figure, preset.name, preset.title, caption)
+    return finish(figure, preset.name, preset.title, caption)
 
 
 def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
     """A panel per pair of data sets: the method by F, beside random initialisation with all labels."""
     panels = _panels(lines)
-    figure, grid = _sheet(1, len(panels), max(4.8, 3.8 * len(panels)), 3.0)
+    figure, grid = sheet(1, len(panels), max(4.8, 3.8 * len(panels)), 3.0)
     for axes, where in zip(grid, panels, strict=True):
         shown = [line for line in lines if _where(line) == where]
         for number, method in enumerate(dict.fromkeys(line.condition.row for line in shown)):
@@ -180,13 +165,12 @@ def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
             if method == "random" and most.spread and most.condition.label_fraction == 1:
                 axes.axhline(most.spread.mean, color=GREY, linewidth=1, linestyle=":")
         axes.set_xticks(sorted({line.condition.label_fraction for line in shown}))
-        _label(axes, _say_where(where, lines), "F, the share of labels", metric)
-    _legend(grid[0])
+        label(axes, _say_where(where, lines), "F, the share of labels", metric)
+    legend(grid[0])
     caption = "Validation patients; dotted: random initialisation with all labels. Error bars: sd over seeds."
-    return _drawing(figure, preset.name, preset.title, caption)
+    return finish(figure, preset.name, preset.title, caption)
 
 
-_SMALL = {**TEXT, "fontsize": 8}
 _METHODS = tuple(colour for colour in PALETTE if colour != ORANGE)  # which is the untrained encoder's, everywhere
 
 
@@ -206,42 +190,3 @@ def _say_where(where: Where, lines: Sequence[Line]) -> str:
     words += [protocol] if len({line.condition.protocol for line in lines}) > 1 else []
     words += [f"{leads} leads"] if len({line.condition.leads for line in lines}) > 1 else []
     return ", ".join(words)
-
-
-def _sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A white sheet with its axes in reading order; width and height in inches."""
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
-    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)
-        each.spines[["left", "bottom"]].set_color(GREY)
-        each.grid(color=RULE, linewidth=0.6)
-        each.set_axisbelow(True)
-        each.tick_params(labelsize=8, color=GREY, labelcolor=INK, labelfontfamily=FONT)
-    return figure, axes
-
-
-def _names(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), list(names), parse_math=False)
-    axes.grid(visible=False, axis="y")
-
-
-def _label(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontsize=9, pad=5, **TEXT)
-    axes.set_xlabel(x, **_SMALL)
-    axes.set_ylabel(y, **_SMALL)
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(frameon=False, prop={"family": FONT, "size": 7}, labelcolor=INK)
-
-
-def _drawing(figure: Figure, name: str, title: str, caption: str) -> Drawing:
-    """The figure in both formats; neither holds a date, so that the same numbers give the same files."""
-    png, svg = BytesIO(), BytesIO()
-    FigureCanvasAgg(figure)
-    figure.savefig(png, format="png", metadata={"Software": None})
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Drawing(name, title, caption, png.getvalue(), svg.getvalue())

@@ -55,7 +55,10 @@ def pretraining_job(run: Pretraining, place: Place) -> Job:
 
 
 def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
-    """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped."""
+    """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped.
+
+    Untrained encoders are fine-tuned once for all pre-trainings, in a folder that the evaluations share.
+    """
     first, run = cells[0], cells[0].pretraining
     fractions = ",".join(f"{cell.label_fraction:g}" for cell in cells)
     mark = hashlib.sha256(f"{digest(first.evaluation)} {fractions}".encode()).hexdigest()[:8]
@@ -66,6 +69,7 @@ def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
         *("--protocol", first.protocol, "--label-fraction", fractions, "--part", first.part),
         *place.leads(first.downstream, run.leads),
         *("--seed", str(run.seed), "--split-seed", str(run.split_seed), *_assigned(first.options)),
+        *("--controls", str(place.out / "controls")),
         *(*place.flags(first.downstream), "--out", str(folder)),
     )
     return Job(name=f"{run.name} on {words}", folder=folder, fresh=command, resume=command)

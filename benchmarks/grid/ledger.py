@@ -24,7 +24,7 @@ from clocs_core.files import sync_folder
 from clocs_core.scores import Score
 from grid.cells import Cell, Pretraining, digest
 
-__all__ = ["Distances", "Entry", "Ledger", "Results", "protocol_id"]
+__all__ = ["Curve", "Distances", "Entry", "Ledger", "Results", "protocol_id"]
 
 _VERSION = 1  # raised when the same settings come to mean another computation: older lines then count no longer
 
@@ -36,12 +36,29 @@ def protocol_id(what: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Distances:
-    """Mean distances of embeddings within and between patients, and how often the first are the smaller ones."""
+    """Mean distances of embeddings within and between patients, and how often the first are the smaller ones.
+
+    intra, inter: how many distances lie between two `edges`; empty in lines of before they were kept.
+    """
 
     init: str
     intra_mean: float
     inter_mean: float
     separation: float
+    edges: tuple[float, ...] = ()
+    intra: tuple[int, ...] = ()
+    inter: tuple[int, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Curve:
+    """The score of the validation part after every epoch of a fine-tuning."""
+
+    init: str
+    label_fraction: float
+    metric: str
+    epochs: tuple[int, ...]
+    scores: tuple[float, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -51,8 +68,9 @@ class Entry:
     key: the digest of the pre-training, or of the cell at all labels. protocol: "pretrain/1", "linear/1" or
     "finetune/1". settings: what the key was made of. label_fractions: the F that were scored. predictions: the file of
     raw predictions, and folder: all that the process wrote, both below the folder of the grid. split: what certifies
-    the parts, as in report.json. distances: within and between patients, of a pre-training. notes: what the report
-    says beside its scores. seconds: of the process; 0 where it had ended before this line was written. finished: UTC.
+    the parts, as in report.json. distances: within and between patients, of a pre-training. curves: of a fine-tuning,
+    none in lines of before they were kept. notes: what the report says beside its scores. seconds: of the process; 0
+    where it had ended before this line was written. finished: UTC.
     """
 
     key: str
@@ -71,6 +89,7 @@ class Entry:
     folder: str = ""
     split: dict[str, Any] = attrs.field(factory=dict)
     distances: tuple[Distances, ...] = ()
+    curves: tuple[Curve, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = attrs.field(factory=dict)
 

@@ -18,7 +18,7 @@ from clocs_core.runfolder import RunFolder
 from clocs_core.scores import Score
 from grid.cells import Cell, Pretraining, digest
 from grid.executor import Job, Outcome
-from grid.ledger import Distances, Entry, protocol_id
+from grid.ledger import Curve, Distances, Entry, protocol_id
 
 __all__ = ["Stamp", "evaluation_entry", "pretraining_entry", "skipped_entry", "source_commit"]
 
@@ -80,7 +80,7 @@ def _entry(
         return entry
     try:
         return attrs.evolve(entry, status="done", **_found(job, stamp.out))
-    except (OSError, ValueError, cattrs.BaseValidationError) as problem:
+    except (OSError, ValueError, KeyError, cattrs.BaseValidationError) as problem:
         return attrs.evolve(entry, error=f"{job.folder.name}/report.json cannot be read: {problem}")
 
 
@@ -91,11 +91,19 @@ def _found(job: Job, out: Path) -> dict[str, Any]:
     return {
         "scores": _converter().structure(report.get("scores", []), tuple[Score, ...]),
         "distances": _converter().structure(report.get("patients", []), tuple[Distances, ...]),
+        "curves": tuple(map(_curve, report.get("curves", []))),
         "predictions": str(folder.predictions.relative_to(out)) if folder.predictions.exists() else "",
         "split": report.get("split", {}),
         "notes": tuple(report.get("notes", ())),
         "environment": report.get("environment", {}),
     }
+
+
+def _curve(found: dict[str, Any]) -> Curve:
+    """A curve of a report, less its losses: a ledger stays small enough to read."""
+    about = {name: found[name] for name in ("init", "label_fraction", "metric")}
+    epochs, scores = ([value[name] for value in found["values"]] for name in ("epoch", "validation_score"))
+    return _converter().structure({**about, "epochs": epochs, "scores": scores}, Curve)
 
 
 def _settings(cell: Cell) -> dict[str, Any]:

@@ -15,8 +15,11 @@ from paper_results import PaperResults
 from clocs_core.files import write_atomically
 from grid.axes import Condition, Repeats
 from grid.distances import distance_sheet, summarise_distances
+from grid.drawing import Drawing
 from grid.evidence import control_sheet, environments, mixed_notes, split_sheet
-from grid.figures import Drawing, draw_distances, draw_scores
+from grid.figures import draw_distances, draw_scores
+from grid.histograms import draw_histograms
+from grid.learning import draw_learning, summarise_learning
 from grid.ledger import Entry, Results
 from grid.measure import Measure
 from grid.rows import Sheet, difference_sheet, markdown, score_sheet
@@ -129,10 +132,13 @@ def _section(
 ) -> Section:
     if not preset.needs_scores:
         lines = summarise_distances(preset.conditions, repeats, results)
-        return Section(preset, distance_sheet(lines), None, draw_distances(preset, lines))
+        drawings = (*draw_histograms(preset, lines), *draw_distances(preset, lines))
+        return Section(preset, distance_sheet(lines), None, drawings)
     summary = summarise(preset.conditions, repeats, results, paper, measure, out, at_once, tick)
     differences = difference_sheet(summary) if summary.differences else None
     drawings = draw_scores(preset, summary, measure.metric)
+    if preset.figure == "less":
+        drawings = (*draw_learning(preset, summarise_learning(preset.conditions, repeats, results)), *drawings)
     return Section(preset, score_sheet(summary), differences, drawings, _claims(summary))
 
 

@@ -75,7 +75,9 @@ class ConsoleDisplay:
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
         """Move the bar of epochs, and show the losses beside it."""
-        detail = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}, best epoch {done.best_epoch}"
+        score = "" if done.validation_score is None else f" (score {done.validation_score:.3f})"
+        losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}{score}"
+        detail = f"{losses}, best epoch {done.best_epoch}"
         if self.epochs is None:
             self.epochs = self.progress.add_task("epochs", total=epochs, detail=detail)
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)

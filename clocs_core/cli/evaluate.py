@@ -54,6 +54,12 @@ _FLAGS: Flags = {
 @with_flags(_FLAGS)
 @click.option("--out", metavar="FOLDER", help="The evaluation's own folder. Default: RUN/evaluations/NAME.")
 @click.option(
+    "--controls",
+    metavar="FOLDER",
+    help="Shared by evaluations: `random` and the class prior are taken from there, or made and kept there. Default: "
+    "none.",
+)
+@click.option(
     "-o",
     "--option",
     "assignments",
@@ -69,6 +75,7 @@ def evaluate_command(
     run: str | None,
     random: bool,
     out: str | None,
+    controls: str | None,
     assignments: tuple[str, ...],
     workers: int,
     **flags: str | None,
@@ -92,7 +99,8 @@ def evaluate_command(
     given = {name: value for name, value in flags.items() if value is not None}
     tables = _tables(session.catalogue, given, "" if opened is None else opened.dataset)
     asked = resolve_downstream(session.catalogue, opened, tables, assignments)
-    return _evaluate(session, asked, Path(out) if out else _own_folder(run, asked), workers)
+    folder = Path(out) if out else _own_folder(run, asked)
+    return _evaluate(session, asked, folder, workers, Path(controls) if controls else None)
 
 
 def _tables(catalogue: Catalogue, given: dict[str, str], dataset: str) -> Tables:
@@ -116,7 +124,7 @@ def _own_folder(run: str | None, asked: Downstream) -> Path:
     return (path if path.is_dir() else path.parent) / "evaluations" / asked.name
 
 
-def _evaluate(session: Session, asked: Downstream, path: Path, workers: int) -> int | None:
+def _evaluate(session: Session, asked: Downstream, path: Path, workers: int, controls: Path | None) -> int | None:
     from rich.console import Console
 
     from clocs_core.cli.display import ConsoleDisplay
@@ -124,7 +132,7 @@ def _evaluate(session: Session, asked: Downstream, path: Path, workers: int) -> 
 
     try:
         with ConsoleDisplay(Console(stderr=True)) as display:
-            report = evaluate_encoder(asked, path, session.host, display, workers, time.monotonic)
+            report = evaluate_encoder(asked, path, session.host, display, workers, time.monotonic, controls)
     except KeyboardInterrupt:
         kept = "what is finished is kept; give the same command again to go on."
         click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)

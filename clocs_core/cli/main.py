@@ -11,10 +11,12 @@ from importlib.metadata import EntryPoint
 import click
 
 from clocs_core import __version__
+from clocs_core.cli.compare import compare_command
 from clocs_core.cli.data import data_group
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.plugins import plugins_command
+from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
 from clocs_core.cli.session import Session
 from clocs_core.cli.similar import similar_command
@@ -79,6 +81,8 @@ def build_cli(session: Session) -> click.Group:
 
     cli.add_command(run_command)
     cli.add_command(evaluate_command)
+    cli.add_command(predict_command)
+    cli.add_command(compare_command)
     cli.add_command(data_group)
     cli.add_command(plugins_command)
     cli.add_command(verify_command)

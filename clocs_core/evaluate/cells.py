@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from clocs_core.evaluate.bench import Bench
+from clocs_core.evaluate.curves import CurvePoint
 from clocs_core.evaluate.downstream import Downstream
 from clocs_core.evaluate.features import Features, embed
 from clocs_core.evaluate.finetune import fine_tune
@@ -37,6 +38,7 @@ class Cell:
     progress: Progress = attrs.field(factory=Progress)
     steps: int = 0
     network: nn.Module | None = None
+    curve: tuple[CurvePoint, ...] = ()
 
 
 @attrs.frozen
@@ -117,5 +119,6 @@ class CellMaker:
             watch.tick,
             epoch_done=watch.epoch_done,
             checkpoint=checkpoint,
+            score=self.scoring.fitting[0].score,
         )
-        return Cell(made.predictions, *seen, made.progress, made.steps, made.classifier)
+        return Cell(made.predictions, *seen, made.progress, made.steps, made.classifier, made.curve)

@@ -42,6 +42,7 @@ def save_classifier(
         },
         "head": {"features": encoder.embedding_dim, "classes": len(asked.task.classes)},
         "signal": {
+            "frame_rate": material.evaluate.frame_rate,  # samples of a frame per second; null where recordings differ
             "channels": list(material.channels),
             "unit": material.evaluate.unit,
             "modality": asked.dataset.offer.modality,

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PatientDistances", "patient_distances"]
+__all__ = ["PatientDistances", "coarsen", "patient_distances"]
 
 BINS = 2048  # fine enough for the separation: a tie of two distances in one bin counts one half
 MOST = 8000  # rows looked at, evenly spaced: 32 million distances, about a second
@@ -30,6 +30,20 @@ class PatientDistances:
     intra_mean: float
     inter_mean: float
     separation: float
+
+
+def coarsen(found: PatientDistances, most: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Edges (bin + 1,), intra (bin,) and inter (bin,) in at most so many bins of equal width, from 0 to the furthest.
+
+    Neighbouring bins are put together, so that no distance is counted twice or lost.
+    """
+    used = int(np.flatnonzero(found.intra + found.inter)[-1]) + 1
+    width = -(-used // most)
+    bins = -(-used // width)
+    padded = np.zeros((2, bins * width), dtype=np.int64)
+    padded[:, :used] = found.intra[:used], found.inter[:used]
+    intra, inter = padded.reshape(2, bins, width).sum(axis=2)
+    return found.edges[1] * width * np.arange(bins + 1), intra, inter  # equal widths, and the first edge is 0
 
 
 def patient_distances(embedding: NDArray[np.float32], patient: NDArray[np.int64]) -> PatientDistances | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clocs_core.evaluate.linear import Predictions
 
-__all__ = ["Interval", "bootstrap", "compare"]
+__all__ = ["Interval", "ScoreFunction", "bootstrap", "compare"]
 
 ScoreFunction = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], float]
 

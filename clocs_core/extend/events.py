@@ -68,7 +68,10 @@ class Health:
 
 @attrs.frozen(eq=False)
 class EpochDone:
-    """One epoch of pre-training is over. `losses` stays on the device until somebody reads it."""
+    """One epoch of training is over. `losses` stays on the device until somebody reads it.
+
+    validation_score: of fine-tuning, the first metric on the whole validation part; pre-training has none.
+    """
 
     epoch: int
     losses: Tensor  # (step,)
@@ -80,6 +83,7 @@ class EpochDone:
     instances: int
     seconds: float
     last: bool  # early stopping or the last epoch: nothing follows
+    validation_score: float | None = None
 
 
 @attrs.frozen(eq=False)

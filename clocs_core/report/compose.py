@@ -13,7 +13,7 @@ from clocs_core.data.material import Material
 from clocs_core.data.splits import PARTS, Part
 from clocs_core.data.store import Instances, Store
 from clocs_core.evaluate.features import Features
-from clocs_core.evaluate.patients import PatientDistances
+from clocs_core.evaluate.patients import PatientDistances, coarsen
 from clocs_core.evaluate.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.extend.events import EmbeddingMap, Picture
 from clocs_core.extend.plan import Plan
@@ -55,11 +55,23 @@ def summarise_split(material: Material, frames: dict[Part, int], audit: Audit) -
 
 
 def summarise_distances(distances: Mapping[str, PatientDistances | None]) -> tuple[PatientSeparation, ...]:
-    """The distances in three numbers each, for the encoders that have them."""
-    return tuple(
-        PatientSeparation(init=init, intra_mean=one.intra_mean, inter_mean=one.inter_mean, separation=one.separation)
-        for init, one in distances.items()
-        if one is not None
+    """The distances in three numbers and a small histogram each, for the encoders that have them."""
+    return tuple(_separation(init, one) for init, one in distances.items() if one is not None)
+
+
+_BINS = 64  # enough for a curve; a report stays small enough to read
+
+
+def _separation(init: str, found: PatientDistances) -> PatientSeparation:
+    edges, intra, inter = coarsen(found, _BINS)
+    return PatientSeparation(
+        init=init,
+        intra_mean=found.intra_mean,
+        inter_mean=found.inter_mean,
+        separation=found.separation,
+        edges=tuple(edges.tolist()),
+        intra=tuple(intra.tolist()),
+        inter=tuple(inter.tolist()),
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 
 from clocs_core.data.records import DropReport
+from clocs_core.evaluate.curves import CurvePoint
 from clocs_core.report.document import SCHEMA, SplitSummary, as_plain
 from clocs_core.scores import Comparison, Score
 
-__all__ = ["CellSummary", "EncoderSummary", "EvaluationReport"]
+__all__ = ["CellSummary", "Curve", "EncoderSummary", "EvaluationReport"]
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +50,17 @@ class CellSummary:
 
 
 @attrs.frozen(kw_only=True)
+class Curve:
+    """How the fine-tuning of one classifier went. metric: what the validation part was scored by, frame by frame."""
+
+    protocol: str
+    init: str
+    label_fraction: float
+    metric: str
+    values: tuple[CurvePoint, ...]
+
+
+@attrs.frozen(kw_only=True)
 class EvaluationReport:
     """What the report.json of an evaluation holds. Fields of the same name are those of a run's report.
 
@@ -71,6 +83,7 @@ class EvaluationReport:
     scores: tuple[Score, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     cells: tuple[CellSummary, ...] = ()
+    curves: tuple[Curve, ...] = ()
     notes: tuple[str, ...] = ()
     drops: DropReport = attrs.field(factory=DropReport)
     form: str = ""

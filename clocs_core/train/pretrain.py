@@ -6,6 +6,7 @@ Fine-tuning is trained by it too: there a network is encoder and head, and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,16 +19,25 @@ from clocs_core.train.epochs import RunEpoch, Tick, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import validation_step
 
-__all__ = ["pretrain"]
+__all__ = ["ScoreValidation", "pretrain"]
+
+ScoreValidation: TypeAlias = Callable[[Tensor], float]
+"""Embeddings, or logits, (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
 
 
 def pretrain(
-    learner: Learner, training: Training, run_epoch: RunEpoch, clock: Callable[[], float], tick: Tick
+    learner: Learner,
+    training: Training,
+    run_epoch: RunEpoch,
+    clock: Callable[[], float],
+    tick: Tick,
+    score: ScoreValidation | None = None,
 ) -> Iterator[EpochDone]:
     """Train until early stopping or the last epoch, changing `learner`; go on from its progress.
 
     Every random number of an epoch follows from (seed, epoch) alone, so the position is all that a resumed run
     needs to go on exactly. `tick(step, steps)` is called after every step; nothing in an epoch waits for the device.
+    score: asked once per epoch, of what the validation pass has computed anyway; it decides nothing.
     """
     settings, count = training.settings, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances that one loss is of
@@ -36,7 +46,7 @@ def pretrain(
         try:
             losses = run_epoch(learner, training, epoch, tick)
             means = _weighted_mean(losses, count, together)
-            validation_loss, z, patient = _validate(learner, training)
+            validation_loss, z, patient = _validate(learner, training, whole=score is not None)
             train_loss, held_out = torch.stack([means, validation_loss]).tolist()  # sync point: once per epoch
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
@@ -53,6 +63,7 @@ def pretrain(
             train_loss=train_loss,
             validation_loss=held_out,
             health=health.measure(z, patient, train_loss, min(together, count)),
+            validation_score=None if score is None else score(z),
             improved=improved,
             best_epoch=learner.progress.best_epoch,
             instances=count,
@@ -61,8 +72,8 @@ def pretrain(
         )
 
 
-def _validate(learner: Learner, training: Training) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean loss, and embeddings (view, n, dim) with their patients (n,), of the first instances."""
+def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean loss, and embeddings (view, n, dim) with their patients (n,), of the first instances or of the whole."""
     store, batch_size, count = training.store, training.settings.batch_size, len(training.validation)
     learner.encoders.eval()
     learner.objective.eval()
@@ -73,7 +84,7 @@ def _validate(learner: Learner, training: Training) -> tuple[Tensor, Tensor, Ten
         views = training.make_views(store.gather(training.validation, rows), generator)
         loss, z = validation_step(list(learner.encoders), learner.objective, views)
         losses.append(loss)
-        if number * batch_size < health.MEASURED:
+        if whole or number * batch_size < health.MEASURED:
             embeddings.append(z)
             patients.append(views.batch.patient)
     mean = _weighted_mean(torch.stack(losses), count, batch_size)

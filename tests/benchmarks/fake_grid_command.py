@@ -1,7 +1,7 @@
 """Stands in for clocs in tests of the grid: takes 50 ms, and leaves scores that follow from its settings alone.
 
 FAKE_LOG: a file that is told when a folder is begun and ended. FAKE_FAIL: a word; folders with it in their name fail.
-FAKE_PREDICTIONS: also leave predictions.npz.
+FAKE_PREDICTIONS: also leave predictions.npz. FAKE_OLD: leave no curves and no histograms, as older versions did.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ def trained(settings: dict) -> dict:
         {"init": init, "intra_mean": number(init, "in"), "inter_mean": 1 + number(init, "out"), "separation": 0.75}
         for init in (method, "random")
     ]
+    if not os.environ.get("FAKE_OLD"):
+        for one, top in zip(far, (2.0, 3.0), strict=True):
+            one |= {"edges": [0.0, top / 2, top], "intra": [6, 2], "inter": [1, 3]}
     return {"patients": far, "scores": [], "split": split(settings), "environment": {"python": "3"}}
 
 
@@ -60,7 +63,23 @@ def evaluated(settings: dict, run: Path, folder: Path) -> dict:
         scores.append(score(flags, "prior", "random", share, 0.5))
     if os.environ.get("FAKE_PREDICTIONS"):
         predictions(folder, flags, before["flags"]["--plugin"])
-    return {"scores": scores, "split": split(settings), "environment": {"python": "3"}, "notes": []}
+    report = {"scores": scores, "split": split(settings), "environment": {"python": "3"}, "notes": []}
+    return report if os.environ.get("FAKE_OLD") else report | {"curves": curves(scores)}
+
+
+def curves(scores: list[dict]) -> list[dict]:
+    """Of every fine-tuning, towards its score; the higher the score, the longer it takes."""
+    found = []
+    for one in scores:
+        if one["protocol"] == "finetune":
+            epochs = 2 + int(10 * one["value"]) % 4
+            values = [
+                {"epoch": n, "train_loss": 1 / n, "validation_loss": 1 / n, "validation_score": one["value"] - 0.1 / n}
+                for n in range(1, epochs + 1)
+            ]
+            about = {name: one[name] for name in ("protocol", "init", "label_fraction", "metric")}
+            found.append({**about, "values": values})
+    return found
 
 
 def score(flags: dict, protocol: str, init: str, share: float, value: float) -> dict:

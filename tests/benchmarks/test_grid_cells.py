@@ -125,6 +125,14 @@ def test_folders_of_data_sets_reach_the_commands_and_not_the_digest() -> None:
     assert pretraining_job(RUN, place).folder == pretraining_job(RUN, PLACE).folder
 
 
+def test_all_evaluations_share_one_folder_of_controls() -> None:
+    """Random initialisation is fine-tuned once, not once for every method and pre-training set."""
+    other = attrs.evolve(CELL, pretraining=attrs.evolve(RUN, method="simclr", dataset="physionet2020"))
+    commands = [evaluation_job([cell], PLACE).fresh for cell in (CELL, other)]
+    where = {command[command.index("--controls") + 1] for command in commands}
+    assert where == {str(PLACE.out / "controls")}
+
+
 CONDITION = Condition(method="cmsc", pretraining="chapman", downstream="chapman", protocol="linear")
 
 

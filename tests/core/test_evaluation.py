@@ -21,10 +21,10 @@ from clocs_core.report.document import from_json
 
 
 class Screen:
-    """Remembers what was shown; raises KeyboardInterrupt at a stage, if it is told to."""
+    """Remembers what was shown; raises KeyboardInterrupt at a stage, or after so many epochs, if it is told to."""
 
-    def __init__(self, stop_at=None):
-        self.stages, self.lines, self.stop_at = [], [], stop_at
+    def __init__(self, stop_at=None, epochs=None):
+        self.stages, self.lines, self.stop_at, self.epochs = [], [], stop_at, epochs
 
     def say(self, text):
         self.lines.append(text)
@@ -38,7 +38,10 @@ class Screen:
 
     def tick(self, done, total): ...
 
-    def epoch(self, done, epochs): ...
+    def epoch(self, done, epochs):
+        self.epochs = None if self.epochs is None else self.epochs - 1
+        if self.epochs == 0:
+            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +61,13 @@ def data(run):
 
 @pytest.fixture(scope="module")
 def evaluate(session, run, data):
-    def call(path, *assignments, screen=None, opened=run, **evaluation):
+    def call(path, *assignments, screen=None, opened=run, clock=None, **evaluation):
         encoder = None if opened is None else open_encoder(opened, session.catalogue)
         tables = {"evaluation": {"device": "cpu", **evaluation}, "data": {"data_root": data}}
         quick = ["batch_size=64", "epochs=2"] if evaluation.get("protocol") == "finetune" else []
         asked = resolve_downstream(session.catalogue, encoder, tables, ["resamples=20", *quick, *assignments])
-        clock = itertools.count().__next__
-        return evaluate_encoder(asked, path, session.host, screen or Screen(), 1, clock)
+        ticking = clock or itertools.count().__next__
+        return evaluate_encoder(asked, path, session.host, screen or Screen(), 1, ticking)
 
     return call
 
@@ -210,6 +213,36 @@ def test_the_weights_of_a_classifier_are_kept_with_all_that_is_needed_to_use_the
     assert network["head"](network["encoder"](signal)).shape == (3, 2)
 
 
+def test_every_fine_tuned_classifier_has_its_curve(evaluate, tmp_path):
+    """One value for each epoch; the best by the validation loss is the one whose weights were scored."""
+    found = evaluate(tmp_path / "e", "label_fraction=0.5,1", "epochs=4", dataset="many", protocol="finetune")
+    assert [(one.protocol, one.init, one.label_fraction) for one in found.curves] == [
+        ("finetune", init, fraction) for fraction in (0.5, 1.0) for init in ("together", "random")
+    ]
+    cells = {(cell.protocol, cell.init, cell.label_fraction): cell for cell in found.cells}
+    for one in found.curves:
+        cell = cells[one.protocol, one.init, one.label_fraction]
+        assert [point.epoch for point in one.values] == list(range(1, cell.epochs + 1))
+        assert min(one.values, key=lambda point: point.validation_loss).epoch == cell.best_epoch
+        assert one.metric == found.scores[0].metric == "hits"
+    held = json.loads((tmp_path / "e" / "report.json").read_text())["curves"][0]
+    assert list(held) == ["protocol", "init", "label_fraction", "metric", "values"]
+    assert list(held["values"][0]) == ["epoch", "train_loss", "validation_loss", "validation_score"]
+
+
+def test_a_curve_is_of_validation_patients_and_the_scores_of_that_part_agree_with_it(evaluate, tmp_path):
+    """Two ways to one number: the score of the best epoch in the curve, and that of the kept weights."""
+    found = evaluate(tmp_path / "e", "part=validation", "epochs=4", dataset="many", protocol="finetune")
+    for one in found.curves:
+        best = min(one.values, key=lambda point: point.validation_loss)
+        (score,) = (s for s in found.scores if (s.protocol, s.init, s.level) == ("finetune", one.init, "frame"))
+        assert best.validation_score == pytest.approx(score.value, abs=1e-6)
+
+
+def test_frozen_encoders_have_no_curve(evaluate, tmp_path):
+    assert evaluate(tmp_path / "e", dataset="many").curves == ()
+
+
 # ----------------------------------------------------------------------------------------------------- what it warns of
 
 
@@ -291,6 +324,19 @@ def test_an_evaluation_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[key].probability, second[key].probability) for key in first)
     assert not (tmp_path / "e" / "cells").exists()
+
+
+@pytest.mark.parametrize("epochs", [2, 3, 6])
+def test_a_kill_in_the_middle_of_fine_tuning_keeps_the_curve(evaluate, tmp_path, epochs):
+    """Of the classifier that was being trained, and of those before it."""
+    whole = evaluate(tmp_path / "whole", "epochs=4", **HOW)
+    minutes = itertools.count(step=60).__next__  # a checkpoint after every epoch
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(tmp_path / "e", "epochs=4", screen=Screen(epochs=epochs), clock=minutes, **HOW)
+    assert list((tmp_path / "e" / "cells").glob("*.safetensors"))
+    found = evaluate(tmp_path / "e", "epochs=4", **HOW)
+    assert lasting(found) == lasting(whole)
+    assert [len(one.values) for one in found.curves] == [4, 4]
 
 
 def test_a_finished_evaluation_is_not_made_again(evaluate, uninterrupted):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clocs_core.evaluate import patients
-from clocs_core.evaluate.patients import patient_distances
+from clocs_core.evaluate.patients import coarsen, patient_distances
 
 
 def material(n=60, dim=4, spread=0.3, seed=0):
@@ -66,3 +68,35 @@ def test_of_very_many_rows_evenly_spaced_ones_are_looked_at(monkeypatch):
     embedding, patient = material(n=100)
     found = patient_distances(embedding, patient)
     assert found.intra.sum() + found.inter.sum() == 20 * 19 // 2
+
+
+@given(st.integers(0, 10_000), st.integers(1, 80), st.sampled_from([1e-3, 1.0, 50.0]))
+@settings(max_examples=30, deadline=None)
+def test_a_coarse_histogram_counts_every_distance_once_in_its_bin(seed, most, spread):
+    """Counted by a loop over all pairs; distances that lie on an edge but for rounding may be on either side."""
+    embedding, patient = material(n=24, spread=spread, seed=seed)
+    found = patient_distances(embedding, patient)
+    if found is None:
+        return
+    edges, *counts = coarsen(found, most)
+    assert 1 <= len(edges) - 1 <= most
+    assert edges[0] == 0
+    assert np.allclose(np.diff(edges), edges[1])
+    for kind, mine in zip(in_loops(embedding, patient)[:2], counts, strict=True):
+        assert mine.sum() == len(kind)
+        assert max(kind) <= edges[-1] * (1 + 1e-6)
+        for place, edge in enumerate(edges[1:], start=1):
+            slack = 1e-4 * edges[-1]
+            below = [sum(distance < edge + shift for distance in kind) for shift in (-slack, slack)]
+            assert below[0] <= mine[:place].sum() <= below[1]
+
+
+def test_a_coarse_histogram_ends_where_the_distances_do():
+    """Bins that nobody is in would leave the curve in a corner: most distances are far below the widest possible."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(60, 3)) * 0.01, [[1.0, 0, 0]]]).astype(np.float32)
+    found = patient_distances(rows, np.arange(61) % 6)
+    edges, intra, inter = coarsen(found, 64)
+    assert (intra + inter)[-1] > 0
+    assert 32 < len(intra) <= 64
+    assert edges[-1] < found.edges[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -10,8 +11,9 @@ import attrs
 import pytest
 
 from clocs_core.errors import RunFolderError
+from clocs_core.evaluate.curves import CurvePoint
 from clocs_core.report.document import SplitSummary, dump_record, load_record
-from clocs_core.report.evaluated import CellSummary, EncoderSummary, EvaluationReport
+from clocs_core.report.evaluated import CellSummary, Curve, EncoderSummary, EvaluationReport
 from clocs_core.scores import Score
 
 PAGE = (Path(__file__).parents[3] / "docs" / "protocols.md").read_text(encoding="utf-8")
@@ -34,6 +36,15 @@ def report():
         environment={"clocs": "0"},
         scores=(Score("finetune", "method", "many", 0.5, "auroc", "frame", 1 / 3, math.nan, 0.1 + 0.2),),
         cells=(CellSummary(protocol="finetune", init="method", label_fraction=0.5, steps=7, notes=("few",)),),
+        curves=(
+            Curve(
+                protocol="finetune",
+                init="method",
+                label_fraction=0.5,
+                metric="auroc",
+                values=(CurvePoint(1, 0.1 + 0.2, 1 / 3, 0.7), CurvePoint(2, 1.0, 1.0, math.nan)),
+            ),
+        ),
         seconds={"train": 1.5},
     )
 
@@ -44,6 +55,8 @@ def test_what_is_written_is_read_back_to_the_last_bit():
     assert found.scores[0].value == 1 / 3
     assert math.isnan(found.scores[0].low)
     assert found.cells == report().cells
+    assert found.curves[0].values[0] == report().curves[0].values[0]
+    assert math.isnan(found.curves[0].values[1].validation_score)
     assert found.settings["evaluation"]["label_fraction"] == [0.5, 1.0]
 
 
@@ -59,7 +72,22 @@ def test_another_schema_is_refused():
         load_record(other, EvaluationReport, "report.json")
 
 
-@pytest.mark.parametrize(("heading", "kind"), [("### report.json", EvaluationReport), ("### cells", CellSummary)])
+def test_a_report_of_before_curves_were_kept_is_read():
+    """Evaluations take hours; what was found stays readable."""
+    document = json.loads(dump_record(report()))
+    del document["curves"]
+    assert load_record(json.dumps(document), EvaluationReport, "report.json").curves == ()
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("### report.json", EvaluationReport),
+        ("### cells", CellSummary),
+        ("### curves", Curve),
+        ("### values", CurvePoint),
+    ],
+)
 def test_the_page_lists_every_field(heading, kind):
     """Whoever reads the file with a program has nothing else to go by."""
     section = re.split(r"^#+ ", PAGE.partition(f"\n{heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]

@@ -1,0 +1,103 @@
+"""`clocs compare`: runs and evaluations side by side, with paired differences."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clocs_core.cli.session import Session, pass_session
+from clocs_core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from clocs_core.report.compared import Compared
+
+__all__ = ["compare_command"]
+
+
+@click.command("compare")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.option(
+    "--metric", "metrics", metavar="NAME", multiple=True, help="The metric; the reports' first by default. Repeatable."
+)
+@click.option(
+    "--level", type=click.Choice(["frame", "record"]), help="Scores of frames or of recordings. Default: both."
+)
+@click.option("--label-fraction", metavar="F", help="Share of the labels, or several, comma separated. Default: all.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@pass_session
+def compare_command(
+    session: Session,
+    runs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    level: str | None,
+    label_fraction: str | None,
+    as_json: bool,
+) -> None:
+    """Compare the first RUN with each other one: the folders of a `clocs run` or a `clocs evaluate`.
+
+    Says what differs in their settings, puts their scores side by side, and gives the differences with intervals by
+    bootstrap over the test patients that they share. Those that differ by their seed only are one: mean ± sd.
+    """
+    from rich.console import Console
+
+    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.comparison import Wanted, compare_folders
+    from clocs_core.report.document import dump_record
+
+    if len(runs) < 2:
+        raise SettingsError(f"{runs[0]} is one; give two or more to compare.")
+    wanted = Wanted(metrics, (level,) if level else (), _fractions(label_fraction))
+    with ConsoleDisplay(Console(stderr=True)) as show:
+        found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)
+    if as_json:
+        click.echo(dump_record(found), nl=False)
+        return
+    _show(found, Console(width=None if os.isatty(1) else 200))
+
+
+def _fractions(text: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in (text or "").split(",") if part.strip())
+    except ValueError:
+        raise SettingsError(f"--label-fraction: expected numbers, comma separated, got {text!r}.") from None
+
+
+def _show(found: Compared, console: Console) -> None:
+    from clocs_core.report.compared import compares_rows, score_table, setting_rows
+    from clocs_core.report.tables import comparison_sentence
+
+    letters = [one.letter for one in found.compared]
+    heads = ("", "weights", "protocol", "data set", "task", "part", "seeds", "folders")
+    _table(console, heads, compares_rows(found.compared))
+    if found.settings:
+        _table(console, ("setting", *letters), setting_rows(found.settings))
+    else:
+        console.print("Their settings are all the same.\n", highlight=False)
+    if found.scores:
+        _table(console, *score_table(found))
+    for one in found.differences:
+        console.print(comparison_sentence(one), highlight=False, markup=False)
+    for refusal in found.refused:
+        level = f" at the {refusal.level} level" if refusal.level else ""
+        said = f"{refusal.a} and {refusal.b} are not paired{level}: {refusal.reason}."
+        console.print(said, highlight=False, markup=False)
+    for note in found.notes:
+        console.print(note, highlight=False, markup=False)
+
+
+def _table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*map(escape, headings), box=None)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
+    console.print()

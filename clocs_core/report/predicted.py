@@ -1,0 +1,144 @@
+"""Predictions as a table for people and programs: a row per recording or per frame, a column per class, by name."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.data.records import Task
+from clocs_core.errors import SettingsError
+from clocs_core.evaluate.linear import Predictions, by_record
+from clocs_core.files import write_atomically
+from clocs_core.report.tables import show_number
+
+__all__ = ["TOGETHER", "Level", "Predicted", "as_level", "refuse_other_endings", "save_predicted", "shown_rows"]
+
+Level: TypeAlias = Literal["frame", "record"]
+
+SCHEMA = 1  # of the .npz and .json files: raised when a field changes its meaning
+TOGETHER = -1  # the channel of a row whose classifier reads all channels at once
+_ENDINGS = (".csv", ".npz", ".json")
+_FEW = 6  # classes that have a column each in a terminal; of more, the likeliest are named
+
+
+@attrs.frozen(eq=False)
+class Predicted:
+    """The probability of every class, row by row: of a frame (of a channel, or of all at once), or of a recording.
+
+    start: the first sample of the frame in its recording, at the recording's own rate. At the level of recordings,
+    `channel` and `start` are empty.
+    """
+
+    level: Level
+    task: Task
+    probability: NDArray[np.float64]  # (n, class)
+    record: NDArray[np.int64]  # (n,) along `records`
+    patient: NDArray[np.int64]  # (n,) along `patients`
+    channel: NDArray[np.int64]  # (n,) along `channels`, or TOGETHER
+    start: NDArray[np.int64]  # (n,)
+    records: tuple[str, ...]
+    patients: tuple[str, ...]
+    channels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What each row is of, by name: record, patient and, of frames, channel and start; each (n,)."""
+        names = {
+            "record": np.array(self.records, dtype=np.str_)[self.record],
+            "patient": np.array(self.patients, dtype=np.str_)[self.patient],
+        }
+        if self.level == "record":
+            return names
+        return {**names, "channel": np.array([*self.channels, "all"], dtype=np.str_)[self.channel], "start": self.start}
+
+
+def as_level(found: Predicted, level: Level) -> Predicted:
+    """The same at another level: the probability of a recording is the mean of its frames and channels."""
+    if level == found.level or not len(found):
+        return attrs.evolve(found, level=level)
+    label = np.full(len(found), -1)
+    rows = by_record(Predictions(found.probability, label, found.patient, found.record))
+    none = np.empty(0, dtype=np.int64)
+    return attrs.evolve(
+        found,
+        level=level,
+        probability=rows.probability,
+        record=rows.record,
+        patient=rows.patient,
+        channel=none,
+        start=none,
+    )
+
+
+def refuse_other_endings(path: Path) -> None:
+    """Raise SettingsError for a file name that does not say how to write it."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise SettingsError(f"--out {path}: expected a name that ends in {', '.join(_ENDINGS)}.")
+
+
+def save_predicted(found: Predicted, about: Mapping[str, object], path: Path) -> None:
+    """Write all rows, as the ending of the file says; whole, or not at all. `about` goes into .npz and .json."""
+    refuse_other_endings(path)
+    writers: dict[str, Callable[[Predicted, Mapping[str, object]], str | bytes]]
+    writers = {".csv": _as_csv, ".npz": _as_npz, ".json": _as_json}
+    write_atomically(path, writers[path.suffix.lower()](found, {"schema": SCHEMA, "level": found.level, **about}))
+
+
+def shown_rows(found: Predicted, most: int) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Headings and the first rows for a terminal. Of many classes, the three likeliest share a column."""
+    columns, classes = found.columns(), found.task.classes
+    few = len(classes) <= _FEW
+    rows = []
+    for number, probability in enumerate(found.probability[:most]):
+        said = [str(column[number]) for column in columns.values()]
+        rows.append((*said, *map(show_number, probability)) if few else (*said, _likeliest(probability, classes)))
+    return (*columns, *(classes if few else ("most likely",))), tuple(rows)
+
+
+def _likeliest(probability: NDArray[np.float64], classes: tuple[str, ...]) -> str:
+    first = np.argsort(-probability, kind="stable")[:3]
+    return ", ".join(f"{classes[one]} {show_number(probability[one])}" for one in first)
+
+
+def _as_csv(found: Predicted, _about: Mapping[str, object]) -> str:
+    text = StringIO()
+    write = csv.writer(text, lineterminator="\n")
+    columns = found.columns()
+    write.writerow([*columns, *(f"class {name}" if name in columns else name for name in found.task.classes)])
+    rows = zip(*columns.values(), found.probability, strict=True)
+    # Seven digits: a network that computes in float32 has no more.
+    write.writerows([*names, *(f"{value:.7g}" for value in probability)] for *names, probability in rows)
+    return text.getvalue()
+
+
+def _as_npz(found: Predicted, about: Mapping[str, object]) -> bytes:
+    buffer = BytesIO()
+    np.savez_compressed(
+        buffer,
+        allow_pickle=False,
+        probability=found.probability,
+        classes=np.array(found.task.classes, dtype=np.str_),
+        about=np.array(json.dumps(about, ensure_ascii=False)),
+        **found.columns(),
+    )
+    return buffer.getvalue()
+
+
+def _as_json(found: Predicted, about: Mapping[str, object]) -> str:
+    columns, classes = {name: one.tolist() for name, one in found.columns().items()}, found.task.classes
+    rows = [
+        {**dict(zip(columns, names, strict=True)), "probability": dict(zip(classes, probability, strict=True))}
+        for *names, probability in zip(*columns.values(), found.probability.tolist(), strict=True)
+    ]
+    held = {**about, "classes": classes, "rows": rows}
+    return json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,31 @@
+"""The name of a control: labels and rows that differ must give another, whatever the files are called."""
+
+import torch
+from tiny_bench import tiny_divided
+
+from clocs_core.evaluate.bench import build_bench
+from clocs_core.evaluate.controls import _digest_rows, is_control
+
+
+def bench_of(folder, without=()):
+    return build_bench(tiny_divided(folder, without), False, False, (), torch.device("cpu"))
+
+
+def test_a_corrected_label_gives_other_rows_and_the_same_rows_the_same(tmp_path):
+    """Labels lie in a table of their own: it may change while every signal stays."""
+    first, second = (bench_of(tmp_path / name) for name in ("a", "b"))
+    assert _digest_rows(first) == _digest_rows(second)
+    second.store.label[3] = (second.store.label[3] + 1) % 3
+    assert _digest_rows(first) != _digest_rows(second)
+
+
+def test_a_label_that_is_missing_gives_other_rows(tmp_path):
+    """Its frames are in no part then."""
+    assert _digest_rows(bench_of(tmp_path / "a")) != _digest_rows(bench_of(tmp_path / "b", {"r0-0"}))
+
+
+def test_controls_are_the_untrained_encoder_and_the_prior():
+    """What a run trained is its own."""
+    assert is_control(("finetune", "random", 0.5))
+    assert is_control(("prior", "random", 1.0))
+    assert not is_control(("linear", "method", 1.0))
