@@ -33,6 +33,11 @@ SMALL = ("--dataset", "demo", "-o", "patients=20", "--epochs", "1", "--batch-siz
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 
 
+def slow(*values):
+    """A case that takes seconds and stands beside a quicker one of its kind."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def data_root(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
@@ -77,9 +82,9 @@ def test_what_cannot_be_served_is_refused_in_a_sentence(tmp_path, capsys, wrong,
     ("asked", "said"),
     [
         (("simclr", "-o", "sigma=0"), "view 2 is the same as view 1"),
-        (("simclr", "-o", "perturb=one", "-o", "perturbations=scaling"), "view 2 is the same as view 1"),
-        (("mt-ssl", "-o", "factor=1.0"), "view 3 is the same as view 1"),
-        (("simclr",), ""),
+        slow(("simclr", "-o", "perturb=one", "-o", "perturbations=scaling"), "view 2 is the same as view 1"),
+        slow(("mt-ssl", "-o", "factor=1.0"), "view 3 is the same as view 1"),
+        slow(("simclr",), ""),
     ],
 )
 def test_views_that_turn_out_the_same_are_said_to_be(tmp_path, data_root, capsys, asked, said):
@@ -96,9 +101,9 @@ def test_views_that_turn_out_the_same_are_said_to_be(tmp_path, data_root, capsys
     ("asked", "warned"),
     [
         (("cmsmlc", "-o", "variant=released"), True),
-        (("cmlc", "-o", "formula=released"), True),
-        (("cmlc", "-o", "variant=released", "--leads", "II,V1"), False),  # one pair: nothing is left out
-        (("cmlc", "-o", "variant=released", "-o", "formula=paper"), False),
+        slow(("cmlc", "-o", "formula=released"), True),
+        slow(("cmlc", "-o", "variant=released", "--leads", "II,V1"), False),  # one pair: nothing is left out
+        slow(("cmlc", "-o", "variant=released", "-o", "formula=paper"), False),
     ],
 )
 def test_training_of_the_last_pair_only_is_said_once_on_the_screen_and_in_the_report(

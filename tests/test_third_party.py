@@ -207,6 +207,7 @@ def test_a_strangers_method_runs_on_a_strangers_data(installed: Path) -> None:
     assert {score["init"] for score in report["scores"]} >= {"breathe", "random"}
 
 
+@pytest.mark.slow
 def test_data_without_labels_end_with_a_report_that_says_why_there_is_no_score(installed: Path) -> None:
     """With a built-in method: most recordings in the world have no labels, and pre-training needs none."""
     small = ["--epochs", "1", "--device", "cpu", "--out", "bare"]

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from grid.ledger import Ledger
 
 HERE = Path(__file__).parent
@@ -28,6 +29,7 @@ def run(out: Path, kills: int, log: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_grid_killed_ten_times_gives_the_same_table_and_repeats_no_finished_cell(tmp_path: Path) -> None:
     """Grids take days; machines are taken away, run out of memory and lose power."""
     run(tmp_path / "whole", 0, tmp_path / "whole.log")

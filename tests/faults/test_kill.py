@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import kill_and_resume
+import pytest
 
 
+@pytest.mark.slow
 def test_five_kills_at_random_moments_leave_nothing_broken_and_change_no_result():
     """In a process of its own: the runs are forked from one that has imported torch and computed nothing with it."""
     script = Path(kill_and_resume.__file__)

@@ -14,6 +14,8 @@ from clocs_core.cli import main
 from clocs_core.cli.compare import compare_command
 from clocs_core.report.compared import Compared, ComparedScore, Compares
 
+pytestmark = pytest.mark.slow  # seconds for the runs that are compared; test_comparison.py has the rest
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

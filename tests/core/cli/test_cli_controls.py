@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def held(folder: Path) -> dict[str, bytes]:
     """Every file that an evaluation leaves, but for its report, which has seconds in it."""
@@ -15,6 +17,7 @@ def held(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_each_control_once_and_agree(tmp_path: Path) -> None:
     """By the program itself: neither makes what the other is making, nor reads half of it."""
     command = "evaluate --random --encoder cnn --embedding-dim 8 --dataset demo --protocol finetune --epochs 3"

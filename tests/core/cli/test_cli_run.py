@@ -303,6 +303,7 @@ def test_the_settings_of_a_run_repeat_it_to_the_last_bit(finished: Path, capsys:
     assert "cmsc" in out
 
 
+@pytest.mark.slow
 def test_the_same_command_in_another_process_gives_the_same_scores(finished: Path) -> None:
     """To the last bit, with frames prepared anew: nothing depends on the process, on its hashes or on a cache.
 

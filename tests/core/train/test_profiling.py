@@ -24,6 +24,7 @@ def test_the_shares_of_a_step_add_up_and_name_what_takes_most(tmp_path):
     assert len(steps) == STEPS
 
 
+@pytest.mark.slow
 def test_a_run_can_be_profiled_and_ends_as_one_that_was_not(tmp_path, capsys):
     """Looking must not change what is seen: the same weights come out."""
     small = ("--plugin", "cmsc", "--dataset", "demo", "-o", "patients=30", "--epochs", "4", "--batch-size", "16")

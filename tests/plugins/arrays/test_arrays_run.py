@@ -37,6 +37,7 @@ def channels(run: Path) -> list[str]:
     return tomllib.loads((run / "settings.toml").read_text())["data"]["channels"]
 
 
+@pytest.mark.slow
 def test_channels_without_names_get_those_that_were_given(here: Path, capsys: pytest.CaptureFixture[str]):
     tables = ["--patients", "ids.csv", "--labels", "ids.csv"]
     assert clocs(*tables, "--channels", "PPG,ECG", "--out", "named") == 0, capsys.readouterr().err

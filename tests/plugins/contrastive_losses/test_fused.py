@@ -24,7 +24,9 @@ OLD = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
 
 
 @pytest.mark.skipif(OLD, reason='with NumPy 2.4, Triton 3.6 says "only 0-dimensional arrays can be converted"')
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(
+    "group", [group if group == "sizes" else pytest.param(group, marks=pytest.mark.slow) for group in GROUPS]
+)
 def test_the_kernels_agree_with_the_plain_losses_under_the_interpreter(group):
     """The same functions that a GPU compiles, so that a wrong index, mask or sign shows on any machine."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}

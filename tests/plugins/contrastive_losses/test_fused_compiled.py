@@ -92,6 +92,7 @@ def check(arch, launch, folder, spill=0, cores=""):
 
 
 @pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["patient-nce", "nt-xent"])
+@pytest.mark.slow
 def test_two_views_of_256_compile_for_hopper(kind, monkeypatch, tmp_path):
     """The paper's batch: tensor cores are used, loads run ahead, and everything fits into registers."""
     shapes = choose_shapes(256, 128, 2, two=False, alone=kind == NT_XENT, roomy=True)
