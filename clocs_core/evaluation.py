@@ -17,24 +17,22 @@ from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.material import Material, get_material
 from clocs_core.data.records import DropReport, Part
 from clocs_core.environment import environment
-from clocs_core.errors import DataError, RunFolderError, SettingsError
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.evaluate.bench import Bench, build_bench
-from clocs_core.evaluate.cells import Cell, CellMaker, Watch, keys_of
-from clocs_core.evaluate.classifierfile import save_classifier
-from clocs_core.evaluate.controls import control_facts, control_name, is_control
+from clocs_core.evaluate.cells import CellMaker, Watch
 from clocs_core.evaluate.downstream import Downstream, refuse_other_channels
 from clocs_core.evaluate.predictionfile import Classifier, save_predictions
 from clocs_core.evaluate.pretrained import RANDOM
 from clocs_core.evaluate.protocols import Evaluation, Scoring, score_predictions
-from clocs_core.evaluationfolder import Controls, EvaluationFolder, Finished, open_controls, open_evaluation
-from clocs_core.experiment import Display
+from clocs_core.evaluationfolder import EvaluationFolder, Finished, open_controls, open_evaluation
 from clocs_core.extend.host import Host
 from clocs_core.files import write_atomically
 from clocs_core.heard import hear_warnings
-from clocs_core.report.compose import summarise_split
-from clocs_core.report.evaluated import CellSummary, Curve, EncoderSummary, EvaluationReport
+from clocs_core.progress import TrainingDisplay
+from clocs_core.report.compose import leak_notes, part_notes, summarise_split
+from clocs_core.report.evaluated import Curve, EncoderSummary, EvaluationReport
 from clocs_core.train.assemble import choose_device, choose_steps
-from clocs_core.train.checkpoint import read_tensors
+from clocs_core.workshop import Workshop
 
 __all__ = ["evaluate_encoder"]
 
@@ -45,7 +43,7 @@ def evaluate_encoder(
     asked: Downstream,
     path: Path,
     host: Host,
-    show: Display,
+    show: TrainingDisplay,
     workers: int,
     clock: Clock,
     controls: Path | None = None,
@@ -79,7 +77,7 @@ def evaluate_encoder(
         _keep_split(folder, material)
         watch = Watch(clock, show.tick, lambda done: show.epoch(done, asked.finetune.epochs), show.warn)
         maker = CellMaker(asked, bench, scoring, device, watch)
-        finished = _Workshop(maker, material, versions, folder, shared, show).finish_all()
+        finished = Workshop(maker, material, versions, folder, shared, show).finish_all()
         predicted = {key: cell.rows for key, cell in finished.items() if cell.rows is not None}
         trained = clock()
         show.stage("scoring")
@@ -113,121 +111,6 @@ def _keep_split(folder: EvaluationFolder, material: Material) -> None:
 
 def _unique(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
-
-
-@attrs.frozen(eq=False)
-class _Workshop:
-    """Where the classifiers of one evaluation are made, or taken from those that evaluations share."""
-
-    maker: CellMaker
-    material: Material
-    versions: dict[str, str]
-    folder: EvaluationFolder
-    shared: Controls | None
-    show: Display
-
-    def finish_all(self) -> dict[Classifier, Finished]:
-        """Make what is not finished, then read everything back from its file, in the order of the report.
-
-        So a score does not depend, to the last bit, on whether its evaluation was interrupted.
-        """
-        keys = keys_of(self.maker.asked)
-        missing = [key for key in keys if self.folder.finished(key) is None]
-        if len(missing) < len(keys):
-            self.show.say(f"going on: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
-        busy: list[Classifier] = []
-        # By init, so that each encoder embeds once; controls last, for another process may be at them.
-        for number, key in enumerate(sorted(missing, key=lambda key: (is_control(key), key[1])), start=1):
-            self.show.stage(f"{_say(key)} ({number} of {len(missing)})")
-            if not self._finish(key, wait=False):
-                busy.append(key)
-        for number, key in enumerate(busy, start=1):
-            self.show.stage(f"waiting for another process: {_say(key)} ({number} of {len(busy)})")
-            self._finish(key, wait=True)
-        return {key: cell for key in keys if (cell := self.folder.finished(key)) is not None}
-
-    def _finish(self, key: Classifier, wait: bool) -> bool:
-        """Finish one classifier. False where another process is making it for all, and is not to be waited for."""
-        if self.shared is None or not is_control(key):
-            self._make(key)
-            return True
-        name = control_name(control_facts(key, self.maker.asked, self.material, self.maker.bench, self.versions))
-        with self.shared.lock(name, wait) as ours:
-            if ours and not self._take(key, self.shared.folder(name)) and self._make(key):
-                self._share(key, self.shared.folder(name))
-        return ours
-
-    def _make(self, key: Classifier) -> bool:
-        """Make one classifier and keep it; where the labels are too few, keep why there is none, and return False."""
-        protocol, init, fraction = key
-        clock, store = self.maker.watch.clock, self.maker.bench.store
-        began = clock()
-        summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
-        self.folder.cells.mkdir(exist_ok=True)
-        try:
-            cell = self.maker.make(key, self.folder.checkpoint(key))
-        except DataError as problem:  # the other shares are worth keeping
-            summary = attrs.evolve(summary, notes=(f"There is no score at F = {fraction:g}: {problem}",))
-            self.folder.finish(key, Finished(summary), store.patients, store.records)
-            return False
-        if cell.network is not None:
-            self._save_weights(key, cell.network.state_dict())
-        summary = _with_numbers(summary, cell, clock() - began)
-        self.folder.finish(key, Finished(summary, cell.predictions, cell.curve), store.patients, store.records)
-        return True
-
-    def _save_weights(self, key: Classifier, weights: dict[str, torch.Tensor]) -> None:
-        _, init, fraction = key
-        file = self.folder.classifier(init, fraction)
-        file.parent.mkdir(exist_ok=True)
-        save_classifier(weights, self.maker.asked, self.material, init, fraction, self.versions, file)
-
-    def _take(self, key: Classifier, control: EvaluationFolder) -> bool:
-        """Take a control that is there. Its weights get this evaluation's own description."""
-        try:
-            if control.finished(key) is None:
-                return False
-            weights = control.classifier(key[1], key[2])
-            if key[0] == "finetune":
-                self._save_weights(key, read_tensors(weights)[0])
-        except RunFolderError as problem:
-            self.show.warn(f"{problem} It is made again.")
-            return False
-        self.folder.take_over(key, control)
-        self.show.say(f"{_say(key)}: taken from {control.path}")
-        return True
-
-    def _share(self, key: Classifier, control: EvaluationFolder) -> None:
-        """Leave a control for other evaluations: its weights, then the rest, numbers last."""
-        source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
-        try:
-            if key[0] == "finetune":
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(target, source.read_bytes())
-            control.take_over(key, self.folder)
-        except OSError as problem:  # this evaluation has what it needs
-            self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
-
-
-_DOING = {"linear": "linear evaluation of {}", "finetune": "fine-tuning {}", "prior": "class prior"}
-
-
-def _say(key: Classifier) -> str:
-    protocol, init, fraction = key
-    return f"{_DOING[protocol].format(init)}, F = {fraction:g}"
-
-
-def _with_numbers(summary: CellSummary, cell: Cell, seconds: float) -> CellSummary:
-    return attrs.evolve(
-        summary,
-        epochs=cell.progress.epoch,
-        best_epoch=cell.progress.best_epoch,
-        steps=cell.steps,
-        frames=cell.frames,
-        patients=cell.patients,
-        seconds=seconds,
-        notes=cell.predictions.notes,
-    )
 
 
 def _scoring(asked: Downstream) -> Scoring:
@@ -308,15 +191,7 @@ def _notes(asked: Downstream, material: Material, leaks: Audit) -> tuple[str, ..
             f"The encoder was pre-trained with normalise={encoder.normalise} and is evaluated with normalise={here}; "
             f"`-o normalise={encoder.normalise}` keeps to the first."
         )
-    if asked.evaluate.part == "validation":
-        notes.append("Scores are of the validation patients, on whom choices are made: they are no test.")
-    if leaks.twins:
-        first = leaks.twins[0]
-        notes.append(
-            f"{len(leaks.twins)} pairs of recordings in different parts share a signal, such as {first.record} "
-            f"({first.part}) and {first.other} ({first.other_part}): scores may be too good."
-        )
-    return tuple(notes)
+    return (*notes, *part_notes(asked.evaluate.part), *leak_notes(leaks))
 
 
 def _seen_before(asked: Downstream, material: Material) -> tuple[str, ...]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import attrs
 import torch
 
 from clocs_core import seeds
 from clocs_core.data import splits
-from clocs_core.data.audit import Audit, certified_audit
+from clocs_core.data.audit import certified_audit
 from clocs_core.data.exposure import expose, limit_instances
 from clocs_core.data.material import Material, get_material
 from clocs_core.data.records import DropReport
@@ -25,14 +24,17 @@ from clocs_core.environment import environment
 from clocs_core.errors import DataError
 from clocs_core.evaluate.predictionfile import save_predictions
 from clocs_core.evaluate.scoring import score_encoders
-from clocs_core.extend.events import EpochDone, Health, RunDone, RunStarted
+from clocs_core.extend.events import Health, RunDone, RunStarted
 from clocs_core.extend.host import Host
 from clocs_core.extend.plan import Plan, refuse_too_few
 from clocs_core.files import write_atomically
 from clocs_core.heard import hear_warnings
+from clocs_core.progress import TrainingDisplay
 from clocs_core.report.compose import (
     draw_pictures,
+    leak_notes,
     name_embeddings,
+    part_notes,
     summarise_distances,
     summarise_retrieval,
     summarise_split,
@@ -48,34 +50,15 @@ from clocs_core.train.learner import Learner
 from clocs_core.train.pretrain import pretrain
 from clocs_core.train.profiling import StepProfiler
 
-__all__ = ["Display", "pretrain_run"]
+__all__ = ["pretrain_run"]
 
 Clock = Callable[[], float]
 
 _ALARMS = 10  # epochs in a row that look collapsed before anybody is told: the first ones often do, and recover
 
 
-class Display(Protocol):
-    """Where a run tells how it is getting on."""
-
-    def say(self, text: str) -> None:
-        """A line that a person wants to read once."""
-
-    def warn(self, text: str) -> None:
-        """A line that a person must read."""
-
-    def stage(self, text: str) -> None:
-        """A new stage begins, which may take a while."""
-
-    def tick(self, done: int, total: int) -> None:
-        """The stage has come so far."""
-
-    def epoch(self, done: EpochDone, epochs: int) -> None:
-        """An epoch of at most `epochs` is over."""
-
-
 def pretrain_run(
-    plan: Plan, path: Path, host: Host, show: Display, workers: int, clock: Clock, profile: bool = False
+    plan: Plan, path: Path, host: Host, show: TrainingDisplay, workers: int, clock: Clock, profile: bool = False
 ) -> Report:
     """Pre-train, evaluate and report into the folder `path`, or go on where it stands. Returns what report.json holds.
 
@@ -93,7 +76,7 @@ def _run(
     plan: Plan,
     folder: RunFolder,
     host: Host,
-    show: Display,
+    show: TrainingDisplay,
     workers: int,
     clock: Clock,
     profile: bool,
@@ -154,7 +137,13 @@ def _run(
         comparisons=evaluation.comparisons,
         patients=summarise_distances(found.distances),
         retrieval=summarise_retrieval(found.features, device, show.tick),
-        notes=(*heard, *_part_notes(plan), *evaluation.notes, *_leak_notes(leaks), *_health_notes(rows, plan)),
+        notes=(
+            *heard,
+            *part_notes(plan.evaluate.part),
+            *evaluation.notes,
+            *leak_notes(leaks),
+            *_health_notes(rows, plan),
+        ),
         drops=drops,
         form=material.listing.form,
         seconds={"prepare": prepared - began, "pretrain": trained - prepared, "evaluate": clock() - trained},
@@ -192,7 +181,7 @@ def _instances(plan: Plan, material: Material, device: torch.device) -> tuple[di
     return instances, drops
 
 
-def _limited(plan: Plan, store: Store, train: Instances, show: Display) -> Instances:
+def _limited(plan: Plan, store: Store, train: Instances, show: TrainingDisplay) -> Instances:
     """The training instances, or as many of them as were asked for."""
     most = plan.train.instances
     if most is None:
@@ -210,7 +199,7 @@ def _train(
     plan: Plan,
     folder: RunFolder,
     host: Host,
-    show: Display,
+    show: TrainingDisplay,
     clock: Clock,
     tick: Tick,
     learner: Learner,
@@ -263,7 +252,7 @@ def _train(
 
 
 @contextmanager
-def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Display) -> Iterator[Tick]:
+def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: TrainingDisplay) -> Iterator[Tick]:
     """What counts steps; where it is wanted, under a profiler that tells what it saw."""
     if not wanted:
         yield show.tick
@@ -278,22 +267,6 @@ def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Displ
     for row in profiler.shares:
         show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
-
-
-def _part_notes(plan: Plan) -> tuple[str, ...]:
-    if plan.evaluate.part == "test":
-        return ()
-    return ("Scores are of the validation patients, on whom choices are made: they are no test.",)
-
-
-def _leak_notes(leaks: Audit) -> tuple[str, ...]:
-    if not leaks.twins:
-        return ()
-    first = leaks.twins[0]
-    return (
-        f"{len(leaks.twins)} pairs of recordings in different parts share a signal, such as {first.record} "
-        f"({first.part}) and {first.other} ({first.other_part}): scores may be too good.",
-    )
 
 
 def _health_notes(rows: tuple[EpochRow, ...], plan: Plan) -> tuple[str, ...]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clocs_core.data.material import divide, scan
-from clocs_core.data.preparation import prepare
+from clocs_core.data.material import divide, prepare_recordings, scan
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.records import DropReport, Framing, Listing
 from clocs_core.data.store import fill_store, list_instances
@@ -31,29 +30,14 @@ from clocs_core.extend.catalogue import Catalogue
 from clocs_core.extend.layers import Layers, split_assignment
 from clocs_core.extend.offers import Dataset
 from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
+from clocs_core.progress import Display
 from clocs_core.report.predicted import TOGETHER, Predicted
-from clocs_core.settings import DataSettings, Tables, data_root
+from clocs_core.settings import DataSettings, Tables
 
 __all__ = ["Parts", "Target", "choose_target", "predict_files", "predict_recordings"]
 
 Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 """One part of the patients, or all of them."""
-
-
-class Display(Protocol):
-    """Where the story tells how it is getting on."""
-
-    def say(self, text: str) -> None:
-        """A line that a person wants to read once."""
-
-    def warn(self, text: str) -> None:
-        """A line that a person must read."""
-
-    def stage(self, text: str) -> None:
-        """A new stage begins, which may take a while."""
-
-    def tick(self, done: int, total: int) -> None:
-        """The stage has come so far."""
 
 
 # ----------------------------------------------------------------------------------------------------------- a data set
@@ -163,18 +147,7 @@ def _prepare(
     offer, listing = asked.dataset.offer, scan(asked)
     for note in listing.notes:
         show.say(note)
-    prepared = prepare(
-        listing.entries,
-        offer.load,
-        asked.dataset.options,
-        framing,
-        dataset=offer.name,
-        revision=offer.revision,
-        channels=offer.channels,
-        folder=data_root(asked.data.data_root) / "prepared" / offer.name,
-        workers=workers,
-        progress=show.tick,
-    )
+    prepared = prepare_recordings(asked, listing.entries, framing, workers, show.tick)
     names, wanted = prepared.channels, asked.data.channels
     if listing.numbered and len(wanted) == len(names) and not set(wanted) & set(names):
         prepared = attrs.evolve(prepared, channels=wanted)  # the user's names for what the files only number

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -29,6 +29,7 @@ from clocs_core.extend.offers import Dataset
 from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
 from clocs_core.files import write_atomically
 from clocs_core.options import plain
+from clocs_core.progress import Display
 from clocs_core.report.tables import name_label
 from clocs_core.settings import DataSettings, Tables
 from clocs_core.train.encoderfile import EncoderCard, LoadedEncoder
@@ -47,22 +48,6 @@ Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 """One part of the patients, or all of them."""
 
 TOGETHER = -1  # the channel of a row whose encoder reads all channels at once
-
-
-class Display(Protocol):
-    """Where the story tells how it is getting on."""
-
-    def say(self, text: str) -> None:
-        """A line that a person wants to read once."""
-
-    def warn(self, text: str) -> None:
-        """A line that a person must read."""
-
-    def stage(self, text: str) -> None:
-        """A new stage begins, which may take a while."""
-
-    def tick(self, done: int, total: int) -> None:
-        """The stage has come so far."""
 
 
 @attrs.frozen

@@ -31,7 +31,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("data.records", "data.batches", "scores"),
     ("data.wfdb", "data.wfdb_header"),  # the reader that plugins share is public API, so it stands above it
-    ("files", "seeds", "heard", "kernels", "train.label_loss"),  # the last two are public API too
+    ("files", "seeds", "heard", "progress", "kernels", "train.label_loss"),  # the last two are public API too
     ("extend",),
     ("",),  # clocs_core/__init__.py, the public API: everything above it, by name
     ("data",),
@@ -39,7 +39,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("evaluate",),
     ("report",),
     ("environment", "runfolder", "evaluationfolder"),
-    ("experiment", "evaluation", "representations", "similarity", "prediction", "finished", "comparison"),
+    ("experiment", "evaluation", "workshop", "representations", "similarity", "prediction", "finished", "comparison"),
     ("testing",),  # public, and what `clocs verify` is made of
     ("cli", "__main__"),
 )

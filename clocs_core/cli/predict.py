@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from clocs_core.evaluate.classifiers import ClassifierCard, LoadedClassifier
     from clocs_core.extend.catalogue import Catalogue
-    from clocs_core.prediction import Display, Parts
+    from clocs_core.prediction import Parts
+    from clocs_core.progress import Display
     from clocs_core.report.predicted import Predicted
     from clocs_core.settings import Tables
 

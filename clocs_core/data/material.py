@@ -18,7 +18,7 @@ from clocs_core.extend.offers import Dataset
 from clocs_core.extend.recordings import Recordings
 from clocs_core.settings import data_root
 
-__all__ = ["Material", "divide", "find_root", "get_material", "scan"]
+__all__ = ["Material", "divide", "find_root", "get_material", "prepare_recordings", "scan"]
 
 Tick = Callable[[int, int], None]
 
@@ -66,7 +66,7 @@ def get_material(asked: Recordings, pretrain: Framing, evaluate: Framing, worker
     asked, names = _settled(asked, listing), _names_given(asked, listing)
     _refuse_one_class(asked, listing)
     split = divide(asked, listing)
-    sets = [_prepare(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
+    sets = [prepare_recordings(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
     if names:  # frames on disk keep the numbers, so that another name prepares nothing anew
         sets = [attrs.evolve(one, channels=names) for one in sets]
     found = sets[0].channels
@@ -168,7 +168,10 @@ def _classes(label: Label) -> set[int]:
     return {one if isinstance(one, int) else one.label for one in label}
 
 
-def _prepare(asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick) -> Prepared:
+def prepare_recordings(
+    asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
+) -> Prepared:
+    """The frames of entries, by the data set's own loader, below the data root; made once for all who cut alike."""
     dataset = asked.dataset.offer
     return prepare(
         entries,

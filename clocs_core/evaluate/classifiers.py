@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from clocs_core.data.records import Framing, Task
-from clocs_core.errors import RunFolderError, SettingsError, UnknownName
+from clocs_core.data.records import Framing
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.evaluate.finetune import build_classifier
 from clocs_core.evaluate.pretrained import RANDOM
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.options import structure
-from clocs_core.settings import SCHEMA, Tables
 from clocs_core.train.checkpoint import read_tensors
+from clocs_core.train.described import NetworkCard, build_encoders, card_fields, fit_weights, read_description
 
 __all__ = ["ClassifierCard", "LoadedClassifier", "choose_classifier", "load_classifier", "read_classifier_card"]
 
 
 @attrs.frozen(kw_only=True)
-class ClassifierCard:
-    """What a classifier file says of itself: how to build it, what signal it reads, and what its answers mean.
+class ClassifierCard(NetworkCard):
+    """What a classifier file says of itself; `task` is what its answers mean.
 
     init: whose weights fine-tuning began with. fraction: F, the share of labels it learnt from.
-    input_channels: 1 where it reads each channel by itself, else as many as `channels`.
     frame_rate: Hz of the samples of a frame; None where recordings of several rates were cut at their own.
     says_rate: whether the file has it at all.
-    settings: of the evaluation that trained it, as tables.
     """
 
     init: str
     fraction: float
-    dataset: str
-    encoder: str
-    options: Mapping[str, object]
-    input_channels: int
-    frame_samples: int
-    embedding_dim: int
-    channels: tuple[str, ...]
-    unit: str
-    modality: str
-    normalise: str
     framing: Framing
     frame_rate: float | None
     says_rate: bool
-    task: Task
-    split_hash: str
-    settings: Tables
-    versions: Mapping[str, str]
 
 
 @attrs.frozen(eq=False)
@@ -104,59 +85,30 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
     """
     card = read_classifier_card(path)
     weights, _ = read_tensors(path)
-    network = _build(card, catalogue, path)
-    try:
-        network.load_state_dict(weights, strict=True)
-    except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:300]
-        raise RunFolderError(
-            f"The weights in {path} do not fit the encoder {card.encoder!r} that is installed: {first} Install the "
-            f"version that wrote it ({_written_with(card)})."
-        ) from None
+    (encoder,) = build_encoders(card, 1, catalogue, path)
+    with torch.random.fork_rng(devices=[]):  # the head is drawn, and overwritten: nobody's draws may shift
+        network = build_classifier(encoder, card.embedding_dim, len(card.task.classes), seed=0)
+    fit_weights(network, weights, card, path)
     return LoadedClassifier(network.to(device).eval(), card, path)
 
 
 def read_classifier_card(file: Path) -> ClassifierCard:
     """What a classifier file says of itself; no weights are read. Raises RunFolderError where it is none."""
-    try:
-        with safe_open(file, framework="pt") as held:
-            about = json.loads((held.metadata() or {}).get("clocs", "{}"))
-    except (SafetensorError, OSError, ValueError) as problem:
-        raise RunFolderError(f"Cannot read {file}: {problem}.") from None
-    if about.get("schema") != SCHEMA:
-        found = f"schema {about['schema']!r}, this one reads {SCHEMA}" if "schema" in about else "it says nothing of it"
-        raise RunFolderError(f"{file} is no classifier file of this version of clocs: {found}.")
+    about = read_description(file, "classifier")
     if "head" not in about:
         raise RunFolderError(
             f"{file} is no classifier: it holds {'an encoder' if 'encoder' in about else 'something else'}. "
             "`clocs evaluate RUN --protocol finetune` trains one."
         )
-    return _card(about, file)
-
-
-def _card(about: dict[str, Any], file: Path) -> ClassifierCard:
     try:
-        encoder, signal = about["encoder"], about["signal"]
+        signal = about["signal"]
         return ClassifierCard(
+            **card_fields(about),
             init=about["init"],
             fraction=about["label_fraction"],
-            dataset=about["dataset"],
-            encoder=encoder["name"],
-            options=encoder["options"],
-            input_channels=encoder["input_channels"],
-            frame_samples=encoder["frame_samples"],
-            embedding_dim=encoder["embedding_dim"],
-            channels=tuple(signal["channels"]),
-            unit=signal["unit"],
-            modality=signal["modality"],
-            normalise=signal["normalise"],
             framing=structure(Framing, signal["framing"], "framing"),
             frame_rate=signal.get("frame_rate"),
             says_rate="frame_rate" in signal,
-            task=structure(Task, about["task"], "task"),
-            split_hash=about["split_hash"],
-            settings=about["settings"],
-            versions=about["versions"],
         )
     except (AttributeError, KeyError, TypeError, SettingsError) as problem:
         raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
@@ -184,29 +136,3 @@ def _asked(init: str | None, fraction: float | None) -> dict[str, str]:
 
 def _listed(files: Sequence[Path], most: int = 6) -> str:
     return ", ".join(map(str, files[:most])) + (", …" if len(files) > most else "")
-
-
-def _build(card: ClassifierCard, catalogue: Catalogue, file: Path) -> nn.Sequential:
-    try:
-        offer = catalogue.encoders.get(card.encoder).offer
-    except UnknownName as problem:
-        raise UnknownName(
-            f"{file} is made with an encoder {card.encoder!r} that is not installed here (it was written with "
-            f"{_written_with(card)}). {problem}"
-        ) from None
-    try:
-        options = structure(offer.options, card.options, "encoder")
-        with torch.random.fork_rng(devices=[]):  # first weights are drawn, and overwritten: nobody's draws may shift
-            encoder = offer.build(options, card.input_channels, card.frame_samples, card.embedding_dim)
-            return build_classifier(encoder, card.embedding_dim, len(card.task.classes), seed=0)
-    except (SettingsError, ValueError) as problem:
-        raise RunFolderError(
-            f"The encoder {card.encoder!r} of {file} cannot be built by the plugin that is installed: {problem} "
-            f"Install the version that wrote it ({_written_with(card)})."
-        ) from None
-
-
-def _written_with(card: ClassifierCard) -> str:
-    """The distributions that it was made with, each once: "clocs 0.1.0, other 2.0"."""
-    plugins = [version for name, version in card.versions.items() if name.startswith("plugin ")]
-    return ", ".join(sorted({f"clocs {card.versions.get('clocs', '?')}", *plugins}))

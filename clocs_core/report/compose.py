@@ -22,7 +22,15 @@ from clocs_core.report.document import EpochRow, PatientSeparation, Report, Retr
 from clocs_core.report.tables import name_label
 from clocs_core.train.assemble import build_views
 
-__all__ = ["draw_pictures", "name_embeddings", "summarise_distances", "summarise_retrieval", "summarise_split"]
+__all__ = [
+    "draw_pictures",
+    "leak_notes",
+    "name_embeddings",
+    "part_notes",
+    "summarise_distances",
+    "summarise_retrieval",
+    "summarise_split",
+]
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
@@ -33,6 +41,24 @@ def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
         record=tuple(store.records[number] for number in rows.record),
         label=tuple(name_label(label, plan.task.classes) for label in rows.label),
         part=plan.evaluate.part,
+    )
+
+
+def part_notes(part: Part) -> tuple[str, ...]:
+    """What a reader must know of scores of a part."""
+    if part == "test":
+        return ()
+    return ("Scores are of the validation patients, on whom choices are made: they are no test.",)
+
+
+def leak_notes(leaks: Audit) -> tuple[str, ...]:
+    """What a reader must know where a signal stands in two parts."""
+    if not leaks.twins:
+        return ()
+    first = leaks.twins[0]
+    return (
+        f"{len(leaks.twins)} pairs of recordings in different parts share a signal, such as {first.record} "
+        f"({first.part}) and {first.other} ({first.other_part}): scores may be too good.",
     )
 
 

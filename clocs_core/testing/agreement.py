@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from clocs_core.data.records import Task
 from clocs_core.data.store import Instances, Store
+from clocs_core.errors import Unavailable
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.extend.offers import Method, Needs, Offer, Setup
 from clocs_core.options import equivalents
@@ -239,7 +240,7 @@ def _gradcache(bench: _Bench) -> Agreement:
 def _compare(way: str, run: Callable[[], tuple[float, list[Tensor]]], exact: tuple[float, list[Tensor]]) -> Agreement:
     try:
         loss, gradients = run()
-    except NotImplementedError as problem:  # a way that this machine does not have, such as a kernel without its GPU
+    except Unavailable as problem:  # a way that this machine does not have, such as a kernel without its GPU
         return Agreement(way, skipped=_first_line(problem))
     except Exception as problem:  # whatever a plugin raises is what a person wants to see beside its name
         return Agreement(way, problem=_first_line(problem))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from clocs_core.data.records import Framing, Task
+from clocs_core.data.records import Framing
 from clocs_core.data.splits import Split
-from clocs_core.errors import RunFolderError, SettingsError, UnknownName
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.extend.plan import Plan
 from clocs_core.options import plain, structure
-from clocs_core.settings import SCHEMA, Tables
+from clocs_core.settings import SCHEMA
 from clocs_core.train.checkpoint import read_tensors, save_tensors
+from clocs_core.train.described import NetworkCard, build_encoders, card_fields, fit_weights, read_description
 
 __all__ = ["EncoderCard", "LoadedEncoder", "find_encoder", "load_encoder", "read_card", "save_encoder"]
 
@@ -27,32 +24,14 @@ FILE = "encoder.safetensors"  # what a run folder calls it
 
 
 @attrs.frozen(kw_only=True)
-class EncoderCard:
-    """What an encoder file says of itself: how to build the encoder, what signal it reads, and where it comes from.
-
-    input_channels: 1 for an encoder that reads each channel by itself, else as many as `channels`.
-    count: how many encoders the file holds. settings: the effective settings of the run, as tables.
-    """
+class EncoderCard(NetworkCard):
+    """What an encoder file says of itself. count: how many encoders it holds."""
 
     method: str
-    dataset: str
-    encoder: str
-    options: Mapping[str, object]
-    input_channels: int
-    frame_samples: int
-    embedding_dim: int
     count: int
-    channels: tuple[str, ...]
-    unit: str
-    modality: str
-    normalise: str
     pretrain_framing: Framing
     evaluate_framing: Framing
-    task: Task
-    split_hash: str
-    settings: Tables
     licence: str
-    versions: Mapping[str, str]
 
 
 @attrs.frozen(eq=False)
@@ -131,12 +110,24 @@ def find_encoder(path: Path) -> Path:
 def read_card(path: Path) -> EncoderCard:
     """What the encoder file of a run says of itself; no weights are read. Raises RunFolderError as `load_encoder`."""
     file = find_encoder(path)
+    about = read_description(file, "encoder")
+    if "encoder" not in about or "head" in about:
+        held = "a classifier" if "head" in about else "something else"
+        raise RunFolderError(
+            f"{file} is no encoder: it holds {held}. Give a folder that `clocs run` made, or its {FILE}."
+        )
     try:
-        with safe_open(file, framework="pt") as held:
-            about = json.loads((held.metadata() or {}).get("clocs", "{}"))
-    except (SafetensorError, OSError, ValueError) as problem:
-        raise RunFolderError(f"Cannot read {file}: {problem}.") from None
-    return _card(about, file)
+        signal = about["signal"]
+        return EncoderCard(
+            **card_fields(about),
+            method=about["method"],
+            count=about["encoder"]["count"],
+            pretrain_framing=structure(Framing, signal["pretrain_framing"], "pretrain_framing"),
+            evaluate_framing=structure(Framing, signal["evaluate_framing"], "evaluate_framing"),
+            licence=about["licence_of_the_data"],
+        )
+    except (AttributeError, KeyError, TypeError, SettingsError) as problem:
+        raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
 
 
 def load_encoder(path: Path, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:
@@ -145,85 +136,10 @@ def load_encoder(path: Path, catalogue: Catalogue, device: torch.device) -> Load
     Raises UnknownName where the plugin that offers the encoder is missing, and RunFolderError where there is no such
     file, where it is damaged or of another version, or where its weights do not fit what the plugin builds today.
     """
-    file = find_encoder(path)
-    weights, about = read_tensors(file)
-    card = _card(about, file)
-    modules = _build(card, catalogue, file)
+    card, file = read_card(path), find_encoder(path)
+    weights, _ = read_tensors(file)
+    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, file))
     if card.count == 1:
         weights = {f"0.{name}": tensor for name, tensor in weights.items()}
-    try:
-        modules.load_state_dict(weights, strict=True)
-    except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:300]
-        raise RunFolderError(
-            f"The weights in {file} do not fit the encoder {card.encoder!r} that is installed: {first} Install the "
-            f"version that wrote it ({_written_with(card)})."
-        ) from None
+    fit_weights(modules, weights, card, file)
     return LoadedEncoder(modules.to(device).eval(), card, file)
-
-
-def _build(card: EncoderCard, catalogue: Catalogue, file: Path) -> nn.ModuleList:
-    try:
-        offer = catalogue.encoders.get(card.encoder).offer
-    except UnknownName as problem:
-        raise UnknownName(
-            f"{file} holds an encoder {card.encoder!r} that is not installed here{_missing(card, catalogue)}. {problem}"
-        ) from None
-    try:
-        options = structure(offer.options, card.options, "encoder")
-        with torch.random.fork_rng(devices=[]):  # first weights are drawn, and overwritten: nobody's draws may shift
-            made = [
-                offer.build(options, card.input_channels, card.frame_samples, card.embedding_dim)
-                for _ in range(card.count)
-            ]
-    except (SettingsError, ValueError) as problem:
-        raise RunFolderError(
-            f"The encoder {card.encoder!r} of {file} cannot be built by the plugin that is installed: {problem} "
-            f"Install the version that wrote it ({_written_with(card)})."
-        ) from None
-    return nn.ModuleList(made)
-
-
-def _missing(card: EncoderCard, catalogue: Catalogue) -> str:
-    """The plugins of the run that offer nothing here, with their distributions: one of them had the encoder."""
-    here = {f"plugin {item.plugin.name}" for shelf in catalogue.shelves() for item in shelf}
-    gone = {name: version for name, version in card.versions.items() if name.startswith("plugin ") and name not in here}
-    told = ", ".join(f"{name.removeprefix('plugin ')} ({version})" for name, version in sorted(gone.items()))
-    return f"; of the plugins that the run had, these offer nothing here: {told}" if told else ""
-
-
-def _written_with(card: EncoderCard) -> str:
-    """The distributions that the run was made with, each once: "clocs 0.1.0, other 2.0"."""
-    plugins = [version for name, version in card.versions.items() if name.startswith("plugin ")]
-    return ", ".join(sorted({f"clocs {card.versions.get('clocs', '?')}", *plugins}))
-
-
-def _card(about: dict[str, Any], file: Path) -> EncoderCard:
-    if about.get("schema") != SCHEMA:
-        found = f"schema {about['schema']!r}, this one reads {SCHEMA}" if about else "it does not describe itself"
-        raise RunFolderError(f"{file} is no encoder file of this version of clocs: {found}.")
-    try:
-        encoder, signal = about["encoder"], about["signal"]
-        return EncoderCard(
-            method=about["method"],
-            dataset=about["dataset"],
-            encoder=encoder["name"],
-            options=encoder["options"],
-            input_channels=encoder["input_channels"],
-            frame_samples=encoder["frame_samples"],
-            embedding_dim=encoder["embedding_dim"],
-            count=encoder["count"],
-            channels=tuple(signal["channels"]),
-            unit=signal["unit"],
-            modality=signal["modality"],
-            normalise=signal["normalise"],
-            pretrain_framing=structure(Framing, signal["pretrain_framing"], "pretrain_framing"),
-            evaluate_framing=structure(Framing, signal["evaluate_framing"], "evaluate_framing"),
-            task=structure(Task, about["task"], "task"),
-            split_hash=about["split_hash"],
-            settings=about["settings"],
-            licence=about["licence_of_the_data"],
-            versions=about["versions"],
-        )
-    except (KeyError, TypeError, SettingsError) as problem:
-        raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None

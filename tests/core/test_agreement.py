@@ -10,7 +10,7 @@ import pytest
 import torch
 from fake_plugins import fake_point
 
-from clocs_core import Loss, Method, Needs, ViewGenerator, Views, option
+from clocs_core import Loss, Method, Needs, Unavailable, ViewGenerator, Views, option
 from clocs_core.cli import main
 from clocs_core.extend.catalogue import build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
@@ -27,7 +27,7 @@ class Ways:
 
 def spread(z, patient, way):
     if way == "absent":
-        raise NotImplementedError("needs a machine that is not this one")
+        raise Unavailable("needs a machine that is not this one")
     if way == "raises":
         raise RuntimeError("an error\nof several lines")
     similarity = torch.einsum("ik,jk->ij", z[0], z[1]) if way == "other" else z[0] @ z[1].T

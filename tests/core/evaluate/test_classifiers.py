@@ -127,7 +127,9 @@ def test_opening_a_classifier_shifts_nobody_elses_draws(evaluation, session):
 
 def test_a_missing_plugin_is_named(file):
     bare = open_session([], (), False).catalogue
-    with pytest.raises(UnknownName, match=r"made with an encoder 'flat' that is not installed here \(.* fakes 1\.0\)"):
+    with pytest.raises(
+        UnknownName, match=r"holds an encoder 'flat' that is not installed here; .*fakes \(fakes 1\.0\)"
+    ):
         load_classifier(file, bare, CPU)
 
 
@@ -140,7 +142,7 @@ def test_a_damaged_or_foreign_file_is_refused(evaluation, file, session, tmp_pat
     with pytest.raises(RunFolderError, match="Cannot read"):
         load_classifier(file, session.catalogue, CPU)
     save_tensors({"x": torch.zeros(1)}, {}, file)
-    with pytest.raises(RunFolderError, match="no classifier file of this version of clocs: it says nothing of it"):
+    with pytest.raises(RunFolderError, match="holds no classifier of this version of clocs: it says nothing of itself"):
         read_classifier_card(file)
 
 

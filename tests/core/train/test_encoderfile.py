@@ -12,6 +12,7 @@ from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.extend.catalogue import Shelf
 from clocs_core.extend.offers import Encoder, Needs
 from clocs_core.runfolder import RunFolder
+from clocs_core.settings import SCHEMA
 from clocs_core.train.checkpoint import read_tensors, save_tensors
 from clocs_core.train.encoderfile import FILE, load_encoder, read_card
 
@@ -87,7 +88,7 @@ def test_a_missing_plugin_is_named(tmp_path, catalogue):
     with pytest.raises(UnknownName) as raised:
         load_encoder(path, bare, CPU)
     assert str(raised.value).startswith(
-        f"{path} holds an encoder 'cnn' that is not installed here; of the plugins that the run had, these offer "
+        f"{path} holds an encoder 'cnn' that is not installed here; of the plugins that it was made with, these offer "
         "nothing here: cnn (clocs-net 2.3). No encoder 'cnn'. "
     )
     write_encoder(tmp_path, plan_of(catalogue), versions={"clocs": "0.1"})
@@ -114,8 +115,14 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):
         with pytest.raises(RunFolderError, match="Cannot read"):
             read()
     save_tensors({"x": torch.zeros(1)}, {}, path)
-    with pytest.raises(RunFolderError, match="it does not describe itself"):
+    with pytest.raises(RunFolderError, match="holds no encoder of this version of clocs: it says nothing of itself"):
         read_card(path)
+    for held, about in (("something else", {"progress": {}}), ("a classifier", {"encoder": {}, "head": {}})):
+        save_tensors({"x": torch.zeros(1)}, {"schema": SCHEMA, **about}, path)
+        with pytest.raises(
+            RunFolderError, match=f"is no encoder: it holds {held}. Give a folder that `clocs run` made"
+        ):
+            load_encoder(path, catalogue, CPU)
 
 
 @pytest.mark.parametrize(
