@@ -140,7 +140,7 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
 def _score(rows: Predictions, level: str, metric: Metric, scoring: Scoring) -> Interval:
     chosen = by_record(rows) if level == "record" else rows
     seed = seeds.derive(scoring.split_seed, "bootstrap")
-    return bootstrap(chosen, metric.score, scoring.settings.resamples, seed)
+    return bootstrap(chosen, metric.score, scoring.settings.resamples, seed, metric.score_draws)
 
 
 def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:

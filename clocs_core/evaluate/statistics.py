@@ -5,7 +5,7 @@ Frames of one patient are not independent, so resampling frames would give inter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 
 from clocs_core.evaluate.linear import Predictions
 
-__all__ = ["Interval", "ScoreFunction", "bootstrap", "compare"]
+__all__ = ["DrawFunction", "Interval", "ScoreFunction", "bootstrap", "compare"]
 
-ScoreFunction = Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], float]
+Floats = NDArray[np.float64]
+ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
+DrawFunction = Callable[[Floats, NDArray[np.int64], Floats], Floats]
+
+
+_AT_ONCE = 2**24  # numbers of a block of draws: 128 MB
 
 
 @attrs.frozen
@@ -28,16 +33,24 @@ class Interval:
     draws: NDArray[np.float64] = attrs.field(eq=False, repr=False)
 
 
-def bootstrap(predictions: Predictions, score: ScoreFunction, resamples: int, seed: int) -> Interval:
+def bootstrap(
+    predictions: Predictions, score: ScoreFunction, resamples: int, seed: int, score_draws: DrawFunction | None = None
+) -> Interval:
     """Score the predictions, and score them again on `resamples` draws of the patients.
+
+    score_draws: the same for many draws at once, where a metric has it.
 
     The draws depend on the seed and the number of patients alone, so that two sets of predictions of the same test
     patients are resampled alike, and `compare` can pair them.
     """
     rows = predictions.probability, predictions.label
     value = score(*rows, np.ones(len(predictions.patient)))
-    draws = np.array([score(*rows, weight) for weight in _weights(predictions.patient, resamples, seed)])
-    return _interval(value, draws)
+    drawn, number = _draw(predictions.patient, resamples, seed)
+    if score_draws is None or not resamples:
+        return _interval(value, np.array([score(*rows, one[number].astype(np.float64)) for one in drawn]))
+    size = max(1, _AT_ONCE // len(number))
+    blocks = (drawn[at : at + size, number].astype(np.float64) for at in range(0, resamples, size))  # (draw, n)
+    return _interval(value, np.concatenate([score_draws(*rows, block) for block in blocks]))
 
 
 def compare(a: Interval, b: Interval) -> Interval:
@@ -51,10 +64,12 @@ def _interval(value: float, draws: NDArray[np.float64]) -> Interval:
     return Interval(float(value), float(low), float(high), draws)
 
 
-def _weights(patient: NDArray[np.int64], resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+def _draw(patient: NDArray[np.int64], resamples: int, seed: int) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """How often each patient stands in each draw, (draw, patient), and which patient each row is of, (n,)."""
     _, number = np.unique(patient, return_inverse=True)
     patients = int(number.max()) + 1
     rng = np.random.default_rng(seed)
-    for _ in range(resamples):
-        drawn = np.bincount(rng.integers(0, patients, patients), minlength=patients)
-        yield drawn[number].astype(np.float64)
+    drawn = np.zeros((resamples, patients), dtype=np.uint16)
+    for one in drawn:
+        one[:] = np.bincount(rng.integers(0, patients, patients), minlength=patients)
+    return drawn, number

@@ -290,8 +290,13 @@ class Metric(Offer):
     score(probability (n, class), label, weight (n,)) -> float, higher is better; label is (n,) integers for a
     one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often each row stands in a
     bootstrap sample. Rows without a label never come here. NaN where the metric is not defined.
+    score_draws(probability, label, weights (draw, n)) -> (draw,): the same of many bootstrap samples at once, for a
+    metric that can spare itself work this way, such as sorting; without it `score` is called for each.
     """
 
     kind: ClassVar[str] = "metric"
     tasks: tuple[str, ...] = ("one_of", "any_of")
     score: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], float]
+    score_draws: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]] | None = (
+        None
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from clocs_plugins.classification.rows import Flags, Floats, Integers, counting, mean_of_classes, positives
 
-__all__ = ["BINS", "calibration", "macro_f1"]
+__all__ = ["BINS", "bin_of", "calibration", "confidences", "decisions_of", "macro_f1"]
 
 BINS = 15  # of equal width, as in Guo et al., On Calibration of Modern Neural Networks, ICML 2017
 
@@ -19,7 +19,7 @@ def macro_f1(probability: Floats, label: Integers, weight: Floats) -> float:
     """
     probability, label, weight = counting(probability, label, weight)
     positive = positives(label, probability.shape[1])
-    decided = _decisions(probability, label.ndim == 1)
+    decided = decisions_of(probability, label.ndim == 1)
     right, said, there = ((weight[:, None] * flags).sum(0) for flags in (decided & positive, decided, positive))
     f1 = np.full(len(there), np.nan)
     np.divide(2 * right, said + there, out=f1, where=there > 0)
@@ -37,14 +37,24 @@ def calibration(probability: Floats, label: Integers, weight: Floats) -> float:
     positive = positives(label, probability.shape[1])
     if not len(probability) or np.isnan(probability).any():
         return float("nan")
-    if label.ndim == 2:
-        pairs = zip(probability.T, positive.T, strict=True)
-        return float(np.mean([1 - _error(confidence, right, weight) for confidence, right in pairs]))
+    pairs = confidences(probability, positive, label.ndim == 1)
+    return float(np.mean([1 - _error(confidence, right, weight) for confidence, right in pairs]))
+
+
+def confidences(probability: Floats, positive: Flags, one_of: bool) -> list[tuple[Floats, Flags]]:
+    """With what confidence something is said of rows, and whether it is right, (n,) each: once, or once per class."""
+    if not one_of:
+        return list(zip(probability.T, positive.T, strict=True))
     rows, decided = np.arange(len(probability)), probability.argmax(1)
-    return 1 - _error(probability[rows, decided], positive[rows, decided], weight)
+    return [(probability[rows, decided], positive[rows, decided])]
 
 
-def _decisions(probability: Floats, one_of: bool) -> Flags:
+def bin_of(confidence: Floats) -> Integers:
+    """The bin of every row, (n,). A confidence on an edge belongs to the bin below it."""
+    return np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], confidence)
+
+
+def decisions_of(probability: Floats, one_of: bool) -> Flags:
     """What is decided for, (n, class)."""
     if not one_of:
         return probability > 0.5
@@ -53,7 +63,6 @@ def _decisions(probability: Floats, one_of: bool) -> Flags:
 
 
 def _error(confidence: Floats, right: Flags, weight: Floats) -> float:
-    """The expected calibration error of rows (n,). A confidence on an edge belongs to the bin below it."""
-    place = np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], confidence)
-    gap = np.bincount(place, weight * (right - confidence), minlength=BINS)  # (bin,) share right minus confidence
+    """The expected calibration error of rows (n,)."""
+    gap = np.bincount(bin_of(confidence), weight * (right - confidence), minlength=BINS)  # (bin,) right less confidence
     return float(np.abs(gap).sum() / weight.sum())

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Flags", "Floats", "Integers", "counting", "mean_of_classes", "per_class", "positives"]
+__all__ = [
+    "Flags",
+    "Floats",
+    "Integers",
+    "counting",
+    "mean_of_classes",
+    "per_class",
+    "positives",
+    "refuse_other_shapes",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -16,7 +25,7 @@ Flags = NDArray[np.bool_]
 
 def counting(probability: Floats, label: Integers, weight: Floats) -> tuple[Floats, Integers, Floats]:
     """The rows of positive weight. Raises ValueError where shapes do not fit."""
-    _refuse_other_shapes(probability, label, weight)
+    refuse_other_shapes(probability, label, weight)
     counts = weight > 0
     return probability[counts], label[counts], weight[counts]
 
@@ -47,7 +56,8 @@ def mean_of_classes(values: Floats, probability: Floats, weight: Floats) -> floa
     return float(defined.mean())
 
 
-def _refuse_other_shapes(probability: Floats, label: Integers, weight: Floats) -> None:
+def refuse_other_shapes(probability: Floats, label: Integers, weight: Floats) -> None:
+    """Raise ValueError where shapes do not fit."""
     rows = len(probability)
     if probability.ndim != 2 or weight.shape != (rows,) or label.shape not in ((rows,), probability.shape):
         raise ValueError(

@@ -64,3 +64,18 @@ def test_draws_without_a_value_are_left_out_and_none_at_all_gives_nan():
     assert (sometimes.low, sometimes.high) == (1.0, 1.0)
     never = bootstrap(rows, lambda p, y, w: float("nan"), 50, 0)
     assert np.isnan(never.low)
+
+
+def test_a_metric_that_scores_many_draws_at_once_gives_the_same_interval(monkeypatch):
+    """Blocks of draws, whatever their size, are the draws of one call each."""
+    rows = predictions(np.arange(60) % 3 == 0, np.arange(60) // 4)
+
+    def accuracies(probability, label, weights):
+        return np.array([accuracy(probability, label, weight) for weight in weights])
+
+    one_by_one = bootstrap(rows, accuracy, 50, 5)
+    for at_once in (2**20, 60 * 7, 1):
+        monkeypatch.setattr("clocs_core.evaluate.statistics._AT_ONCE", at_once)
+        found = bootstrap(rows, accuracy, 50, 5, accuracies)
+        assert found == one_by_one
+        np.testing.assert_array_equal(found.draws, one_by_one.draws)
