@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import torch
 
-__all__ = ["capture", "kernel_times"]
+__all__ = ["capture", "kernel_times", "longest_first"]
 
 T = TypeVar("T")
 
@@ -41,5 +42,12 @@ def kernel_times(replay: Callable[[], object], steps: int = 20) -> dict[str, flo
         for _ in range(steps):
             replay()
         torch.cuda.synchronize()
-    spent = {one.key[:60]: one.self_device_time_total / steps for one in seen.key_averages()}
-    return {name: round(spent[name], 2) for name in sorted(spent, key=spent.__getitem__, reverse=True) if spent[name]}
+    return longest_first((one.key, one.self_device_time_total / steps) for one in seen.key_averages())
+
+
+def longest_first(spent: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Times by the first 60 characters of a name, those of kernels that share them added up; none that took none."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for name, time in spent:
+        found[name[:60]] += time
+    return {name: round(found[name], 2) for name in sorted(found, key=found.__getitem__, reverse=True) if found[name]}

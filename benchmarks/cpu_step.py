@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from command_line import command_line
+
 INSTANCES, VIEWS, SAMPLES, DIM = 256, 2, 2500, 128
 PURGE = "MIMALLOC_PURGE_DELAY"
 ALLOCATORS = {"kept": "-1", "as torch brings it": None}
@@ -52,7 +54,7 @@ def describe(threads: int) -> dict[str, object]:
     from importlib.metadata import version
 
     return {
-        "command": "python benchmarks/cpu_step.py --out benchmarks/results/cpu_step.json",
+        "command": command_line(__file__),
         "date": date.today().isoformat(),
         "machine": f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "clocs")}},

@@ -27,6 +27,8 @@ from typing import Any
 
 import torch
 from captured_step import capture, kernel_times
+from command_line import command_line
+from step_clock import milliseconds
 from torch import Tensor, nn
 
 from clocs_plugins.cnn import fused_geometry as geometry
@@ -77,7 +79,7 @@ def main() -> int:
     device = torch.device("cuda")
     signal = torch.rand(given.signals, 1, given.samples, device=device)
     found: dict[str, object] = {
-        "command": "python benchmarks/encoder_block.py --out benchmarks/results/encoder_block.json",
+        "command": command_line(__file__),
         "date": date.today().isoformat(),
         "gpu": torch.cuda.get_device_name(),
         "versions": versions(),
@@ -245,15 +247,7 @@ def microseconds(step: Step) -> list[float]:
     """Median and quartiles of the time of a step."""
     for _ in range(10):
         step()
-    times = []
-    for _ in range(SAMPLES):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        for _ in range(STEPS):
-            step()
-        last.record()
-        last.synchronize()
-        times.append(first.elapsed_time(last) * 1000 / STEPS)
+    times = [1000 * milliseconds(step, STEPS, on_gpu=True) for _ in range(SAMPLES)]
     low, middle, high = statistics.quantiles(times, n=4)
     return [round(value, 1) for value in (middle, low, high)]
 

@@ -26,9 +26,12 @@ from pathlib import Path
 
 import attrs
 import numpy as np
+from grid.commit import source_commit
 
+from clocs_core.evaluate.pairing import mean_interval
 from clocs_core.evaluate.predictionfile import read_predictions
 from clocs_core.evaluate.statistics import Interval, bootstrap, compare
+from clocs_core.files import write_atomically
 from clocs_core.runfolder import RunFolder
 from clocs_core.settings import dump_tables, read_tables
 
@@ -67,12 +70,17 @@ def main() -> int:
     rows = [row for row in given.rows if not any(cell.row == row for cell in failed)]
     if not rows:
         return 1
-    table = summarise(rows, given.seeds, given.fraction, out if given.part == "validation" else out / "test")
+    scored = out if given.part == "validation" else out / "test"
+    table = summarise(rows, given.seeds, given.fraction, scored, trained=out)
     table |= {"part": given.part, "dataset": given.dataset, "seconds": round(time.monotonic() - began, 1)}
-    table |= {"date": datetime.now(UTC).date().isoformat(), "command": _command(given), "revision": _revision()}
+    table |= {
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": _command(given),
+        "revision": source_commit(Path(__file__).parent),
+    }
     print(markdown(table))
     if given.json:
-        Path(given.json).write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+        write_atomically(Path(given.json), json.dumps(table, indent=2) + "\n")
     return 1 if failed else 0
 
 
@@ -104,11 +112,6 @@ def _command(given: argparse.Namespace) -> str:
     )
 
 
-def _revision() -> str:
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def _finish(cell: Cell, given: argparse.Namespace, out: Path) -> bool:
     """Train a cell if it is not trained, score it where it is to be scored. False where a run failed."""
     folder = RunFolder(cell.folder(out))
@@ -133,10 +136,10 @@ def _copy_trained(folder: RunFolder, to: RunFolder) -> None:
     """A copy of a run as it stood when training had ended, to be scored on the test part."""
     tables = read_tables(folder.settings)
     tables["evaluate"]["part"] = "test"
-    to.path.mkdir(parents=True)
+    to.path.mkdir(parents=True, exist_ok=True)  # a kill may have left a copy without settings, which come last
     for source, target in ((folder.checkpoint, to.checkpoint), (folder.metrics, to.metrics)):
         shutil.copy(source, target)
-    to.settings.write_text(dump_tables(tables), encoding="utf-8")
+    write_atomically(to.settings, dump_tables(tables))
 
 
 def _clocs(arguments: list[str], log: Path) -> bool:
@@ -148,26 +151,31 @@ def _clocs(arguments: list[str], log: Path) -> bool:
     return done.returncode == 0
 
 
-def summarise(rows: list[str], seeds: int, fraction: float, out: Path) -> dict[str, object]:
-    """Scores by row at the level of frames; each against its own untrained encoder, and against every other row."""
+def summarise(rows: list[str], seeds: int, fraction: float, out: Path, trained: Path) -> dict[str, object]:
+    """Scores by row at the level of frames; each against its own untrained encoder, and against every other row.
+
+    out: holds the runs that were scored. trained: holds those that trained, which a scored one may have gone on from.
+    """
     found: dict[str, Interval] = {}
     table: dict[str, object] = {}
     for row in rows:
         folders = [RunFolder(Cell(row, seed).folder(out)) for seed in range(seeds)]
         reports = [json.loads(folder.report.read_text(encoding="utf-8")) for folder in folders]
         if not found:
-            found["random"] = _mean([_score(folder, "random", fraction) for folder in folders])
+            found["random"] = mean_interval([_score(folder, "random", fraction) for folder in folders])
             table["random"] = _entry(found["random"], [_value(one, "random") for one in reports])
             table["random"] |= {"separation": _separation(reports, "random")}  # type: ignore[operator]
         method = Cell(row, 0).method
-        found[row] = _mean([_score(folder, method, fraction) for folder in folders])
-        untrained = _mean([_score(folder, "random", fraction) for folder in folders])  # an option may have changed it
+        found[row] = mean_interval([_score(folder, method, fraction) for folder in folders])
+        untrained = mean_interval(
+            [_score(folder, "random", fraction) for folder in folders]
+        )  # an option may have changed it
         gain = compare(found[row], untrained)
         table[row] = _entry(found[row], [_value(one, method) for one in reports]) | {
             "over_random": [round(x, 4) for x in (gain.value, gain.low, gain.high)],
             "epochs": [one["epochs_run"] for one in reports],
             "best_epochs": [one["best_epoch"] for one in reports],
-            "seconds_of_training": [_seconds(row, seed, out) for seed in range(seeds)],
+            "seconds_of_training": [_seconds(Cell(row, seed).folder(trained)) for seed in range(seeds)],
             "separation": _separation(reports, method),
         }
     pairs = list(permutations(rows, 2))
@@ -183,23 +191,16 @@ def summarise(rows: list[str], seeds: int, fraction: float, out: Path) -> dict[s
     }
 
 
-def _seconds(row: str, seed: int, out: Path) -> float:
-    """How long training took: a run that was scored on the test part went on from one that had trained."""
-    trained = RunFolder(Cell(row, seed).folder(out.parent if out.name == "test" else out))
-    return round(json.loads(trained.report.read_text(encoding="utf-8"))["seconds"]["pretrain"], 1)
+def _seconds(folder: Path) -> float:
+    """How long the training of a run took."""
+    report = json.loads(RunFolder(folder).report.read_text(encoding="utf-8"))
+    return round(float(report["seconds"]["pretrain"]), 1)
 
 
 def _score(folder: RunFolder, init: str, fraction: float) -> Interval:
     from clocs_plugins.classification.metrics import macro_auroc
 
     return bootstrap(read_predictions(folder.predictions)["linear", init, fraction], macro_auroc, RESAMPLES, seed=0)
-
-
-def _mean(scores: list[Interval]) -> Interval:
-    """The mean over seeds; the draws are of the same patients, so they are averaged draw by draw."""
-    draws = np.mean([one.draws for one in scores], axis=0)
-    low, high = np.nanpercentile(draws, [2.5, 97.5])
-    return Interval(float(np.mean([one.value for one in scores])), float(low), float(high), draws)
 
 
 def _entry(score: Interval, values: list[float]) -> dict[str, object]:
@@ -213,7 +214,7 @@ def _entry(score: Interval, values: list[float]) -> dict[str, object]:
 
 def _value(report: dict, init: str) -> float:  # type: ignore[type-arg]
     return next(
-        one["value"]
+        float(one["value"])
         for one in report["scores"]
         if (one["init"], one["protocol"], one["level"]) == (init, "linear", "frame")
     )

@@ -19,53 +19,29 @@ import argparse
 import importlib
 import importlib.util
 import json
-import math
 import platform
-import statistics
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
-from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, cast
 
 import torch
-from captured_step import capture, kernel_times
+from command_line import command_line
+from loss_compiling import compile_ahead, jobs_of
+from loss_peers import beside_others, versions_of_peers
+from loss_steps import TAU, Row, Size, Step, batch_of, in_float64, step_of, timed
+from loss_tiles import sweep, table_of
+from step_clock import unless_late
 from torch import Tensor
 
 from clocs_plugins.contrastive_losses.choice import Implementation, Precision
-from clocs_plugins.contrastive_losses.chunked import chunked_loss
-from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
-from clocs_plugins.contrastive_losses.shapes import Shapes, Tile, choose_shapes, is_roomy
-from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
 
 SIZES = ((256, 128, 2), (256, 128, 8), (256, 128, 24), (4096, 128, 4), (32768, 128, 2), (65536, 256, 2))
 TWO_VIEWS = (256, 1024, 4096)  # batches at which other libraries are asked
-PEERS = ("lightly", "pytorch-metric-learning")
-TAU = 0.1
-GRAPHS_UP_TO = 4096
-SAMPLES, SAMPLE_MS, MOST_SECONDS = 15, 5.0, 2.0
 BOUNDS = {"fp16": (1e-4, 2e-3), "near-fp32": (2e-5, 2e-5), "reference": (1e-5, 1e-4), "chunked": (1e-5, 1e-4)}
 """How far loss and gradient may be from float64, relatively, or there is no time."""
-
-SUMS = [
-    Tile(*one)
-    for one in ((64, 32, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 64, 4, 3))
-]
-GRADIENT = [
-    Tile(*one)
-    for one in ((16, 64, 2, 3), (64, 32, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2))
-]
-PARTS = (1, 2, 4, 8)
-
-Size = tuple[int, int, int]
-Row = dict[str, Any]  # what becomes JSON
-Step = Callable[[], tuple[Tensor, Tensor]]
-Job = tuple[Size, str, list[int]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sweep", action="store_true", help="try tiles instead")
     given = parser.parse_args(arguments)
     began, device = time.monotonic(), torch.device(given.device)
-    found: Row = about(device)
+    found: Row = about(device, arguments)
     if given.impl == "fused" and device.type == "cuda" and given.workers:
         compile_ahead(jobs_of(given.sizes, given.batches, given.sweep), given.workers)
         found["compile_seconds"] = round(time.monotonic() - began, 1)
@@ -111,27 +87,16 @@ def as_size(text: str) -> Size:
     return batch, dim, views
 
 
-def about(device: torch.device) -> Row:
+def about(device: torch.device, arguments: Sequence[str] | None) -> Row:
     triton = importlib.import_module("triton").__version__ if importlib.util.find_spec("triton") else None
-    found = {name: version(name) for name in PEERS if importlib.util.find_spec(name.replace("-", "_"))}
+    versions = {"torch": torch.__version__, "triton": triton, "cuda": torch.version.cuda, **versions_of_peers()}
     return {
-        "command": "python benchmarks/patient_nce.py --budget 100 --out benchmarks/results/patient_nce.json",
+        "command": command_line(__file__, arguments),
         "date": date.today().isoformat(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
-        "versions": {"torch": torch.__version__, "triton": triton, "cuda": torch.version.cuda, **found},
+        "versions": versions,
         "temperature": TAU,
     }
-
-
-# ------------------------------------------------------------------------------------------------------- one size
-
-
-def batch_of(size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Embeddings that want a gradient, and patients: 1 of 64 comes twice, at the other end of the batch."""
-    batch, dim, views = size
-    generator = torch.Generator(device).manual_seed(0)
-    z = torch.randn(views, batch, dim, generator=generator, device=device)
-    return z.requires_grad_(), torch.arange(batch, device=device) % (batch - batch // 64)
 
 
 def our_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device, impl: Implementation) -> Row:
@@ -144,7 +109,8 @@ def our_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device, im
         name, bounds = (f"fused {way}", way) if impl == "fused" else (impl, impl)
         times[name] = agreed(step, exact, bounds, size, z)
     batch, dim, views = size
-    return {"batch": batch, "dim": dim, "views": views, "tiles": tiles_of(size, device), "times": times}
+    tiles = table_of(size, device).as_numbers()
+    return {"batch": batch, "dim": dim, "views": views, "tiles": tiles, "times": times}
 
 
 def plain_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device) -> object:
@@ -166,241 +132,6 @@ def agreed(step: Step, exact: tuple[Tensor, Tensor], bounds: str, size: Size, z:
     if not all(error <= bound for error, bound in zip(found.values(), BOUNDS[bounds], strict=True)):
         return f"disagrees with float64: {found}, expected at most {BOUNDS[bounds]}"
     return {**found, **timed(step, size, z)}
-
-
-def tiles_of(size: Size, device: torch.device) -> list[int]:
-    batch, dim, views = size
-    roomy = is_roomy(device.type, device.index or 0)
-    return choose_shapes(batch, dim, views, two=False, alone=False, roomy=roomy).as_numbers()
-
-
-def step_of(loss: Callable[[Tensor], Tensor], z: Tensor) -> Step:
-    def step() -> tuple[Tensor, Tensor]:
-        found = loss(z)
-        (gradient,) = torch.autograd.grad(found, z)
-        return found.detach(), gradient
-
-    return step
-
-
-def in_float64(z: Tensor, patient: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss and gradient in float64: the plain version, or in chunks of 2 GB where it does not fit."""
-    views, batch, _ = z.shape
-    pairs, wide = views * (views - 1) // 2, z.detach().double().requires_grad_()
-    if pairs * batch * batch <= 2**27:
-        return step_of(lambda z: patient_nce(z, patient, TAU, "paper", "reference"), wide)()
-    groups = group_patients(patient)
-    strengths = patient_strengths(groups, False, pairs, wide.dtype)
-    return step_of(lambda z: chunked_loss(z, TAU, strengths, groups, 2**28), wide)()
-
-
-def unless_late(ends: float, measure: Callable[[], object]) -> object:
-    if time.monotonic() > ends:
-        return "not measured: out of time"
-    try:
-        return measure()
-    except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        return "out of memory"
-
-
-# -------------------------------------------------------------------------------------------------- time and memory
-
-
-def timed(step: Callable[[], object], size: Size, z: Tensor) -> Row:
-    """Peak memory of a step, and its time."""
-    if not z.is_cuda or size[0] > GRAPHS_UP_TO:
-        return {**memory(step, z), **clock(step, z.is_cuda)}
-    replay = capture(step)
-    return {**memory(step, z), **clock(replay, True), "kernels_us": kernel_times(replay)}
-
-
-def memory(step: Callable[[], object], z: Tensor) -> Row:
-    """Bytes at the peak of a step, without the embeddings and their gradient."""
-    if not z.is_cuda:
-        return {}
-    step()
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    step()
-    torch.cuda.synchronize()
-    return {"memory_mb": round((torch.cuda.max_memory_allocated() - before - z.nbytes) / 1e6, 2)}
-
-
-def clock(step: Callable[[], object], on_gpu: bool) -> Row:
-    """Median and quartiles in milliseconds, of samples that last 5 ms or one step."""
-    for _ in range(3):
-        step()
-    once = max(sample(step, 1, on_gpu), 1e-3)
-    steps = max(1, min(200, math.ceil(SAMPLE_MS / once)))
-    samples = max(3, min(SAMPLES, int(1000 * MOST_SECONDS / (steps * once))))
-    taken = sorted(sample(step, steps, on_gpu) for _ in range(samples))
-    low, middle, high = statistics.quantiles(taken, n=4)
-    return {"median_ms": middle, "quartiles_ms": [low, high], "samples": samples, "steps": steps}
-
-
-def sample(step: Callable[[], object], steps: int, on_gpu: bool) -> float:
-    """Milliseconds of a step, over so many."""
-    if not on_gpu:
-        began = time.perf_counter()
-        for _ in range(steps):
-            step()
-        return 1000 * (time.perf_counter() - began) / steps
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    first.record()
-    for _ in range(steps):
-        step()
-    last.record()
-    last.synchronize()
-    return float(first.elapsed_time(last)) / steps
-
-
-# ----------------------------------------------------------------------------------------------- beside other libraries
-
-
-def beside_others(batch: int, device: torch.device, impl: Implementation, ends: float) -> Row:
-    """Two views: our NT-Xent and patient-NCE, and losses of other libraries on the same embeddings."""
-    size = (batch, 128, 2)
-    z, patient = batch_of(size, device)
-    ours = step_of(lambda z: nt_xent(z, TAU, impl), z)
-    times: Row = {
-        f"nt-xent {impl}": timed(ours, size, z),
-        f"patient-nce {impl}": timed(step_of(lambda z: patient_nce(z, patient, TAU, "paper", impl), z), size, z),
-    }
-    expected = nt_xent(z.detach().double(), TAU, "chunked").item()
-    errors = {f"nt-xent {impl}": abs(ours()[0].item() / expected - 1)}
-    for name, loss, same in others(patient):
-        step = step_of(loss, z)
-
-        def measure(step: Step = step, name: str = name, same: bool = same) -> Row:
-            if same:
-                errors[name] = abs(step()[0].item() / expected - 1)
-            return {**memory(step, z), **clock(step, z.is_cuda)}  # they wait for the host: no graph can hold them
-
-        times[name] = unless_late(ends, measure)
-    return {"batch": batch, "dim": 128, "views": 2, "nt_xent_errors": errors, "times": times}
-
-
-def others(patient: Tensor) -> list[tuple[str, Callable[[Tensor], Tensor], bool]]:
-    """Losses of other libraries as functions of both views, and whether they are NT-Xent."""
-    found: list[tuple[str, Callable[[Tensor], Tensor], bool]] = []
-    pair = torch.arange(len(patient), device=patient.device).repeat(2)
-    if importlib.util.find_spec("lightly"):
-        lightly = importlib.import_module("lightly.loss").NTXentLoss(temperature=TAU)
-        found.append(("lightly NTXentLoss", lambda z: lightly(z[0], z[1]), True))
-    if importlib.util.find_spec("pytorch_metric_learning"):
-        theirs = importlib.import_module("pytorch_metric_learning.losses")
-        supcon, ntxent = theirs.SupConLoss(temperature=TAU), theirs.NTXentLoss(temperature=TAU)
-        found.append(("pytorch-metric-learning NTXentLoss", lambda z: ntxent(z.flatten(0, 1), pair), True))
-        labels = patient.repeat(2)
-        found.append(("pytorch-metric-learning SupConLoss", lambda z: supcon(z.flatten(0, 1), labels), False))
-    return found
-
-
-# ------------------------------------------------------------------------------------------------------- other tiles
-
-
-def tried(size: Size, device: torch.device) -> list[Shapes]:
-    """The tiles of the table, then every other tile of either kernel."""
-    batch, dim, views = size
-    table = choose_shapes(batch, dim, views, two=False, alone=False, roomy=is_roomy(device.type, device.index or 0))
-    parts = [one for one in PARTS if batch <= GRAPHS_UP_TO or one == 1]
-    return [
-        table,
-        *(Shapes(one, table.gradient, table.parts) for one in SUMS),
-        *(Shapes(table.sums, one, many) for one in GRADIENT for many in parts),
-    ]
-
-
-def sweep(size: Size, device: torch.device) -> Row:
-    """Milliseconds of the forward pass by the tile of its sums, and of the backward pass by tile and parts."""
-    z, patient = batch_of(size, device)
-    forward: dict[str, float] = {}
-    backward: dict[str, float] = {}
-    for shapes in tried(size, device):
-        steps = passes(z, patient, shapes)
-        for step, times, key in zip(
-            steps, (forward, backward), (as_key(shapes.sums), as_key(shapes.gradient, shapes.parts)), strict=True
-        ):
-            if key in times:
-                continue
-            try:
-                ready = capture(step) if z.is_cuda and size[0] <= GRAPHS_UP_TO else step
-                times[key] = clock(ready, z.is_cuda)["median_ms"]
-            except Exception as problem:  # a tile that a GPU cannot hold fails in several ways
-                print(f"{size} {key}: {type(problem).__name__}: {problem}")
-    ranked = [dict(sorted(times.items(), key=lambda one: one[1])) for times in (forward, backward)]
-    return {
-        "size": list(size),
-        "table": tiles_of(size, device),
-        "forward_ms": ranked[0],
-        "backward_ms": ranked[1],
-    }
-
-
-def passes(z: Tensor, patient: Tensor, shapes: Shapes) -> tuple[Callable[[], object], Callable[[], object]]:
-    """The forward and the backward operator by themselves."""
-    importlib.import_module("clocs_plugins.contrastive_losses.fused")  # where they are made
-    z, numbers, outer = z.detach(), shapes.as_numbers(), torch.ones((), device=z.device)
-    share = 2 / (len(z) * (len(z) - 1))
-
-    def forward() -> list[Tensor]:
-        return list(torch.ops.clocs.contrast(z, patient, None, TAU, 0, share, False, numbers))
-
-    held: list[list[Tensor]] = []
-
-    def backward() -> object:
-        if not held:
-            held.append(forward()[1:])
-        return torch.ops.clocs.contrast_backward(outer, z, None, *held[0], TAU, 0, False, numbers, False)
-
-    return forward, backward
-
-
-def as_key(tile: Tile, parts: int | None = None) -> str:
-    name = f"{tile.rows}x{tile.columns} {tile.warps} warps {tile.stages} stages"
-    return name if parts is None else f"{name} {parts} parts"
-
-
-# ------------------------------------------------------------------------------------------------------------ compiling
-
-
-def jobs_of(sizes: Sequence[Size], batches: Sequence[int], sweeping: bool) -> list[Job]:
-    """What to launch once, so that its kernels are in Triton's cache: size, loss or precision, and tiles if tried."""
-    if sweeping:
-        device = torch.device("cuda")
-        return [(size, "tiles", shapes.as_numbers()) for size in sizes for shapes in tried(size, device)]
-    own: list[Job] = [(size, precision, []) for size in sizes for precision in ("fp16", "near-fp32")]
-    return [*own, *(((batch, 128, 2), what, []) for batch in batches for what in ("nt-xent", "fp16"))]
-
-
-def compile_ahead(jobs: list[Job], workers: int) -> None:
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for job, problem in zip(jobs, pool.map(launch_once, jobs), strict=True):
-            if problem:
-                print(f"{job}: {problem}")
-
-
-def launch_once(job: Job) -> str:
-    """Compile by launching: the cache is on disk, and the next process finds the kernels there."""
-    size, what, numbers = job
-    z, patient = batch_of(size, torch.device("cuda"))
-    try:
-        if what == "tiles":
-            for step in passes(z, patient, Shapes.from_numbers(numbers)):
-                step()
-        elif what == "nt-xent":
-            step_of(lambda z: nt_xent(z, TAU, "fused"), z)()
-        else:
-            step_of(lambda z: patient_nce(z, patient, TAU, "paper", "fused", cast(Precision, what)), z)()
-        torch.cuda.synchronize()
-    except Exception as problem:  # told, and met again where it counts
-        return f"{type(problem).__name__}: {problem}"
-    return ""
-
-
-# ------------------------------------------------------------------------------------------------------------ the table
 
 
 def as_table(found: Row) -> str:

@@ -31,6 +31,7 @@ from clocs_core.cli.main import open_session
 from clocs_core.data.material import get_material
 from clocs_core.data.prepared import Prepared
 from clocs_core.extend.recordings import resolve_recordings
+from clocs_core.files import write_atomically
 
 REPEATS = 3
 
@@ -58,7 +59,7 @@ def main() -> int:
         )
         found["memory"] = [memory(given.data, Path(scratch), count, given.workers) for count in (500, 5500)]
     print(json.dumps(found, indent=2))
-    given.out.write_text(json.dumps(found, indent=2) + "\n")
+    write_atomically(given.out, json.dumps(found, indent=2) + "\n")
     return 0
 
 

@@ -17,20 +17,26 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from clocs_core.errors import ClocsError
 
+if TYPE_CHECKING:
+    from grid.story import OpenExecutor
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one grid. Returns 0; 1 where cells failed or a score left its interval; 2 for a mistake; 130 if stopped."""
+
+def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | None = None) -> int:
+    """Run one grid. Returns 0; 1 where cells failed or a score left its interval; 2 for a mistake; 130 if stopped.
+
+    open_executor: what runs the jobs, such as those of a cluster; processes of this machine without it.
+    """
     from grid.flags import build_parser, read_request
-    from grid.story import carry_out
+    from grid.story import carry_out, local_processes
 
     given = build_parser(__doc__ or "").parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return carry_out(read_request(given, datetime.now()))
+        return carry_out(read_request(given, datetime.now()), open_executor or local_processes)
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 2

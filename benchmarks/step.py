@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
+from command_line import command_line
 
 from clocs_core.data.store import Instances, Store
 from clocs_core.extend.catalogue import build_catalogue
@@ -44,12 +45,9 @@ def main() -> int:
     parser.add_argument("--kernels", help="instead, write here which kernels a captured step starts, and their times")
     given = parser.parse_args()
     device = torch.device(given.device)
-    found: dict[str, object] = {
-        "command": "python benchmarks/step.py --device cuda --json benchmarks/results/step.json"
-    }
+    found: dict[str, object] = {"command": command_line(__file__)}
     found |= {"date": datetime.now(UTC).date().isoformat(), "machine": _machine(device)}
     if given.kernels:
-        found["command"] = "python benchmarks/step.py --device cuda --kernels benchmarks/results/step_kernels.json"
         found["steps"] = {f"{method}, V = {views}": _kernels(method, leads, device) for method, leads, views in STEPS}
         Path(given.kernels).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         return 0

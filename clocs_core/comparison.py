@@ -10,42 +10,19 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Protocol
 
 import attrs
 
-from clocs_core import seeds
+from clocs_core.differences import Wanted, find_differences
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.evaluate.linear import by_record
-from clocs_core.evaluate.pairing import mean_interval, why_not_same
 from clocs_core.evaluate.pretrained import RANDOM
-from clocs_core.evaluate.statistics import Interval, bootstrap, compare
 from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.offers import Metric
 from clocs_core.finished import Candidate, Group, group_by_seed, open_candidate
-from clocs_core.report.compared import Compared, ComparedScore, Compares, Refusal, SettingRow
-from clocs_core.scores import Comparison, Score
+from clocs_core.progress import Display
+from clocs_core.report.compared import Compared, ComparedScore, Compares, SettingRow
+from clocs_core.scores import Score
 
 __all__ = ["Wanted", "compare_folders"]
-
-
-class Display(Protocol):
-    """Where the story tells how it is getting on."""
-
-    def stage(self, text: str) -> None:
-        """A new stage begins, which may take a while."""
-
-    def tick(self, done: int, total: int) -> None:
-        """The stage has come so far."""
-
-
-@attrs.frozen
-class Wanted:
-    """Which scores are compared. Empty: the first metric of the reports; every level; every share of labels."""
-
-    metrics: tuple[str, ...] = ()
-    levels: tuple[str, ...] = ()
-    fractions: tuple[float, ...] = ()
 
 
 def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue, show: Display) -> Compared:
@@ -60,15 +37,15 @@ def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue,
     named = tuple(_describe(letter, group) for letter, group in zip(_letters(len(groups)), groups, strict=True))
     chosen = _settle(wanted, [score for group in groups for one in group for score in one.scores])
     show.stage("drawing patients")
-    differences, refused = _differences(groups, named, chosen, catalogue, show)
+    differences = find_differences(groups, named, chosen, catalogue, show)
     notes = [f"{one.letter}: {note}" for one, group in zip(named, groups, strict=True) for note in _notes(group)]
     return Compared(
         compared=named,
         settings=_settings_that_differ(groups),
         scores=tuple(_scores(groups, named, chosen)),
-        differences=differences,
-        refused=refused,
-        notes=tuple(dict.fromkeys(notes)),
+        differences=differences.found,
+        refused=differences.refused,
+        notes=tuple(dict.fromkeys((*differences.missing, *notes))),
     )
 
 
@@ -173,107 +150,3 @@ def _score_of(letter: str, weights: str, mine: Sequence[Score]) -> ComparedScore
         values=tuple(score.value for score in mine),
     )
     return attrs.evolve(found, low=first.low, high=first.high) if len(mine) == 1 else found
-
-
-# ---------------------------------------------------------------------------------------------------------- differences
-
-
-def _differences(
-    groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted, catalogue: Catalogue, show: Display
-) -> tuple[tuple[Comparison, ...], tuple[Refusal, ...]]:
-    """Of the first with each other one, where their test rows are the same; else why not."""
-    drawn = _Drawn(groups[0][0], {name: catalogue.metrics.get(name).offer for name in wanted.metrics})
-    differences: list[Comparison] = []
-    refused: list[Refusal] = []
-    for number, (b, group) in enumerate(zip(named[1:], groups[1:], strict=True), start=1):
-        a, pair = named[0], (groups[0], group)
-        reasons = {level: _why_not_paired(pair, level) for level in wanted.levels}
-        refused += _refusals(a, b, reasons)
-        open_levels = [level for level, reason in reasons.items() if not reason]
-        for fraction, metric, level in product(_shared(pair, wanted.fractions), wanted.metrics, open_levels):
-            mine, other = (drawn.interval(one, fraction, metric, level) for one in pair)
-            if mine is not None and other is not None:
-                differences.append(_comparison(a, b, fraction, metric, level, compare(mine, other)))
-        show.tick(number, len(groups) - 1)
-    return tuple(differences), tuple(refused)
-
-
-def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
-    """Why the test rows of two groups cannot be paired, in words; nothing where they can."""
-    first, other = pair[0][0], pair[1][0]
-    for what in ("dataset", "task", "part"):
-        mine, theirs = getattr(first, what), getattr(other, what)
-        if mine != theirs:
-            return f"the {_WORD[what]} is not the same ({mine} and {theirs})"
-    if not _shared(pair, tuple(score.label_fraction for score in first.scores)):
-        return "they have no share of labels in common"
-    for one in (*pair[0], *pair[1]):
-        if first.rows is None or one.rows is None:
-            return f"{(one if one.rows is None else first).path} has no predictions"
-        reason = why_not_same(first.rows, one.rows, level)
-        if reason:
-            split = first.split.seed, one.split.seed
-            return f"{reason}; the split seeds are {split[0]} and {split[1]}" if split[0] != split[1] else reason
-    return ""
-
-
-_WORD = {"dataset": "data set", "task": "task", "part": "part of the patients"}
-
-
-def _shared(pair: tuple[Group, Group], fractions: Sequence[float]) -> list[float]:
-    """The shares of labels at which all have a score."""
-    held = [{score.label_fraction for score in one.scores} for group in pair for one in group]
-    return [one for one in dict.fromkeys(fractions) if all(one in some for some in held)]
-
-
-def _refusals(a: Compares, b: Compares, reasons: dict[str, str]) -> list[Refusal]:
-    """A refusal for each level, or one for all where the reason is the same."""
-    if len(set(reasons.values())) == 1:
-        reasons = {"": next(iter(reasons.values()))}
-    return [Refusal(a=a.name, b=b.name, level=level, reason=why) for level, why in reasons.items() if why]
-
-
-@attrs.frozen(eq=False)
-class _Drawn:
-    """Scores on draws of the test patients, each computed once. The draws are those of the first that is compared."""
-
-    first: Candidate
-    metrics: dict[str, Metric]
-    known: dict[tuple[int, str, str, str], Interval | None] = attrs.field(factory=dict)
-
-    def interval(self, group: Group, fraction: float, metric: str, level: str) -> Interval | None:
-        """The mean over a group's seeds; None where one of them did not predict, or the metric is for other tasks."""
-        found = [self._of_one(one, f"{fraction:g}", metric, level) for one in group]
-        kept = [one for one in found if one is not None]
-        return mean_interval(kept) if len(kept) == len(found) else None
-
-    def _of_one(self, one: Candidate, fraction: str, metric: str, level: str) -> Interval | None:
-        key = id(one), fraction, metric, level
-        if key not in self.known:
-            self.known[key] = self._draw(one, fraction, self.metrics[metric], level)
-        return self.known[key]
-
-    def _draw(self, one: Candidate, fraction: str, metric: Metric, level: str) -> Interval | None:
-        assert one.rows is not None  # else they would not be paired
-        mine = (one.protocol, one.weights, fraction)
-        rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
-        if rows is None or one.rows.kind not in metric.tasks:
-            return None
-        resamples, seed = self.first.settings["evaluate.resamples"], seeds.derive(self.first.split.seed, "bootstrap")
-        assert isinstance(resamples, int)
-        return bootstrap(by_record(rows) if level == "record" else rows, metric.score, resamples, seed)
-
-
-def _comparison(a: Compares, b: Compares, fraction: float, metric: str, level: str, gain: Interval) -> Comparison:
-    return Comparison(
-        a=a.name,
-        b=b.name,
-        protocol=a.protocol if a.protocol == b.protocol else f"{a.protocol} / {b.protocol}",
-        dataset=a.dataset,
-        label_fraction=fraction,
-        metric=metric,
-        level=level,  # type: ignore[arg-type]  # levels come from scores
-        difference=gain.value,
-        low=gain.low,
-        high=gain.high,
-    )

@@ -31,6 +31,7 @@ from clocs_core.heard import hear_warnings
 from clocs_core.progress import TrainingDisplay
 from clocs_core.report.compose import leak_notes, part_notes, summarise_split
 from clocs_core.report.evaluated import Curve, EncoderSummary, EvaluationReport
+from clocs_core.settings import Tables
 from clocs_core.train.assemble import choose_device, choose_steps
 from clocs_core.workshop import Workshop
 
@@ -56,9 +57,8 @@ def evaluate_encoder(
     """
     tables, began = asked.tables(), clock()
     if EvaluationFolder(path).report.exists():
-        report = open_evaluation(path, tables).read_report()
-        show.say(f"{path} is finished; this is what it found")
-        return report
+        return _read_again(open_evaluation(path, tables), show)
+    shared = None if controls is None else open_controls(controls)
     device = choose_device(asked.asked.device)
     choose_steps(asked.asked.step, device, show.warn)  # a step that cannot be had is said before anything is read
     show.stage("preparing recordings")
@@ -70,10 +70,9 @@ def evaluate_encoder(
     notes = _notes(asked, material, leaks)
     for note in (*material.listing.notes, leaks.sentence(), *notes):
         show.say(note)
-    shared = None if controls is None else open_controls(controls)
     folder, prepared = open_evaluation(path, tables), clock()
     versions = environment(device, host)
-    with folder.lock(), hear_warnings(show.warn):
+    with folder.lock(), hear_warnings(show.warn) as heard:
         _keep_split(folder, material)
         watch = Watch(clock, show.tick, lambda done: show.epoch(done, asked.finetune.epochs), show.warn)
         maker = CellMaker(asked, bench, scoring, device, watch)
@@ -84,15 +83,22 @@ def evaluate_encoder(
         evaluation = score_predictions(predicted, RANDOM, scoring, show.tick)
         if predicted:
             save_predictions(predicted, *_names(bench, asked.evaluate.part), folder.predictions)
+        of_cells = (note for cell in finished.values() for note in cell.summary.notes)
         report = attrs.evolve(
-            _report(asked, material, bench, finished, evaluation, leaks, versions),
+            _report(asked, tables, material, bench, finished, evaluation, leaks, versions),
             curves=_curves(finished, scoring),
-            settings=tables,
-            notes=_unique((*notes, *evaluation.notes, *(n for cell in finished.values() for n in cell.summary.notes))),
+            notes=_unique((*notes, *evaluation.notes, *of_cells, *heard)),
             seconds={"prepare": prepared - began, "train": trained - prepared, "score": clock() - trained},
         )
         folder.finish_all(report)
     return report
+
+
+def _read_again(folder: EvaluationFolder, show: TrainingDisplay) -> EvaluationReport:
+    """What an evaluation that is over has found. A kill may have left what it went on from."""
+    folder.clear()
+    show.say(f"{folder.path} is finished; this is what it found")
+    return folder.read_report()
 
 
 def _keep_split(folder: EvaluationFolder, material: Material) -> None:
@@ -122,7 +128,7 @@ def _scoring(asked: Downstream) -> Scoring:
 
 
 def _bench(asked: Downstream, material: Material, device: torch.device) -> Bench:
-    refuse_other_channels(asked.encoder, material.channels)
+    refuse_other_channels(asked.encoder.together, material.channels)
     needed: tuple[Part, ...] = ("train", asked.evaluate.part)
     if asked.asked.protocol == "finetune":
         needed += ("validation",)
@@ -131,12 +137,13 @@ def _bench(asked: Downstream, material: Material, device: torch.device) -> Bench
 
 def _names(bench: Bench, part: Part) -> tuple[list[str], list[str]]:
     """Patients and records of the scored rows, sorted: the numbers of predictions that were read from a file."""
-    rows, store = bench.rows_of(part), bench.store
+    rows, store = bench.rows[part], bench.store
     return sorted({store.patients[n] for n in rows.patient}), sorted({store.records[n] for n in rows.record})
 
 
 def _report(
     asked: Downstream,
+    tables: Tables,
     material: Material,
     bench: Bench,
     finished: dict[Classifier, Finished],
@@ -161,7 +168,7 @@ def _report(
         task=asked.task.name,
         part=asked.evaluate.part,
         seed=asked.asked.seed,
-        settings=asked.tables(),
+        settings=tables,
         split=summarise_split(material, bench.frames, leaks),
         environment=versions,
         scores=evaluation.scores,

@@ -5,6 +5,7 @@ And the one in which evaluations of several runs keep the controls that they sha
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -123,6 +124,10 @@ class EvaluationFolder:
     def finish_all(self, report: EvaluationReport) -> None:
         """Write the report, last of all, and clear away what was only there to go on from."""
         write_atomically(self.report, dump_record(report))
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove what was only there to go on from: at the end, or at the next start where a kill came between."""
         shutil.rmtree(self.cells, ignore_errors=True)
 
     def _cell(self, key: Classifier) -> tuple[Path, Path, Path]:
@@ -165,14 +170,16 @@ class Controls:
 
 
 def open_controls(path: Path) -> Controls:
-    """The folder of shared controls, made where it is not there. Raises RunFolderError where it cannot be."""
+    """The folder of shared controls, made where it is not there. Raises RunFolderError where none can be kept in it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(path, os.W_OK | os.X_OK) else "it is read-only"
     except OSError as problem:
+        why = problem.strerror or str(problem)
+    if why:
         raise RunFolderError(
-            f"Cannot keep controls in {path}: {problem.strerror or problem}. Choose another folder with `--controls`, "
-            "or leave it out."
-        ) from None
+            f"Cannot keep controls in {path}: {why}. Choose another folder with `--controls`, or leave it out."
+        )
     return Controls(path)
 
 

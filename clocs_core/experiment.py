@@ -44,7 +44,7 @@ from clocs_core.report.page import render
 from clocs_core.runfolder import RunFolder, create_run_folder
 from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device, choose_epochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
-from clocs_core.train.encoderfile import save_encoder
+from clocs_core.train.encoderfile import add_scores, save_encoder
 from clocs_core.train.epochs import Tick, Training, equal_views, pairs_per_anchor
 from clocs_core.train.learner import Learner
 from clocs_core.train.pretrain import pretrain
@@ -110,7 +110,8 @@ def _run(
         rows = _train(plan, folder, host, show, clock, tick, learner, store, instances, material, run)
     versions = environment(device, host)
     unit = material.pretrain.unit
-    save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder)
+    rate = material.evaluate.frame_rate
+    save_encoder(learner.best, plan, material.channels, unit, material.split, versions, folder.encoder, frame_rate=rate)
     trained = clock()
 
     show.stage("evaluating")
@@ -129,7 +130,7 @@ def _run(
         settings=plan.tables(),
         epochs_run=learner.progress.epoch,
         best_epoch=learner.progress.best_epoch,
-        exposure=expose(_patients(store, instances["train"]), plan.train.batch_size, learner.progress.epoch),
+        exposure=expose(_patients(store, instances["train"]), plan.train.together, learner.progress.epoch),
         stopped="all epochs" if learner.progress.epoch >= plan.train.epochs else "early stopping",
         split=summarise_split(material, found.frames, leaks),
         environment=versions,
@@ -150,6 +151,7 @@ def _run(
     )
     distances = found.distances[plan.method.name]
     pictures = draw_pictures(plan, material, store, instances["validation"], rows, report, embeddings, distances)
+    add_scores(folder.encoder, report.scores)
     write_atomically(folder.page, render(report, rows, pictures))
     write_atomically(folder.report, to_json(report))  # last: a folder with a report is a finished run
     done = RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
@@ -187,7 +189,8 @@ def _limited(plan: Plan, store: Store, train: Instances, show: TrainingDisplay) 
     if most is None:
         return train
     limited = limit_instances(train, _patients(store, train), most, seeds.derive(plan.data.split_seed, "instances"))
-    show.say(f"trains on {len(limited):,} of {len(train):,} instances, spread over all patients")
+    some, every = (len(_patients(store, one).unique()) for one in (limited, train))
+    show.say(f"trains on {len(limited):,} of {len(train):,} instances, of {some:,} of {every:,} patients")
     return limited
 
 

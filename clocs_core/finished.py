@@ -10,7 +10,7 @@ from typing import Literal
 import attrs
 
 from clocs_core.errors import RunFolderError
-from clocs_core.evaluate.pairing import TestRows, read_test_rows
+from clocs_core.evaluate.predictionfile import PredictedRows, read_predicted_rows
 from clocs_core.evaluationfolder import EvaluationFolder
 from clocs_core.report.document import Report, SplitSummary, from_json
 from clocs_core.report.evaluated import EvaluationReport
@@ -54,7 +54,7 @@ class Candidate:
     split: SplitSummary
     scores: tuple[Score, ...]
     notes: tuple[str, ...]
-    rows: TestRows | None
+    rows: PredictedRows | None
 
     def is_own(self, score: Score) -> bool:
         """Whether a score is of its own weights, not of a control."""
@@ -71,19 +71,20 @@ def open_candidate(path: Path) -> Candidate:
     if not file.is_file():
         raise RunFolderError(_no_report(path))
     report: Report | EvaluationReport
+    kind: Literal["run", "evaluation"] = "run"
     if "evaluation" in read_tables(RunFolder(path).settings):
-        report = EvaluationFolder(path).read_report()
-        kind, weights, protocol, part = "evaluation", report.init, report.protocol, report.part
+        report, kind = EvaluationFolder(path).read_report(), "evaluation"
+        weights, protocol, part = report.init, report.protocol, report.part
         tables = {"evaluate_framing" if name == "framing" else name: held for name, held in report.settings.items()}
         settings = _flat(tables) | _of_its_run(path, report)
     else:
         report = from_json(file.read_text(encoding="utf-8"))
-        kind, weights, protocol = "run", report.method, "linear"
-        part, settings = str(report.settings["evaluate"]["part"]), _flat(report.settings)
+        weights, protocol, part = report.method, "linear", str(report.settings["evaluate"]["part"])
+        settings = _flat(report.settings)
     predictions = RunFolder(path).predictions
     return Candidate(
         path=path,
-        kind="run" if kind == "run" else "evaluation",
+        kind=kind,
         weights=weights,
         protocol=protocol,
         dataset=report.dataset,
@@ -94,7 +95,7 @@ def open_candidate(path: Path) -> Candidate:
         split=report.split,
         scores=report.scores,
         notes=report.notes,
-        rows=read_test_rows(predictions) if predictions.exists() else None,
+        rows=read_predicted_rows(predictions) if predictions.exists() else None,
     )
 
 

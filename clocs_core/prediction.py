@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,39 +16,27 @@ from numpy.typing import NDArray
 
 from clocs_core.data.material import divide, prepare_recordings, scan
 from clocs_core.data.prepared import Prepared
-from clocs_core.data.records import DropReport, Framing, Listing
+from clocs_core.data.records import DropReport, Listing
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
+from clocs_core.evaluate.astrained import AsTrained, outputs_of
 from clocs_core.evaluate.classifiers import ClassifierCard, LoadedClassifier
 from clocs_core.evaluate.features import embed
 from clocs_core.evaluate.finetune import probability_of
 from clocs_core.evaluate.fitting import fit_channels, fit_framing, fit_unit
-from clocs_core.evaluate.logits import AsTrained, logits_of
-from clocs_core.evaluate.ownframes import Unsaid, read_own_frames
+from clocs_core.evaluate.ownframes import Unsaid, name_files, read_own_frames
 from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.layers import Layers, split_assignment
-from clocs_core.extend.offers import Dataset
-from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
+from clocs_core.extend.layers import Assignment, Layers, split_assignment
+from clocs_core.extend.recordings import Chosen, Recordings, default_tables, inherit_data, settle
 from clocs_core.progress import Display
 from clocs_core.report.predicted import TOGETHER, Predicted
 from clocs_core.settings import DataSettings, Tables
+from clocs_core.targets import Parts, Target, known_channels, warn_of_signals, warn_of_split
 
-__all__ = ["Parts", "Target", "choose_target", "predict_files", "predict_recordings"]
-
-Parts: TypeAlias = Literal["train", "validation", "test", "all"]
-"""One part of the patients, or all of them."""
+__all__ = ["choose_target", "predict_files", "predict_recordings"]
 
 
 # ----------------------------------------------------------------------------------------------------------- a data set
-
-
-@attrs.frozen
-class Target:
-    """The recordings of a data set that a classifier is to read, and how they are cut for it. own: it learnt there."""
-
-    recordings: Recordings
-    framing: Framing
-    own: bool
 
 
 def choose_target(
@@ -70,32 +57,22 @@ def choose_target(
     named = [split_assignment(text) for text in assignments]
     if any(one.name == "normalise" for one in named):
         raise SettingsError(f"The normalisation comes with the classifier: {card.normalise}. Leave out `-o normalise`.")
-    tables = _tables(card, own, given)
+    tables = _tables(card, own, given, named)
     layers = Layers({}, default_tables(offer), tables, named)
     layers.refuse_unknown({"data": DataSettings, "dataset": offer.options})
-    data = layers.table("data", DataSettings)
-    if offer.channels:
-        data = attrs.evolve(data, channels=_known_channels(card, offer, data.channels))
-    data, task = settle(offer, data)
+    data, task = settle(offer, known_channels(card, offer, layers.table("data", DataSettings)))
     framing = card.framing if own else fit_framing(card, None, trained_at)
     return Target(Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task), framing, own)
 
 
-def _tables(card: ClassifierCard, own: bool, given: Tables) -> Tables:
+def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assignment]) -> Tables:
     trained = card.settings
-    data = dict(trained.get("data", {})) if own else {}
-    data |= {"channels": list(card.channels), "normalise": card.normalise} | given.get("data", {})
-    if not own and "data_root" not in data:
-        data["data_root"] = trained.get("data", {}).get("data_root", "none")
-    if "data_root" in given.get("data", {}) and "root" not in given.get("data", {}):
-        data["root"] = "none"  # the evaluation's own folder is not what was asked for
+    before = trained.get("data", {})
+    kept = dict(before) if own else {"data_root": before.get("data_root", "none")}
+    kept |= {"channels": list(card.channels), "normalise": card.normalise}
+    data = inherit_data(kept, given.get("data", {}), named)
     options = dict(trained.get("dataset", {})) if own else {}
     return {"data": data, "dataset": options | given.get("dataset", {})}
-
-
-def _known_channels(card: ClassifierCard, offer: Dataset, asked: tuple[str, ...]) -> tuple[str, ...]:
-    preset = offer.presets.get(asked[0]) if len(asked) == 1 else None
-    return fit_channels(card, offer.channels, preset or asked, f"Data set {offer.name!r}")
 
 
 def predict_recordings(
@@ -107,9 +84,7 @@ def predict_recordings(
     listing, prepared, channels = _prepare(card, target, workers, show)
     patients = _patients(card, target, listing, part, show)
     factor = fit_unit(card, prepared.unit, f"Data set {target.recordings.name!r}")
-    if target.recordings.dataset.offer.modality != card.modality:
-        found = target.recordings.dataset.offer.modality
-        show.warn(f"the classifier was trained on signals of kind {card.modality!r}, and these are {found!r}")
+    warn_of_signals(card, target, show)
     show.stage("predicting")
     unlabelled = dict.fromkeys((record for record, _ in prepared.records), None)
     store = fill_store(prepared, unlabelled, card.task, channels, device)
@@ -120,7 +95,7 @@ def predict_recordings(
             f"No recording of the {part} patients of {target.recordings.name!r} has a frame that can be used: "
             f"{prepared.drops.sentence()}."
         )
-    rows = embed(AsTrained(loaded, factor), store, instances, False, show.tick)
+    rows = embed(AsTrained(loaded.network, card, factor), store, instances, False, show.tick)
     frame, channel = (column[:, 0].cpu().numpy() for column in (instances.frame, instances.channel))
     found_rows = Predicted(
         level="frame",
@@ -160,10 +135,7 @@ def _patients(card: ClassifierCard, target: Target, listing: Listing, part: Part
             show.say("among all patients are those that the classifier was trained on; `--part test` leaves them out")
         return frozenset(entry.patient for entry in listing.entries)
     split = divide(target.recordings, listing)
-    if target.own and split.hash != card.split_hash:
-        show.warn(
-            "the patients are divided otherwise than when the classifier was trained: it may have learnt from these"
-        )
+    warn_of_split(card, target, split.hash, show)
     return frozenset(split.patients(part))
 
 
@@ -184,13 +156,12 @@ def predict_files(
 ) -> Predicted:
     """What a classifier says of every usable frame of files with one recording each, of a patient of its own each."""
     card = loaded.about
-    stems = [path.stem for path in paths]
-    names = tuple(stems if len(set(stems)) == len(stems) else map(str, paths))
+    names = name_files(paths)
     parts = []
     for number, (path, name) in enumerate(zip(paths, names, strict=True)):
         show.stage(f"predicting {name}")
         rows = read_own_frames(card, path, unsaid, show.say)
-        logits = logits_of(AsTrained(loaded, rows.factor), rows.signal, device, show.tick)
+        logits = outputs_of(AsTrained(loaded.network, card, rows.factor), rows.signal, device, show.tick)
         channel = np.full(len(logits), TOGETHER) if card.input_channels > 1 else rows.channel
         parts.append((logits, np.full(len(logits), number), channel, rows.start))
     logits, record, channel, start = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,16 +1,13 @@
 """The story of `clocs embed` on one page: open a run's encoder, find recordings, embed every frame, name every row.
 
-The recordings may be of another data set than the run's. What the encoder fixes stays as in the run: the length of a
-frame, the normalisation, and, where it reads several channels at once, these channels.
+The recordings may be of another data set than the run's, or files of the user's own. What the encoder fixes stays as
+in the run: the length of a frame, the normalisation, and, where it reads several channels at once, these channels.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -22,40 +19,32 @@ from clocs_core.data.records import Framing, Part
 from clocs_core.data.splits import PARTS
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
+from clocs_core.evaluate.astrained import AsTrained, outputs_of
 from clocs_core.evaluate.features import Features, embed
+from clocs_core.evaluate.fitting import fit_channels
+from clocs_core.evaluate.ownframes import Unsaid, name_files, read_own_frames
 from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.layers import Layers, split_assignment
+from clocs_core.extend.layers import Assignment, Layers, split_assignment
 from clocs_core.extend.offers import Dataset
-from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
-from clocs_core.files import write_atomically
+from clocs_core.extend.recordings import Chosen, Recordings, default_tables, inherit_data, settle
 from clocs_core.options import plain
 from clocs_core.progress import Display
+from clocs_core.report.embedded import NamedRows
+from clocs_core.report.predicted import TOGETHER
 from clocs_core.report.tables import name_label
 from clocs_core.settings import DataSettings, Tables
+from clocs_core.targets import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.train.encoderfile import EncoderCard, LoadedEncoder
 
 __all__ = [
-    "Parts",
+    "TOGETHER",
     "Representations",
-    "Target",
     "choose_recordings",
+    "embed_files",
     "embed_recordings",
     "get_recordings",
-    "save_representations",
+    "name_rows",
 ]
-
-Parts: TypeAlias = Literal["train", "validation", "test", "all"]
-"""One part of the patients, or all of them."""
-
-TOGETHER = -1  # the channel of a row whose encoder reads all channels at once
-
-
-@attrs.frozen
-class Target:
-    """The recordings that an encoder is to read, and how they are cut for it."""
-
-    recordings: Recordings
-    framing: Framing
 
 
 @attrs.frozen(eq=False)
@@ -95,20 +84,17 @@ class Representations:
 
 
 def choose_recordings(
-    card: EncoderCard, catalogue: Catalogue, dataset: str, given: Mapping[str, object], assignments: Sequence[str] = ()
+    card: EncoderCard, catalogue: Catalogue, dataset: str, given: Tables, assignments: Sequence[str] = ()
 ) -> Target:
-    """The recordings of a data set for the encoder of a run. `given` is the table [data] as flags fill it.
+    """The recordings of a data set for the encoder of a run. `given` are [data] and [dataset] as flags fill them.
 
     Later settings win: the data set's own, the run's (all of them on its own data set, so that its test patients stay
     test patients; else its normalisation, its data folder, and its channels if the data set has them), flags, `-o`.
     Raises SettingsError where the encoder cannot read what was asked for.
     """
     offer = catalogue.datasets.get(dataset).offer
-    tables = _tables_of_run(card, offer)
-    tables["data"] |= given
-    if "data_root" in given and "root" not in given:
-        tables["data"]["root"] = "none"  # the run's own folder is not what was asked for
-    layers = Layers({}, default_tables(offer), tables, [split_assignment(text) for text in assignments])
+    named = [split_assignment(text) for text in assignments]
+    layers = Layers({}, default_tables(offer), _tables(card, offer, given, named), named)
     layers.refuse_unknown({"data": DataSettings, "dataset": offer.options, "framing": Framing})
     framing = layers.table("framing", Framing)
     if framing.frame_samples != card.frame_samples:
@@ -116,16 +102,26 @@ def choose_recordings(
             f"The encoder reads frames of {card.frame_samples} samples, got frame_samples = {framing.frame_samples}; "
             "leave it out, or pre-train on frames of that length."
         )
-    data, task = settle(offer, layers.table("data", DataSettings))
-    _refuse_channels(card, data.channels, dataset)
-    return Target(Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task), framing)
+    data = layers.table("data", DataSettings)
+    if card.input_channels > 1:
+        data = known_channels(card, offer, data)
+    data, task = settle(offer, data)
+    recordings = Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task)
+    return Target(recordings, framing, dataset == card.dataset)
+
+
+def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[Assignment]) -> Tables:
+    made = _tables_of_run(card, offer)
+    made["data"] = inherit_data(made["data"], given.get("data", {}), named)
+    made["dataset"] |= given.get("dataset", {})
+    return made
 
 
 def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     run = card.settings
     if offer.name == card.dataset:
         options = dict(run.get("dataset", {}))
-        return {"data": dict(run.get("data", {})), "dataset": options, "framing": plain(card.evaluate_framing)}
+        return {"data": dict(run.get("data", {})), "dataset": options, "framing": plain(card.framing)}
     data: dict[str, object] = {"normalise": card.normalise, "data_root": run.get("data", {}).get("data_root", "none")}
     has_all = set(card.channels) <= set(offer.channels)
     if has_all or (card.input_channels > 1 and not offer.channels):  # else the files will tell, or it is refused
@@ -134,31 +130,16 @@ def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     return {"data": data, "dataset": {}, "framing": plain(framing)}
 
 
-def _refuse_channels(card: EncoderCard, channels: tuple[str, ...], dataset: str) -> None:
-    """An encoder of several input channels knows them by their place: it needs the same ones in the same order."""
-    if card.input_channels == 1 or channels == card.channels:
-        return
-    raise SettingsError(
-        f"The encoder reads {', '.join(card.channels)} at once, in this order, and would be given "
-        f"{', '.join(channels)} of {dataset!r}. Write `--leads {','.join(card.channels)}`; a data set that does not "
-        "have them needs an encoder that reads one channel at a time."
-    )
-
-
 def get_recordings(card: EncoderCard, target: Target, workers: int, show: Display) -> Material:
     """Find, divide and prepare the recordings, and warn of what would make their representations mean little."""
     show.stage("preparing recordings")
     material = get_material(target.recordings, target.framing, target.framing, workers, show.tick)
     asked = target.recordings
-    _refuse_channels(card, material.channels, asked.name)  # where only the files know them
-    if asked.name == card.dataset and material.split.hash != card.split_hash:
-        show.warn(
-            "the patients are divided otherwise than in the run: those of the validation and test part here may have "
-            "trained the encoder"
-        )
-    if asked.dataset.offer.modality != card.modality:
-        found = asked.dataset.offer.modality
-        show.warn(f"the encoder was trained on signals of kind {card.modality!r}, and {asked.name} has {found!r}")
+    if card.input_channels > 1:  # where only the files know their channels, it is found out here
+        named = fit_channels(card, material.channels, material.channels, f"Data set {asked.name!r}")
+        material = attrs.evolve(material, channels=named)
+    warn_of_split(card, target, material.split.hash, show)
+    warn_of_signals(card, target, show)
     if asked.data.normalise == "none" and material.evaluate.unit != card.unit:
         show.warn(f"the encoder was trained on signals in {card.unit}, and these are in {material.evaluate.unit}")
     if card.count > 1:
@@ -202,13 +183,9 @@ def embed_recordings(
     )
 
 
-def save_representations(found: Representations, about: Mapping[str, Any], path: Path) -> None:
-    """Write one .npz file without pickles: `embedding` (n, dim) float32, and what each row is of.
-
-    Arrays (n,): `patient`, `record`, `channel`, `part` and `label` by name ("" for no label), `start`, the first source
-    sample of the frame. `about` is JSON: which encoder, which data set, how it was read.
-    """
-    rows, prepared = found.features, found.material.evaluate
+def name_rows(found: Representations) -> NamedRows:
+    """The same with names instead of numbers, as the file has them."""
+    rows = found.features
 
     def column(names: Callable[[int], str], numbers: NDArray[np.int64]) -> NDArray[np.str_]:
         """Names by number: each is made once, not once per row."""
@@ -217,16 +194,31 @@ def save_representations(found: Representations, about: Mapping[str, Any], path:
 
     known, place = np.unique(rows.label, axis=0, return_inverse=True)
     labels = [name_label(label, found.material.task.classes, none="") for label in known]
-    arrays: dict[str, NDArray[Any]] = {
-        "embedding": rows.embedding,
-        "patient": column(found.patients.__getitem__, rows.patient),
-        "record": column(found.records.__getitem__, rows.record),
-        "channel": column(lambda n: "all" if n == TOGETHER else found.channels[n], found.channel),
-        "start": prepared.start[found.frame],
-        "part": column(found.part, rows.patient),
-        "label": np.array(labels, dtype=np.str_)[place.reshape(-1)],
-        "about": np.array(json.dumps(about, ensure_ascii=False)),
-    }
-    buffer = BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)  # not compressed: embeddings hardly shrink, and it takes 20 x longer
-    write_atomically(path, buffer.getvalue())
+    return NamedRows(
+        embedding=rows.embedding,
+        patient=column(found.patients.__getitem__, rows.patient),
+        record=column(found.records.__getitem__, rows.record),
+        channel=column(lambda n: "all" if n == TOGETHER else found.channels[n], found.channel),
+        start=found.material.evaluate.start[found.frame],
+        part=column(found.part, rows.patient),
+        label=np.array(labels, dtype=np.str_)[place.reshape(-1)],
+    )
+
+
+# -------------------------------------------------------------------------------------------------- files of one's own
+
+
+def embed_files(
+    loaded: LoadedEncoder, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
+) -> NamedRows:
+    """Embed every usable frame of files with one recording each, of a patient of its own each, in eval mode."""
+    card, parts = loaded.about, []
+    for path, name in zip(paths, name_files(paths), strict=True):
+        show.stage(f"embedding {name}")
+        rows = read_own_frames(card, path, unsaid, show.say)
+        z = outputs_of(AsTrained(loaded.encoder, card, rows.factor), rows.signal, device, show.tick)
+        channel = np.array(["all"] if card.input_channels > 1 else rows.channels, dtype=np.str_)[rows.channel]
+        parts.append((z, np.full(len(z), name), channel, rows.start))
+    z, record, channel, start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    none = np.full(len(z), "")
+    return NamedRows(z, record, record, channel, start, none, none)

@@ -78,11 +78,16 @@ class TrainSettings:
     learning_rate: float = option(1e-4, "of Adam", check=_positive)
     instances: int | None = option(
         None,
-        "at most so many training instances, spread over all patients, so that methods see equally many",
+        "at most so many training instances, one of every patient before a second, so that methods see equally many",
         check=(lambda most: most is None or most > 0, "be positive"),
     )
     per_view: bool = option(False, "each view through the encoder by itself: BatchNorm then sees one view at a time")
     patience: int = option(15, "stop after more than so many epochs without a better validation loss", check=_positive)
+
+    @property
+    def together(self) -> int:
+        """The instances of one step, which one loss is of."""
+        return self.contrast_batch or self.batch_size
 
 
 @attrs.frozen

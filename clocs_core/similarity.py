@@ -17,8 +17,8 @@ from clocs_core.data.material import Material
 from clocs_core.errors import DataError, UnknownName, neighbours
 from clocs_core.evaluate.retrieval import Nearness, distances
 from clocs_core.extend.events import Picture
-from clocs_core.report.figures import neighbour_traces
 from clocs_core.report.tables import name_label
+from clocs_core.report.traces import neighbour_traces
 from clocs_core.representations import TOGETHER, Representations
 
 __all__ = ["Level", "Neighbour", "Place", "Similar", "draw_similar", "find_patient", "find_similar"]
@@ -112,8 +112,8 @@ def find_similar(
         raise DataError(f"There is no other patient to compare {record!r} with; search a larger `--part`.")
     near = distances(torch.from_numpy(points[[query]]), torch.from_numpy(points[others]), nearness)[0].numpy()
     # By name among equals, so that the list is the same every time; the rank says that they are equal.
-    names = np.array([found.records[number] for number in found.features.record[rows[others]]])
-    order = np.lexsort((rows[others], names, near))[:count]
+    place = np.unique(np.array(found.records), return_inverse=True)[1]  # (record,): among the names in their order
+    order = np.lexsort((rows[others], place[found.features.record[rows[others]]], near))[:count]
     return Similar(
         query=_place(found, int(rows[query])),
         neighbours=tuple(
@@ -162,7 +162,8 @@ def _query(
     channel: str | None,
 ) -> int:
     """Which point asks. Raises DataError where the recording has no such frame."""
-    mine = [n for n, row in enumerate(rows) if found.records[found.features.record[row]] == record]
+    number = found.records.index(record) if record in found.records else -1  # no row has it
+    mine = np.flatnonzero(found.features.record[rows] == number).tolist()
     if not mine:
         raise DataError(f"Record {record!r} has no frame that can be used, so nothing can be compared with it.")
     if level == "recording":

@@ -32,13 +32,14 @@ def plan_of(catalogue, needs=None, **data):
     return attrs.evolve(plan, views=Chosen(views, plan.views.options))
 
 
-def write_encoder(folder, plan, split=None, versions=None):
+def write_encoder(folder, plan, split=None, versions=None, frame_rate=500.0):
     """An encoder file in a folder, as a run leaves it; the first weights of the encoders and the file's path."""
     channels = plan.data.channels
     encoders = build_encoders(plan, len(channels), CPU)
     split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)
     path = folder / "encoder.safetensors"
-    save_encoder(encoders.state_dict(), plan, channels, "mV", split, versions or {"clocs": "0"}, path)
+    had = versions or {"clocs": "0"}
+    save_encoder(encoders.state_dict(), plan, channels, "mV", split, had, path, frame_rate=frame_rate)
     return encoders, path
 
 

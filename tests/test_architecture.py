@@ -39,8 +39,20 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("evaluate",),
     ("report",),
     ("environment", "runfolder", "evaluationfolder"),
-    ("experiment", "evaluation", "workshop", "representations", "similarity", "prediction", "finished", "comparison"),
-    ("testing",),  # public, and what `clocs verify` is made of
+    (
+        "experiment",
+        "evaluation",
+        "workshop",
+        "representations",
+        "targets",
+        "similarity",
+        "prediction",
+        "finished",
+        "differences",
+        "comparison",
+    ),
+    ("stretch", "embedder", "export"),  # for other people's programs
+    ("testing", "scaffold"),  # the first is public, and what `clocs verify` is made of
     ("cli", "__main__"),
 )
 

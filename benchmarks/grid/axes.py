@@ -9,7 +9,7 @@ import attrs
 from paper_results import Cell as Printed
 from paper_results import PaperResults
 
-from grid.cells import Cell, Pretraining
+from grid.cells import RANDOM, Cell, Pretraining
 
 __all__ = ["Condition", "Repeats", "product", "replace_datasets", "replace_downstream", "set_axis"]
 
@@ -64,6 +64,16 @@ class Condition:
         return attrs.evolve(self, method="", options=(), tau_d=None)
 
     @property
+    def trains(self) -> bool:
+        """Whether anything is pre-trained, which then needs its data."""
+        return self.method != RANDOM
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The data sets that are needed for a score."""
+        return (self.pretraining, self.downstream) if self.trains else (self.downstream,)
+
+    @property
     def row(self) -> str:
         """The method as a row of a table names it, with what it differs in."""
         return " ".join([self.method, *self.options])
@@ -105,12 +115,14 @@ class Condition:
     def _pretraining(self, seed: int, split: int, repeats: Repeats) -> Pretraining:
         return Pretraining(
             method=self.method,
-            dataset=self.pretraining,
+            dataset=self.pretraining
+            if self.trains
+            else "",  # so that tables of several sets share what depends on none
             leads=self.leads,
             embedding_dim=self.embedding_dim,
             seed=seed,
             split_seed=split,
-            options=(*self.options, *repeats.pretrain_options),
+            options=(*self.options, *repeats.pretrain_options) if self.trains else (),
         )
 
 

@@ -12,14 +12,19 @@ from collections.abc import Iterable
 import attrs
 from attrs import validators
 
-__all__ = ["PROTOCOLS", "Cell", "Pretraining", "Random", "digest", "group_by_evaluation"]
+__all__ = ["PROTOCOLS", "RANDOM", "VERSION", "Cell", "Pretraining", "Random", "digest", "group_by_evaluation"]
+
+VERSION = 1
+"""Raised when the same settings come to mean another computation: older lines, folders and draws count no longer."""
 
 PROTOCOLS = ("linear", "finetune")
+
+RANDOM = "random"  # the method that trains nothing: an encoder with its first weights
 
 
 @attrs.frozen(kw_only=True)
 class Pretraining:
-    """One `clocs run`. Cells that share it share its encoder.
+    """One `clocs run`, or none where the method is `random`. Cells that share it share its encoder.
 
     leads: a preset such as "4", or names; "" takes the data set's own. split_seed: which patients train, validate and
     test. options: what else differs from the method's defaults, as NAME=VALUE.
@@ -34,11 +39,17 @@ class Pretraining:
     options: tuple[str, ...] = ()
 
     @property
+    def trains(self) -> bool:
+        """Whether there is anything to run."""
+        return self.method != RANDOM
+
+    @property
     def name(self) -> str:
         """For a person who looks into the folder; the digest behind it tells apart what the words leave out."""
         leads = f"-L{self.leads.replace(',', '+')}" if self.leads else ""
         more = "".join(f"-{option.replace(',', '+')}" for option in self.options)
-        words = f"{self.method}-{self.dataset}{leads}-E{self.embedding_dim}{more}"[:80].replace("/", "_")
+        dataset = f"-{self.dataset}" if self.dataset else ""
+        words = f"{self.method}{dataset}{leads}-E{self.embedding_dim}{more}"[:80].replace("/", "_")
         return f"{words}-p{self.split_seed}-s{self.seed}-{digest(self)[:8]}"
 
 
@@ -87,8 +98,9 @@ class Random:
 
 
 def digest(thing: attrs.AttrsInstance) -> str:
-    """A hash of all settings of a pre-training or a cell, the same in every process."""
-    text = json.dumps(attrs.asdict(thing), sort_keys=True, ensure_ascii=False)
+    """A hash of all settings of a pre-training or a cell and of what they mean, the same in every process."""
+    about = {"version": VERSION, **attrs.asdict(thing)}
+    text = json.dumps(about, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -9,7 +9,7 @@ from paper_results import PaperResults
 
 from clocs_core.errors import SettingsError
 from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
-from grid.cells import PROTOCOLS, Cell, Pretraining
+from grid.cells import PROTOCOLS, RANDOM, Cell, Pretraining
 from grid.tables import Preset, find_preset, paper_presets
 
 __all__ = ["Axes", "choose_presets", "wanted_cells", "wanted_runs"]
@@ -26,8 +26,8 @@ class Axes:
     downstream: tuple[str, ...] = ()
     protocols: tuple[str, ...] = attrs.field(default=())
     leads: tuple[str, ...] = ()
-    embedding_dims: tuple[int, ...] = ()
-    label_fractions: tuple[float, ...] = ()
+    embedding_dims: tuple[int, ...] = attrs.field(default=())
+    label_fractions: tuple[float, ...] = attrs.field(default=())
     part: str | None = None
 
     @protocols.validator
@@ -35,6 +35,18 @@ class Axes:
         for name in value:
             if name not in PROTOCOLS:
                 raise SettingsError(f"No protocol {name!r}. There is: {', '.join(PROTOCOLS)}.")
+
+    @embedding_dims.validator
+    def _positive(self, _attribute: object, value: tuple[int, ...]) -> None:
+        for dim in value:
+            if dim < 1:
+                raise SettingsError(f"An embedding dimension E is a number from 1, got {dim}.")
+
+    @label_fractions.validator
+    def _shares(self, _attribute: object, value: tuple[float, ...]) -> None:
+        for share in value:
+            if not 0 < share <= 1:
+                raise SettingsError(f"A share F of labels is above 0 and at most 1, got {share:g}.")
 
     def apply(self, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
         """The conditions with these values on their axes."""
@@ -57,16 +69,21 @@ class Axes:
         contexts = list(dict.fromkeys(one.context for one in found))
         return tuple(sorted(found, key=lambda one: contexts.index(one.context)))
 
+    @property
+    def only_random(self) -> bool:
+        """Whether nothing is pre-trained, so that no data set is needed for it: only one to be evaluated on."""
+        return set(self.methods) == {RANDOM} and bool(self.downstream)
+
     def grid(self) -> tuple[Condition, ...]:
         """The grid of these values alone."""
         plain = [name.rpartition("=")[2] for name in self.datasets]
-        return self._set(product(self.methods or _METHODS, plain, self.downstream))
+        return self._set(product(self.methods or _METHODS, plain or ("",), self.downstream))
 
 
 def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tuple[Preset, ...]:
     """The tables by name with their axes replaced, or the user's own grid where no table is named."""
     if not names:
-        if not axes.datasets:
+        if not axes.datasets and not axes.only_random:
             raise SettingsError(
                 "Nothing was asked for: name a table (`--list` shows them), or give a grid of your own with "
                 "`--datasets` and, if you like, `--methods`, `--downstream`, `--embedding-dims`, `--label-fractions`."
@@ -75,7 +92,14 @@ def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tup
         return (Preset(name="grid", printed_in="", section="", title=title, conditions=axes.grid()),)
     presets = paper_presets(paper)
     found = [find_preset(name, presets) for name in dict.fromkeys(names)]
-    return tuple(attrs.evolve(preset, conditions=axes.apply(preset.conditions)) for preset in found)
+    chosen = tuple(attrs.evolve(preset, conditions=axes.apply(preset.conditions)) for preset in found)
+    for preset in chosen:
+        if not preset.conditions:
+            raise SettingsError(
+                f"Nothing is left of {preset.name} on {', '.join(axes.datasets)}: it fine-tunes on other sets than "
+                "it pre-trains on. Choose another with `--datasets`, or leave that table out."
+            )
+    return chosen
 
 
 def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[Cell, ...]:

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from clocs_core.report.tables import show_number
 from grid.axes import Condition, Repeats
 from grid.ledger import Distances, Results
-from grid.rows import Sheet
+from grid.rows import Sheet, say_spread
 from grid.summary import Spread, spread
 
-__all__ = ["DistanceLine", "distance_sheet", "summarise_distances"]
+__all__ = ["DistanceLine", "distance_sheet", "say_encoders", "summarise_distances"]
 
 
 @attrs.frozen
 class DistanceLine:
     """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different.
 
-    found: what each repetition found, with its histogram where one was kept.
+    name: of the encoder: a method as a row of a table has it, or `random`. found: what each repetition found, with its
+    histogram where one was kept.
     """
 
     condition: Condition
-    init: str
+    name: str
     intra: Spread
     inter: Spread
     separation: Spread
@@ -34,30 +34,42 @@ def summarise_distances(
     conditions: Iterable[Condition], repeats: Repeats, results: Results
 ) -> tuple[DistanceLine, ...]:
     """Every method beside the untrained encoder of its dimension, as far as the ledger goes."""
-    lines: dict[tuple[str, int, str], DistanceLine] = {}
+    lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
-        for init in ("random", one.method):
-            line = _line(one, init, repeats, results)
+        for name, init in (("random", "random"), (one.row, one.method)):
+            line = _line(one, name, init, repeats, results)
             if line is not None:
-                lines.setdefault((one.pretraining, one.embedding_dim, init), line)
+                lines.setdefault((one.pretraining, one.leads, one.embedding_dim, name), line)
     return tuple(lines.values())
+
+
+def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
+    """The name of each for a figure, with its data set and leads where the lines differ in them."""
+    places = {(line.condition.pretraining, line.condition.leads) for line in lines}
+    sets, leads = (len({place[which] for place in places}) > 1 for which in (0, 1))
+    return [
+        f"{line.condition.pretraining}, " * sets
+        + f"{line.condition.leads or 'own'} leads, " * leads
+        + f"{line.name}, E = {line.condition.embedding_dim}"
+        for line in lines
+    ]
 
 
 def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
     """The distances as a table."""
-    headings = ("pre-training", "E", "encoder", "within patients", "between patients", "separation")
+    headings = ("pre-training", "leads", "E", "encoder", "within patients", "between patients", "separation")
     rows = tuple(
         (
-            *(line.condition.pretraining, str(line.condition.embedding_dim), line.init),
-            *(_say(found) for found in (line.intra, line.inter, line.separation)),
+            *(line.condition.pretraining, line.condition.leads or "own", str(line.condition.embedding_dim), line.name),
+            *(say_spread(found) for found in (line.intra, line.inter, line.separation)),
         )
         for line in lines
     )
-    begins = tuple(place > 0 and rows[place][:2] != rows[place - 1][:2] for place in range(len(rows)))
+    begins = tuple(place > 0 and rows[place][:3] != rows[place - 1][:3] for place in range(len(rows)))
     return Sheet("", headings, rows, begins)
 
 
-def _line(one: Condition, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
+def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
     splits: dict[int, list[Distances]] = {}
     for run in one.pretrainings(repeats):
         entry = results.pretraining(run)
@@ -69,9 +81,4 @@ def _line(one: Condition, init: str, repeats: Repeats, results: Results) -> Dist
     separation = spread([found.separation for found in rows] for rows in splits.values())
     if intra is None or inter is None or separation is None:
         return None
-    return DistanceLine(one, init, intra, inter, separation, tuple(found for rows in splits.values() for found in rows))
-
-
-def _say(found: Spread) -> str:
-    sd = "" if found.sd_seeds is None else f" ± {show_number(found.sd_seeds)}"
-    return show_number(found.mean) + sd
+    return DistanceLine(one, name, intra, inter, separation, tuple(found for rows in splits.values() for found in rows))

@@ -17,16 +17,18 @@ import numpy as np
 from clocs_core import seeds
 from clocs_core.errors import ClocsError
 from clocs_core.evaluate.linear import by_record
+from clocs_core.evaluate.pairing import mean_interval
 from clocs_core.evaluate.predictionfile import read_predictions
-from clocs_core.evaluate.statistics import Interval, ScoreFunction, bootstrap
+from clocs_core.evaluate.statistics import Interval, bootstrap
 from clocs_core.extend.catalogue import build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.extend.offers import Metric
 from clocs_core.files import write_atomically
 from grid.cells import Cell
 from grid.ledger import Entry
 from grid.measure import Measure
 
-__all__ = ["Source", "average", "fill_draws", "read_draws", "source_of"]
+__all__ = ["Source", "fill_draws", "read_draws", "source_of"]
 
 
 @attrs.frozen
@@ -70,14 +72,7 @@ def read_draws(source: Source) -> Interval | None:
     if not source.kept.exists():
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws
-    return _interval(float(numbers[0]), numbers[1:])
-
-
-def average(intervals: list[Interval]) -> Interval:
-    """The mean of repetitions. Draws of one split are of the same patients, so they are averaged draw by draw."""
-    return _interval(
-        float(np.mean([one.value for one in intervals])), np.mean([one.draws for one in intervals], axis=0)
-    )
+    return mean_interval([Interval(float(numbers[0]), np.nan, np.nan, numbers[1:])])  # of one: cuts its interval
 
 
 def _make(source: Source) -> None:
@@ -87,7 +82,8 @@ def _make(source: Source) -> None:
         return
     rows = by_record(rows) if source.measure.level == "record" else rows
     seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws
-    found = bootstrap(rows, _metric(source.measure.metric), source.measure.resamples, seed)
+    metric = _metric(source.measure.metric)
+    found = bootstrap(rows, metric.score, source.measure.resamples, seed, metric.score_draws)
     source.kept.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(source.kept, _bytes(np.append(found.value, found.draws)))
 
@@ -101,12 +97,6 @@ def _bytes(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:
 
 
 @cache
-def _metric(name: str) -> ScoreFunction:
+def _metric(name: str) -> Metric:
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
-    return catalogue.metrics.get(name).offer.score
-
-
-def _interval(value: float, draws: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Interval:
-    defined = draws[np.isfinite(draws)]
-    low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
-    return Interval(value, float(low), float(high), draws)
+    return catalogue.metrics.get(name).offer

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clocs_core.report.tables import show_number
 from grid.axes import Condition, Repeats
 from grid.ledger import Entry, Results
 from grid.measure import Measure
-from grid.rows import Sheet
+from grid.rows import Sheet, say_spread
 from grid.summary import spread
 
 __all__ = ["control_sheet", "environments", "mixed_notes", "split_sheet"]
@@ -35,10 +34,7 @@ def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Re
 
 def _say_values(values: dict[tuple[int, int], float]) -> str:
     splits = dict.fromkeys(split for split, _ in values)
-    found = spread([value for (split, _), value in values.items() if split == one] for one in splits)
-    if found is None:
-        return ""
-    return show_number(found.mean) + ("" if found.sd_seeds is None else f" ± {show_number(found.sd_seeds)}")
+    return say_spread(spread([value for (split, _), value in values.items() if split == one] for one in splits))
 
 
 def split_sheet(entries: Iterable[Entry]) -> Sheet:

@@ -28,6 +28,7 @@ __all__ = ["Executor", "Job", "LocalProcesses", "Outcome"]
 
 _TAIL = 2000  # characters of a log in which the error stands
 _PATIENCE = 20.0  # seconds for a command that is asked to stop, before it is killed
+_POLL = 0.2  # seconds between two looks at a lock that another process holds
 
 
 @attrs.frozen(kw_only=True)
@@ -66,12 +67,16 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Runs jobs somewhere, several at once. Used as a context manager: leaving it stops what still runs."""
+    """Runs jobs somewhere, several at once, in any order. Used as a context manager: leaving it stops what still runs.
 
-    at_once: int
+    at_once: how many jobs the grid submits before the first of them has ended.
+    """
+
+    @property
+    def at_once(self) -> int: ...
 
     def submit(self, job: Job) -> Future[Outcome]:
-        """Run a job when there is room for it."""
+        """Run a job when there is room for it. The future ends with an Outcome, whatever became of the job."""
 
     def __enter__(self) -> Executor: ...
 
@@ -81,18 +86,26 @@ class Executor(Protocol):
 
 
 class LocalProcesses:
-    """Jobs as processes of this machine, `at_once` of them. prefix: what stands before a command, such as
-    `python -m clocs_core`. Jobs that wait go in the order in which they were submitted."""
+    """Jobs as processes of this machine, `at_once` of them. Jobs that wait go in the order in which they came.
+
+    prefix: what stands before a command, such as `python -m clocs_core`. say: is told, once a job, of a command of an
+    earlier grid that is waited for; called from the threads that wait.
+    """
 
     def __init__(
-        self, prefix: Sequence[str], at_once: int, clock: Callable[[], float], threads: int | None = None
+        self,
+        prefix: Sequence[str],
+        at_once: int,
+        clock: Callable[[], float],
+        threads: int | None = None,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.at_once = at_once
-        self._prefix, self._clock = tuple(prefix), clock
+        self._prefix, self._clock, self._say = tuple(prefix), clock, say
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="job")
         self._running: set[subprocess.Popen[bytes]] = set()
         self._guard = threading.Lock()
-        self._stopped = False
+        self._stopped = threading.Event()
         # Several processes, each with a thread per core, only get in each other's way.
         self._environment = {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
 
@@ -103,7 +116,7 @@ class LocalProcesses:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._guard:
-            self._stopped = True
+            self._stopped.set()
             running = tuple(self._running)
         for process in running:
             process.send_signal(signal.SIGINT)  # what `clocs run` saves itself on
@@ -123,21 +136,35 @@ class LocalProcesses:
 
     def _run_alone(self, job: Job) -> Outcome:
         job.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _hold(job.lock) as lock:
+        with _opened(job.lock) as lock:
+            if not self._hold(lock, job):
+                return Outcome(error="Stopped while another process worked on it.")
             command = job.command()
             if command is None:
                 return Outcome()
+            said_before = job.log.stat().st_size if job.log.exists() else 0  # bytes, of earlier attempts
             began = self._clock()
             code = self._wait(command, job.log, lock)
             seconds = self._clock() - began
             if job.command() is None:
                 return Outcome(seconds=seconds)
-        return Outcome(error=_error(code, job), seconds=seconds)
+            return Outcome(error=_error(code, job.log, said_before), seconds=seconds)
+
+    def _hold(self, lock: int, job: Job) -> bool:
+        """Wait until nobody else works on this job, and keep others away. False where the grid is stopped meanwhile."""
+        told = False
+        while not _take(lock):
+            if not told:
+                self._say(f"waiting for {job.name}: another process works on it and holds {job.lock}")
+                told = True
+            if self._stopped.wait(_POLL):
+                return False
+        return True
 
     def _wait(self, command: tuple[str, ...], log: Path, lock: int) -> int:
         with open(log, "ab") as file:
             with self._guard:
-                if self._stopped:
+                if self._stopped.is_set():
                     return -signal.SIGINT
                 process = subprocess.Popen(
                     [*self._prefix, *command],
@@ -163,20 +190,30 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _hold(path: Path) -> Iterator[int]:
-    """Wait until nobody else works on this job, and keep others away. The system lets go when the last holder ends."""
+def _opened(path: Path) -> Iterator[int]:
+    """The file of a lock. The system lets go of a lock when the last process that has its file open ends."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
         yield file
     finally:
         os.close(file)
 
 
-def _error(code: int, job: Job) -> str:
-    """What a person needs to know of a command that left no report: its last words, or how it ended."""
-    said = job.log.read_bytes()[-_TAIL:].decode(errors="replace")
+def _take(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _error(code: int, log: Path, said_before: int) -> str:
+    """What a person needs to know of a command that left no report: its last words, or how it ended.
+
+    said_before: how many bytes of the log are of earlier attempts, whose errors are not this one's.
+    """
+    said = log.read_bytes()[said_before:][-_TAIL:].decode(errors="replace")
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     complaint = next((line for line in reversed(lines) if line.startswith("Error:")), lines[-1] if lines else "")
     how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    return f"{complaint or 'it said nothing'} ({how}; {job.log.name})"
+    return f"{complaint or 'it said nothing'} ({how}; {log.name})"

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from clocs_core.report.figures import BLUE, GREEN, GREY, MARKERS, ORANGE, PALETTE, RULE
+from clocs_core.report.sheet import BLUE, GREEN, GREY, MARKERS, ORANGE, PALETTE, RULE, label, legend, sheet
 from grid.axes import Condition
-from grid.distances import DistanceLine
-from grid.drawing import SMALL, Drawing, finish, label, legend, name_rows, sheet
+from grid.distances import DistanceLine, say_encoders
+from grid.drawing import SMALL, Drawing, finish, name_rows
+from grid.panels import DIMENSION, LABELS, Axis, Panel, panels_of
 from grid.summary import Line, Summary
 from grid.tables import Preset
 
 __all__ = ["draw_distances", "draw_scores"]
-
-Where = tuple[str, str, str, str]
-"""Pre-training set, downstream set, protocol and leads: what a panel holds."""
-
-Axis = Callable[[Condition], float]
 
 
 def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing, ...]:
@@ -30,11 +27,9 @@ def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing,
         return (_perturbations(preset, lines, metric),)
     if preset.figure == "less":
         return (_less(preset, lines, metric),)
-    if len({line.condition.label_fraction for line in lines}) > 1:
-        return (_curves(preset, lines, metric, "F, the share of labels", lambda one: one.label_fraction),)
-    if len({line.condition.embedding_dim for line in lines}) > 1:
-        return (_curves(preset, lines, metric, "E, the embedding dimension", lambda one: one.embedding_dim),)
-    return (_dots(preset, lines, metric),)
+    axes = (DIMENSION, LABELS) if preset.figure == "dimension" else (LABELS, DIMENSION)
+    varied = [axis for axis in axes if len({axis.of(line.condition) for line in lines}) > 1]
+    return (_curves(preset, lines, metric, varied[0]) if varied else _dots(preset, lines, metric),)
 
 
 def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawing, ...]:
@@ -48,8 +43,7 @@ def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawi
             axes.errorbar(found.mean, place, xerr=found.sd_seeds, color=colour, marker="o", markersize=6, capsize=2)
         beside = axes.get_yaxis_transform()  # x in axes, y in data
         axes.text(1.02, place, f"{line.separation.mean:.3f}", transform=beside, va="center", **SMALL)
-    names = [f"{line.init}, E = {line.condition.embedding_dim}" for line in lines]
-    name_rows(axes, names)
+    name_rows(axes, say_encoders(lines))
     axes.plot([], [], "o", color=BLUE, label="within a patient")
     axes.plot([], [], "o", color=ORANGE, label="between patients")
     legend(axes)
@@ -62,20 +56,15 @@ def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawi
 
 
 def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A panel per pair of data sets, a row per method: ours with its sd, the paper's beside it."""
-    panels = _panels(lines)
-    columns = min(3, len(panels))
-    deepest = max(sum(_where(line) == where for line in lines) for where in panels)
-    down = -(-len(panels) // columns)
-    figure, grid = sheet(down, columns, max(4.8, 3.4 * columns), (0.9 + 0.3 * deepest) * down)
-    for axes, where in zip(grid, panels, strict=False):
-        shown = [line for line in lines if _where(line) == where]
-        for place, line in enumerate(shown):
+    """A panel per place, a row per method: ours with its sd, the paper's beside it."""
+    panels = panels_of(lines)
+    deepest = max(len(panel.lines) for panel in panels)
+    figure, grid = _arrange(panels, columns=3, width=3.4, height=0.9 + 0.3 * deepest)
+    for axes, panel in zip(grid, panels, strict=True):
+        for place, line in enumerate(panel.lines):
             _dot(axes, line, place)
-        name_rows(axes, [line.condition.row for line in shown])
-        label(axes, _say_where(where, lines), metric, "")
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
+        name_rows(axes, [line.condition.row for line in panel.lines])
+        label(axes, panel.title, metric, "")
     caption = "Filled: ours, mean over seeds with its sd. Open: the paper's, with its sd, where it has a number."
     return finish(figure, preset.name, preset.title, caption)
 
@@ -89,61 +78,64 @@ def _dot(axes: Axes, line: Line, place: int) -> None:
         axes.errorbar(paper.mean, place + 0.18, xerr=paper.sd, color=GREY, marker="D", markersize=4, mfc="white")
 
 
-def _curves(preset: Preset, lines: Sequence[Line], metric: str, name: str, x: Axis) -> Drawing:
+def _curves(preset: Preset, lines: Sequence[Line], metric: str, axis: Axis) -> Drawing:
     """A panel per place, a line per method over one axis; the paper's is dashed."""
-    by_labels = name.startswith("F")
-
-    def panel(line: Line) -> tuple[Where, str]:
-        one = line.condition
-        return _where(line), f"E = {one.embedding_dim}" if by_labels else f"F = {one.label_fraction:g}"
-
-    panels = list(dict.fromkeys(map(panel, lines)))
-    columns = min(4, len(panels))
-    down = -(-len(panels) // columns)
-    figure, grid = sheet(down, columns, max(4.8, 3.0 * columns), 2.6 * down)
-    methods = list(dict.fromkeys(line.condition.row for line in lines))
-    for axes, one in zip(grid, panels, strict=False):
-        for number, method in enumerate(methods):
-            shown = [line for line in lines if panel(line) == one and line.condition.row == method]
-            _curve(axes, sorted(shown, key=lambda line: x(line.condition)), x, method, number)
-        axes.set_xticks(sorted({x(line.condition) for line in lines}))
-        label(axes, f"{_say_where(one[0], lines)}, {one[1]}", name, metric)
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
-    legend(grid[0])
+    figure, _, _ = _curve_panels(lines, metric, axis)
     caption = "Ours: solid, mean over seeds with its sd. The paper's: dashed, where it has numbers."
     return finish(figure, preset.name, preset.title, caption)
 
 
-def _curve(axes: Axes, lines: Sequence[Line], x: Axis, name: str, number: int) -> None:
+def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
+    """A panel per place: the method by F, beside random initialisation with all labels."""
+    figure, grid, panels = _curve_panels(lines, metric, LABELS)
+    for axes, panel in zip(grid, panels, strict=True):
+        for line in panel.lines:
+            if line.condition.method == "random" and line.condition.label_fraction == 1 and line.spread:
+                axes.axhline(line.spread.mean, color=GREY, linewidth=1, linestyle=":")
+    caption = "Validation patients; dotted: random initialisation with all labels. Error bars: sd over seeds."
+    return finish(figure, preset.name, preset.title, caption)
+
+
+def _curve_panels(lines: Sequence[Line], metric: str, axis: Axis) -> tuple[Figure, list[Axes], tuple[Panel, ...]]:
+    panels = panels_of(lines, axis)
+    figure, grid = _arrange(panels, columns=4, width=3.0, height=2.6)
+    methods = list(dict.fromkeys(line.condition.row for line in lines))
+    for axes, panel in zip(grid, panels, strict=True):
+        for number, method in enumerate(methods):
+            shown = [line for line in panel.lines if line.condition.row == method]
+            if shown:
+                _curve(axes, sorted(shown, key=lambda line: axis.of(line.condition)), axis, number)
+        axes.set_xticks(sorted({axis.of(line.condition) for line in lines}))
+        label(axes, panel.title, axis.title, metric)
+    legend(grid[0])
+    return figure, grid, panels
+
+
+def _curve(axes: Axes, lines: Sequence[Line], axis: Axis, number: int) -> None:
+    name = lines[0].condition.row
     colour, marker = _METHODS[number % len(_METHODS)], MARKERS[number // len(_METHODS) % len(MARKERS)]
     colour = ORANGE if name == "random" else colour
-    places = [x(line.condition) for line in lines]
+    places = [axis.of(line.condition) for line in lines]
     means = [line.spread.mean for line in lines if line.spread]
     sds = [(line.spread.sd_seeds or 0.0) for line in lines if line.spread]
     axes.errorbar(places, means, yerr=sds, color=colour, marker=marker, markersize=4, linewidth=1.5, label=name)
-    printed = [(x(line.condition), line.printed.mean) for line in lines if line.printed]
+    printed = [(axis.of(line.condition), line.printed.mean) for line in lines if line.printed]
     if printed:
         axes.plot(*zip(*printed, strict=True), color=colour, linewidth=1, linestyle="--", alpha=0.7)
 
 
 def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A panel per method on one scale, a dot per perturbation: single ones blue, sequences green, as in the paper."""
+    """A row per method, a column per place, on one scale; a dot per perturbation, as in the paper."""
+    panels = panels_of(lines)
     methods = list(dict.fromkeys(line.condition.method for line in lines if line.condition.method != "random"))
-    random = [line.spread.mean for line in lines if line.condition.method == "random" and line.spread]
-    figure, grid = sheet(max(1, len(methods)), 1, 7.2, 2.4 * max(1, len(methods)))
-    for axes, method in zip(grid, methods, strict=False):
-        axes.sharey(grid[0])
-        shown = [line for line in lines if line.condition.method == method]
-        names = [line.condition.options[0].partition("=")[2] if line.condition.options else "own" for line in shown]
-        for place, (line, name) in enumerate(zip(shown, names, strict=True)):
-            assert line.spread  # lines without a score were left out
-            colour = GREEN if "," in name else BLUE
-            axes.errorbar(place, line.spread.mean, yerr=line.spread.sd_seeds, color=colour, marker="o", markersize=6)
-        axes.set_xticks(range(len(shown)), [name.replace(",", "\n→ ") for name in names], fontsize=7)
-        if random:
-            axes.axhline(random[0], color=ORANGE, linewidth=1, linestyle=":")
-        label(axes, method, "", metric)
+    down, across = max(1, len(methods)), len(panels)
+    figure, grid = sheet(down, across, max(7.2, 5.4 * across), 2.4 * down)
+    for row, method in enumerate(methods):
+        for column, panel in enumerate(panels):
+            axes = grid[row * across + column]
+            axes.sharey(grid[0])
+            _perturbed(axes, panel, method)
+            label(axes, method if across == 1 else f"{method}, {panel.title}", "", metric)
     caption = (
         "Single perturbations blue, Gaussian followed by another green, with the sd over seeds; dotted: the untrained "
         "encoder."
@@ -151,42 +143,32 @@ def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawin
     return finish(figure, preset.name, preset.title, caption)
 
 
-def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A panel per pair of data sets: the method by F, beside random initialisation with all labels."""
-    panels = _panels(lines)
-    figure, grid = sheet(1, len(panels), max(4.8, 3.8 * len(panels)), 3.0)
-    for axes, where in zip(grid, panels, strict=True):
-        shown = [line for line in lines if _where(line) == where]
-        for number, method in enumerate(dict.fromkeys(line.condition.row for line in shown)):
-            own = [one for one in shown if one.condition.row == method]
-            own.sort(key=lambda one: one.condition.label_fraction)
-            _curve(axes, own, lambda one: one.label_fraction, method, number)
-            most = own[-1]
-            if method == "random" and most.spread and most.condition.label_fraction == 1:
-                axes.axhline(most.spread.mean, color=GREY, linewidth=1, linestyle=":")
-        axes.set_xticks(sorted({line.condition.label_fraction for line in shown}))
-        label(axes, _say_where(where, lines), "F, the share of labels", metric)
-    legend(grid[0])
-    caption = "Validation patients; dotted: random initialisation with all labels. Error bars: sd over seeds."
-    return finish(figure, preset.name, preset.title, caption)
+def _perturbed(axes: Axes, panel: Panel, method: str) -> None:
+    shown = [line for line in panel.lines if line.condition.method == method]
+    names = [_perturbation(line.condition) for line in shown]
+    for place, (line, name) in enumerate(zip(shown, names, strict=True)):
+        assert line.spread  # lines without a score were left out
+        colour = GREEN if "," in name else BLUE
+        axes.errorbar(place, line.spread.mean, yerr=line.spread.sd_seeds, color=colour, marker="o", markersize=6)
+    axes.set_xticks(range(len(shown)), [name.replace(",", "\n→ ") for name in names], fontsize=7)
+    for line in panel.lines:
+        if line.condition.method == "random" and line.spread:
+            axes.axhline(line.spread.mean, color=ORANGE, linewidth=1, linestyle=":")
+
+
+def _perturbation(one: Condition) -> str:
+    chosen = (option.partition("=")[2] for option in one.options if option.startswith("perturbations="))
+    return next(chosen, "own")
 
 
 _METHODS = tuple(colour for colour in PALETTE if colour != ORANGE)  # which is the untrained encoder's, everywhere
 
 
-def _where(line: Line) -> Where:
-    one = line.condition
-    return one.pretraining, one.downstream, one.protocol, one.leads
-
-
-def _panels(lines: Sequence[Line]) -> list[Where]:
-    return list(dict.fromkeys(map(_where, lines)))
-
-
-def _say_where(where: Where, lines: Sequence[Line]) -> str:
-    """The data sets of a panel, with protocol and leads where the panels differ in them."""
-    pretraining, downstream, protocol, leads = where
-    words = [pretraining if pretraining == downstream else f"{pretraining} → {downstream}"]
-    words += [protocol] if len({line.condition.protocol for line in lines}) > 1 else []
-    words += [f"{leads} leads"] if len({line.condition.leads for line in lines}) > 1 else []
-    return ", ".join(words)
+def _arrange(panels: Sequence[Panel], columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A sheet with an axes for each panel, at most `columns` beside each other; width, height: of a panel, inches."""
+    across = min(columns, len(panels))
+    down = -(-len(panels) // across)
+    figure, grid = sheet(down, across, max(4.8, width * across), height * down)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    return figure, grid[: len(panels)]

@@ -111,8 +111,8 @@ def _add_axes(group: argparse._ArgumentGroup) -> None:
 def _add_measure(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--metric", default="auroc", help="a metric of `clocs plugins` (default auroc, the paper's)")
     group.add_argument("--level", choices=("frame", "record"), default="frame", help="scores of frames or recordings")
-    text = "bootstrap samples of patients (default 1000); 0 for no intervals and no differences"
-    group.add_argument("--resamples", type=int, default=1000, metavar="N", help=text)
+    text = "bootstrap samples of patients (default 1000), of which intervals and differences are made"
+    group.add_argument("--resamples", type=_count, default=1000, metavar="N", help=text)
 
 
 def _add_place(group: argparse._ArgumentGroup) -> None:
@@ -150,9 +150,9 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
         repeats=Repeats(
             seeds=tuple(range(seeds)),
             splits=tuple(range(given.splits)),
-            pretrain_options=tuple(given.pretrain_option),
-            evaluate_options=tuple(given.evaluate_option),
-            finetune_options=tuple(given.finetune_option),
+            pretrain_options=_assignments(given.pretrain_option, "--pretrain-option"),
+            evaluate_options=_assignments(given.evaluate_option, "--evaluate-option"),
+            finetune_options=_assignments(given.finetune_option, "--finetune-option"),
         ),
         seeds_given=given.seeds is not None,
         measure=Measure(given.metric, given.level, given.resamples),
@@ -163,7 +163,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
         workers=given.workers,
         data_root=str(Path(given.data_root).absolute()) if given.data_root else None,
         roots=_roots(given.root),
-        command=tuple(shlex.split(given.command)) if given.command else (sys.executable, "-m", "clocs_core"),
+        command=_words(given.command) if given.command else (sys.executable, "-m", "clocs_core"),
     )
 
 
@@ -175,10 +175,10 @@ def _count(text: str) -> int:
 
 
 def _folder(mode: Mode, now: datetime) -> str:
-    """Where a grid lives. The gate looks at the code as it is now, so it never takes up what was computed before."""
-    if mode in ("check", "record-reference"):
-        return f"runs/grid-check-{now:%Y%m%d-%H%M%S}"
-    return "runs/grid-smoke" if mode == "smoke" else "runs/grid"
+    """Where a grid lives. The gates look at the code as it is now, so they never take up what was computed before."""
+    if mode == "tables":
+        return "runs/grid"
+    return f"runs/grid-{'smoke' if mode == 'smoke' else 'check'}-{now:%Y%m%d-%H%M%S}"
 
 
 def _listed(text: str, kind: Callable[[str], T], flag: str) -> tuple[T, ...]:
@@ -186,6 +186,21 @@ def _listed(text: str, kind: Callable[[str], T], flag: str) -> tuple[T, ...]:
         return tuple(dict.fromkeys(kind(word.strip()) for word in text.split(",") if word.strip()))
     except ValueError:
         raise SettingsError(f"{flag} takes numbers with commas between them, got {text!r}.") from None
+
+
+def _assignments(given: Sequence[str], flag: str) -> tuple[str, ...]:
+    for text in given:
+        name, equals, _ = text.partition("=")
+        if not (name and equals):
+            raise SettingsError(f"{flag} takes NAME=VALUE, such as epochs=10, got {text!r}.")
+    return tuple(given)
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as problem:
+        raise SettingsError(f"--command takes words as a shell does, got {command!r}: {problem}.") from None
 
 
 def _roots(given: Sequence[str]) -> dict[str, str]:

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from clocs_core.report.figures import BLUE, ORANGE
-from grid.distances import DistanceLine
-from grid.drawing import SMALL, Drawing, finish, label, legend, sheet
+from clocs_core.report.sheet import BLUE, ORANGE, label, legend, sheet
+from grid.distances import DistanceLine, say_encoders
+from grid.drawing import SMALL, Drawing, finish
 from grid.ledger import Distances
 from grid.tables import Preset
 
@@ -27,11 +27,9 @@ def draw_histograms(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Draw
     columns = min(_COLUMNS, len(lines))
     down = -(-len(lines) // columns)
     figure, grid = sheet(down, columns, max(4.8, 3.0 * columns), 2.3 * down)
-    several = len({line.condition.pretraining for line in lines}) > 1
-    for axes, line in zip(grid, lines, strict=False):
+    for axes, line, name in zip(grid, lines, say_encoders(lines), strict=False):
         _panel(axes, line.found)
-        where = f"{line.condition.pretraining}, " if several else ""
-        label(axes, f"{where}{line.init}, E = {line.condition.embedding_dim}", "Euclidean distance", "density")
+        label(axes, name, "Euclidean distance", "density")
     for axes in grid[len(lines) :]:
         axes.set_visible(False)
     for axes in [axes for axes in grid if axes.has_data()][:1]:

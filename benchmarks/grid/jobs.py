@@ -8,10 +8,13 @@ from pathlib import Path
 
 import attrs
 
-from grid.cells import Cell, Pretraining, digest
+from grid.cells import VERSION, Cell, Pretraining, digest
 from grid.executor import Job
 
 __all__ = ["Place", "evaluation_job", "pretraining_job"]
+
+
+_ENCODER = "cnn"  # the paper's, and that of every built-in method
 
 
 @attrs.frozen(kw_only=True)
@@ -65,14 +68,21 @@ def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
     words = f"{first.downstream}-{first.protocol}-{first.part}-F{fractions.replace(',', '+')}"
     folder = place.out / "evaluated" / run.name / f"{words}-{mark}"
     command = (
-        *("evaluate", str(place.out / "pretrained" / run.name), "--dataset", first.downstream),
+        *("evaluate", *_encoder(run, place), "--dataset", first.downstream),
         *("--protocol", first.protocol, "--label-fraction", fractions, "--part", first.part),
         *place.leads(first.downstream, run.leads),
         *("--seed", str(run.seed), "--split-seed", str(run.split_seed), *_assigned(first.options)),
-        *("--controls", str(place.out / "controls")),
+        *("--controls", str(place.out / "controls" / str(VERSION))),
         *(*place.flags(first.downstream), "--out", str(folder)),
     )
     return Job(name=f"{run.name} on {words}", folder=folder, fresh=command, resume=command)
+
+
+def _encoder(run: Pretraining, place: Place) -> tuple[str, ...]:
+    """Whose weights are evaluated."""
+    if run.trains:
+        return (str(place.out / "pretrained" / run.name),)
+    return ("--random", "--encoder", _ENCODER, "--embedding-dim", str(run.embedding_dim))
 
 
 def _assigned(options: Sequence[str]) -> tuple[str, ...]:

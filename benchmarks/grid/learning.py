@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from clocs_core.report.figures import BLUE, GREEN, GREY, ORANGE, PALETTE
+from clocs_core.report.sheet import BLUE, GREEN, GREY, ORANGE, PALETTE, label, sheet
 from grid.axes import Condition, Repeats
 from grid.cells import Cell
-from grid.drawing import SMALL, Drawing, finish, label, legend_beside, sheet
+from grid.drawing import SMALL, Drawing, finish, legend_at_side
 from grid.ledger import Curve, Results
 from grid.tables import Preset
 
@@ -70,7 +70,7 @@ def draw_learning(preset: Preset, lines: Sequence[LearningLine]) -> tuple[Drawin
         for line in shown:
             _draw(axes, line, *_dress(line, lines))
         if any(line.curves for line in shown):
-            legend_beside(axes)
+            legend_at_side(axes)
         else:
             axes.text(0.5, 0.5, "no curve was kept", transform=axes.transAxes, ha="center", **SMALL)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

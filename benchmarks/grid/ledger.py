@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +19,17 @@ import cattrs
 
 from clocs_core.errors import RunFolderError
 from clocs_core.files import sync_folder
+from clocs_core.report.document import as_plain
 from clocs_core.scores import Score
-from grid.cells import Cell, Pretraining, digest
+from grid.cells import VERSION, Cell, Pretraining, digest
+from grid.converting import json_converter
 
 __all__ = ["Curve", "Distances", "Entry", "Ledger", "Results", "protocol_id"]
-
-_VERSION = 1  # raised when the same settings come to mean another computation: older lines then count no longer
 
 
 def protocol_id(what: str) -> str:
     """The protocol in the form in which a line names it: "linear/1"."""
-    return f"{what}/{_VERSION}"
+    return f"{what}/{VERSION}"
 
 
 @attrs.frozen(kw_only=True)
@@ -131,12 +129,12 @@ class Ledger:
     def read(self) -> Results:
         """All whole lines. Raises RunFolderError where one that is not the last cannot be read."""
         text = self.path.read_bytes() if self.path.exists() else b""
-        whole = text[: text.rfind(b"\n") + 1].decode()
-        return Results(tuple(_parse(line, number, self.path) for number, line in enumerate(whole.splitlines(), 1)))
+        lines = text.split(b"\n")[:-1]  # str.splitlines() would also cut at U+2028, which a message may hold
+        return Results(tuple(_parse(line, number, self.path) for number, line in enumerate(lines, 1)))
 
     def append(self, entry: Entry) -> None:
         """Add one line, whole. Raises OSError where the disk does not take it; the ledger is then as it was."""
-        line = (json.dumps(_plain(attrs.asdict(entry)), ensure_ascii=False, allow_nan=False) + "\n").encode()
+        line = (json.dumps(as_plain(attrs.asdict(entry)), ensure_ascii=False, allow_nan=False) + "\n").encode()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not self.path.exists()
         with _locked(self.path) as file:
@@ -184,27 +182,12 @@ def _latest(entries: Iterable[Entry]) -> Entry | None:
     return (done or found)[-1] if found else None
 
 
-def _parse(line: str, number: int, path: Path) -> Entry:
+def _parse(line: bytes, number: int, path: Path) -> Entry:
     try:
-        return _converter().structure(json.loads(line), Entry)
+        return json_converter(forbid_extra_keys=True).structure(json.loads(line.decode()), Entry)
     except (ValueError, cattrs.BaseValidationError) as problem:
+        shown = line[:60].decode(errors="replace")
         raise RunFolderError(
-            f"{path}, line {number}, is not a line of a ledger ({type(problem).__name__}: {line[:60]!r}). It was "
-            "edited or comes from another version: take that line out, and what it held is computed again."
+            f"{path}, line {number}, is not a line of a ledger ({type(problem).__name__}: {shown!r}). It was edited or "
+            "comes from another version: take that line out, and what it held is computed again."
         ) from None
-
-
-@cache
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
-    return converter
-
-
-def _plain(value: Any) -> Any:
-    """The same as JSON can hold it: NaN, which it cannot, is null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

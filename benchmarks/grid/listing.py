@@ -48,8 +48,8 @@ def _state(cell: Cell, results: Results) -> str:
 
 def _say(cell: Cell) -> str:
     run = cell.pretraining
-    about = " ".join([run.method, *run.options])
+    about = " ".join([run.method, *run.options, *(("on", run.dataset) if run.trains else ())])
     return (
-        f"{about} on {run.dataset}, leads {run.leads or 'own'}, E {run.embedding_dim}, seed {run.seed}, split "
+        f"{about}, leads {run.leads or 'own'}, E {run.embedding_dim}, seed {run.seed}, split "
         f"{run.split_seed} -> {cell.downstream}, {cell.protocol}, F {cell.label_fraction:g}, {cell.part}"
     )

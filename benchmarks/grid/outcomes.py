@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-import subprocess
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,11 @@ import cattrs
 from clocs_core.runfolder import RunFolder
 from clocs_core.scores import Score
 from grid.cells import Cell, Pretraining, digest
+from grid.converting import json_converter
 from grid.executor import Job, Outcome
 from grid.ledger import Curve, Distances, Entry, protocol_id
 
-__all__ = ["Stamp", "evaluation_entry", "pretraining_entry", "skipped_entry", "source_commit"]
+__all__ = ["Stamp", "evaluation_entry", "pretraining_entry", "skipped_entry"]
 
 
 @attrs.frozen
@@ -30,16 +28,6 @@ class Stamp:
     out: Path
     commit: str
     now: Callable[[], datetime]
-
-
-def source_commit(folder: Path) -> str:
-    """The commit of a source tree, "-dirty" behind it where files differ; "unknown" outside of a repository."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:  # no git
-        return "unknown"
-    return done.stdout.strip() or "unknown"
 
 
 def pretraining_entry(run: Pretraining, job: Job, outcome: Outcome, stamp: Stamp) -> Entry:
@@ -88,9 +76,10 @@ def _found(job: Job, out: Path) -> dict[str, Any]:
     """What the report of a job says, by the names of the ledger."""
     folder = RunFolder(job.folder)
     report: dict[str, Any] = json.loads(folder.report.read_text(encoding="utf-8"))
+    converter = json_converter(forbid_extra_keys=False)  # a report holds more than is asked for here
     return {
-        "scores": _converter().structure(report.get("scores", []), tuple[Score, ...]),
-        "distances": _converter().structure(report.get("patients", []), tuple[Distances, ...]),
+        "scores": converter.structure(report.get("scores", []), tuple[Score, ...]),
+        "distances": converter.structure(report.get("patients", []), tuple[Distances, ...]),
         "curves": tuple(map(_curve, report.get("curves", []))),
         "predictions": str(folder.predictions.relative_to(out)) if folder.predictions.exists() else "",
         "split": report.get("split", {}),
@@ -103,16 +92,9 @@ def _curve(found: dict[str, Any]) -> Curve:
     """A curve of a report, less its losses: a ledger stays small enough to read."""
     about = {name: found[name] for name in ("init", "label_fraction", "metric")}
     epochs, scores = ([value[name] for value in found["values"]] for name in ("epoch", "validation_score"))
-    return _converter().structure({**about, "epochs": epochs, "scores": scores}, Curve)
+    return json_converter(forbid_extra_keys=False).structure({**about, "epochs": epochs, "scores": scores}, Curve)
 
 
 def _settings(cell: Cell) -> dict[str, Any]:
     """What the key of an evaluation was made of, less F, which the line lists."""
     return {key: value for key, value in attrs.asdict(cell).items() if key != "label_fraction"}
-
-
-@cache
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter()  # a report may hold more than is asked for here
-    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
-    return converter

@@ -115,7 +115,7 @@ def to_markdown(page: Page) -> str:
     for title, sheet in (("Controls", page.controls), ("Splits", page.splits)):
         parts.append(f"## {title}\n\n{markdown(sheet)}")
     parts += ["## Failures\n", *(f"- {name}: {error}" for name, error in page.failures), ""] if page.failures else []
-    parts.append("## Environment\n")
+    parts.append(f"## Environment\n\nSource: {', '.join(page.commits) or 'unknown'}\n")
     parts += [f"- {names}: {', '.join(f'{k} {v}' for k, v in found.items())}" for names, found in page.environments]
     return "\n".join(parts) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import attrs
@@ -42,20 +42,27 @@ def open_shelf(above: str | None, roots: Mapping[str, str]) -> Shelf:
     return Shelf(catalogue, data_root(above), roots)
 
 
-def leave_out_absent(presets: Iterable[Preset], shelf: Shelf) -> tuple[tuple[Preset, ...], tuple[str, ...]]:
+def leave_out_absent(
+    presets: Iterable[Preset], shelf: Shelf, is_known: Callable[[Condition, Preset], bool]
+) -> tuple[tuple[Preset, ...], tuple[str, ...]]:
     """The tables less the conditions whose data is not here, and the names of that data.
 
-    Raises DataNotFound where nothing is left.
+    is_known: whether a condition stays whatever lies here, as those do that a report finds in the ledger. Raises
+    DataNotFound where nothing is left.
     """
-    kept, absent = [], dict.fromkeys(name for preset in presets for name in preset.datasets if not shelf.has(name))
-
-    def can_run(one: Condition, preset: Preset) -> bool:
-        read = (one.pretraining, one.downstream) if preset.needs_scores else (one.pretraining,)
-        return not any(name in absent for name in read)
-
+    presets = tuple(presets)
+    missing = {name for preset in presets for name in preset.datasets if not shelf.has(name)}
+    kept, absent = [], dict[str, None]()
     for preset in presets:
-        conditions = tuple(one for one in preset.conditions if can_run(one, preset))
-        kept += [attrs.evolve(preset, conditions=conditions)] if conditions else []
+        conditions = []
+        for one in preset.conditions:
+            read = one.reads if preset.needs_scores else (one.pretraining,)
+            lacks = [name for name in read if name in missing]
+            if lacks and not is_known(one, preset):
+                absent |= dict.fromkeys(lacks)
+            else:
+                conditions.append(one)
+        kept += [attrs.evolve(preset, conditions=tuple(conditions))] if conditions else []
     if not kept:
         names = ", ".join(absent)
         raise DataNotFound(

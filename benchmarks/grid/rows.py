@@ -11,11 +11,11 @@ from clocs_core.report.tables import show_number
 from grid.axes import Condition
 from grid.summary import Difference, Line, Spread, Summary
 
-__all__ = ["Sheet", "difference_sheet", "markdown", "score_sheet"]
+__all__ = ["Sheet", "difference_sheet", "markdown", "say_spread", "score_sheet"]
 
 # The columns that say where a line stands. Those that are the same in all lines go into the caption.
 _PLACES: dict[str, Callable[[Condition], str]] = {
-    "pre-training": lambda one: _standing(one.pretraining, one.printed_pretraining),
+    "pre-training": lambda one: _standing(one.pretraining, one.printed_pretraining) or "none",
     "downstream": lambda one: _standing(one.downstream, one.printed_downstream),
     "protocol": lambda one: one.protocol,
     "leads": lambda one: one.leads or "own",
@@ -48,7 +48,7 @@ def score_sheet(summary: Summary) -> Sheet:
         (
             *(_PLACES[place](line.condition) for place in places),
             line.condition.row,
-            _mean(line.spread),
+            say_spread(line.spread),
             *((_sd_splits(line.spread),) if splits else ()),
             _range(line.interval),
             _gain(line),
@@ -74,6 +74,13 @@ def difference_sheet(summary: Summary) -> Sheet:
     return Sheet(shared, headings, rows, _begins([one.context for one in summary.differences]))
 
 
+def say_spread(found: Spread | None) -> str:
+    """The mean with the sd over seeds, where there are several; nothing of nothing."""
+    if found is None:
+        return ""
+    return show_number(found.mean) + (f" ± {show_number(found.sd_seeds)}" if found.sd_seeds is not None else "")
+
+
 def markdown(sheet: Sheet) -> str:
     """The table in Markdown, what its lines share above it."""
     lines = [sheet.headings, ("---",) * len(sheet.headings), *sheet.rows]
@@ -94,12 +101,6 @@ def _standing(name: str, printed: str) -> str:
 
 def _begins(contexts: Sequence[Condition]) -> tuple[bool, ...]:
     return tuple(place > 0 and contexts[place - 1] != context for place, context in enumerate(contexts))
-
-
-def _mean(found: Spread | None) -> str:
-    if found is None:
-        return ""
-    return show_number(found.mean) + (f" ± {show_number(found.sd_seeds)}" if found.sd_seeds is not None else "")
 
 
 def _sd_splits(found: Spread | None) -> str:

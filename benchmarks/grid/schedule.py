@@ -33,11 +33,19 @@ class Work:
     runs: dict[Pretraining, tuple[Group, ...]]
 
     def __len__(self) -> int:
-        return len(self.runs) + sum(map(len, self.runs.values()))
+        return len(self.pieces())
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """Every job: pre-trainings, except those that train nothing, and evaluations."""
+        return (*filter(_trains, self.runs), *(group for groups in self.runs.values() for group in groups))
+
+    def first(self) -> tuple[Piece, ...]:
+        """The jobs that wait for no other."""
+        return tuple(piece for run, groups in self.runs.items() for piece in ((run,) if run.trains else groups))
 
     def seconds(self, results: Results, at_once: int) -> float | None:
         """How long it will take by the pace of the ledger, or None."""
-        trained = [run for run in self.runs if not _is_trained(run, results)]
+        trained = [run for run in self.runs if run.trains and not _is_trained(run, results)]
         groups = [group for groups in self.runs.values() for group in groups]
         return Pace.of(results).remaining(trained, groups, at_once)
 
@@ -61,8 +69,8 @@ def missing_work(cells: Iterable[Cell], runs: Iterable[Pretraining], results: Re
 def run_work(work: Work, place: Place, executor: Executor, ledger: Ledger, stamp: Stamp, show: GridDisplay) -> Results:
     """Do the work, each piece once what it needs is there. A job that fails costs itself and what needs it."""
     results = ledger.read()
-    left: set[Piece] = {*work.runs, *(group for groups in work.runs.values() for group in groups)}
-    ready: deque[Piece] = deque(work.runs)
+    left: set[Piece] = set(work.pieces())
+    ready: deque[Piece] = deque(work.first())
     waiting: dict[Future[Outcome], Piece] = {}
     show.advance(0, len(work), _seconds_left(left, results, executor.at_once), None)
     while ready or waiting:
@@ -72,7 +80,7 @@ def run_work(work: Work, place: Place, executor: Executor, ledger: Ledger, stamp
         for future in wait(waiting, return_when=FIRST_COMPLETED).done:
             piece, outcome = waiting.pop(future), future.result()
             for ended, entry in _lines(piece, outcome, work, place, stamp):
-                if not _is_known(ended, entry, results):
+                if not _is_known(ended, entry, outcome, results):
                     ledger.append(entry)
                     results = Results((*results.entries, entry))
                 left.discard(ended)
@@ -99,11 +107,15 @@ def _lines(piece: Piece, outcome: Outcome, work: Work, place: Place, stamp: Stam
     return lines
 
 
-def _is_known(piece: Piece, entry: Entry, results: Results) -> bool:
-    """Whether the ledger has this line already: a pre-training that was finished before is asked for again."""
+def _is_known(piece: Piece, entry: Entry, outcome: Outcome, results: Results) -> bool:
+    """Whether the ledger has this line already: an encoder that is there was asked for again, and nothing was run."""
     if not isinstance(piece, Pretraining) or entry.status == "failed":
         return False
-    return _is_trained(piece, results)
+    return outcome.seconds == 0 and _is_trained(piece, results)
+
+
+def _trains(run: Pretraining) -> bool:
+    return run.trains
 
 
 def _is_trained(run: Pretraining, results: Results) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,41 +12,50 @@ import attrs
 from paper_results import PaperResults, load_results
 from rich.console import Console
 
-from clocs_core.errors import SettingsError
+from clocs_core.errors import RunFolderError, SettingsError
 from grid import smoke
-from grid.axes import Repeats
+from grid.axes import Condition, Repeats
+from grid.cells import RANDOM
 from grid.choose import choose_presets, wanted_cells, wanted_runs
+from grid.commit import source_commit
 from grid.display import ConsoleGrid
-from grid.executor import LocalProcesses
+from grid.executor import Executor, LocalProcesses
 from grid.flags import Request
 from grid.jobs import Place
 from grid.ledger import Ledger, Results
 from grid.listing import list_cells, list_presets
-from grid.outcomes import Stamp, source_commit
+from grid.outcomes import Stamp
 from grid.pace import say_duration
 from grid.presence import Shelf, leave_out_absent, open_shelf
 from grid.reference import REFERENCE, check, read_reference, record, reference_preset, reference_repeats
 from grid.schedule import Work, missing_work, run_work
 from grid.tables import Preset, paper_presets
 
-__all__ = ["carry_out"]
+__all__ = ["OpenExecutor", "carry_out", "local_processes"]
 
 _DISTRIBUTION = "clocs"  # whose methods the gate watches
 
 
-def carry_out(request: Request) -> int:
+OpenExecutor = Callable[[Request, Callable[[str], None]], Executor]
+"""Makes what runs the jobs of a request. The function is told what a person should know, a line each."""
+
+
+def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
+    """Jobs as processes of this machine."""
+    return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say)
+
+
+def carry_out(request: Request, open_executor: OpenExecutor = local_processes) -> int:
     """Do what was asked for. Returns 0, or 1 where cells failed or a score left its interval."""
     paper, shelf = load_results(), open_shelf(request.data_root, request.roots)
     if request.mode == "list":
         print(list_presets(paper_presets(paper), shelf, request.repeats))
         return 0
     asked, repeats = _asked(request, paper, shelf)
-    presets, absent = leave_out_absent(asked, shelf)
-    for name in absent:
-        print(f"Warning: {name} is not on this machine; what needs it is left out.", file=sys.stderr)
-    cells, runs = wanted_cells(presets, repeats), wanted_runs(presets, repeats)
     ledger = Ledger(request.out / "ledger.jsonl")
     results = ledger.read()
+    presets = _possible(asked, repeats, results, request, shelf)
+    cells, runs = wanted_cells(presets, repeats), wanted_runs(presets, repeats)
     work = missing_work(cells, runs, results)
     took = say_duration(work.seconds(results, request.jobs))
     print(f"{len(cells):,} cells; {len(work):,} jobs to do, {request.jobs} at once: {took}", file=sys.stderr)
@@ -56,12 +66,14 @@ def carry_out(request: Request) -> int:
         request = attrs.evolve(request, measure=smoke.smoke_measure(request.measure))
     with ConsoleGrid(Console(stderr=True)) as show:
         if request.extent != "report-only":
-            results = _run(work, request, shelf, ledger, show)
+            results = _run(work, request, shelf, ledger, show, open_executor)
         return _tell(presets, repeats, results, request, paper, show)
 
 
 def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[Preset, ...], Repeats]:
     """The tables that were asked for, and how often each of their cells is repeated."""
+    # A name that is misspelt costs a second, not a grid of failures or a page that cannot be made in the end.
+    shelf.catalogue.metrics.get(request.measure.metric)
     if request.mode == "smoke":
         repeats = smoke.smoke_repeats()
         seeds = request.repeats.seeds if request.seeds_given else repeats.seeds
@@ -71,11 +83,40 @@ def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[P
         methods = read_reference(REFERENCE) if request.mode == "check" else sorted(built_in)
         return (reference_preset(list(methods)),), reference_repeats()
     for method in request.axes.methods:
-        shelf.catalogue.methods.get(method)  # a name that is misspelt costs a second, not a grid of failures
+        if method != RANDOM:
+            shelf.catalogue.methods.get(method)
     return choose_presets(request.tables, request.axes, paper), request.repeats
 
 
-def _run(work: Work, request: Request, shelf: Shelf, ledger: Ledger, show: ConsoleGrid) -> Results:
+def _possible(
+    asked: tuple[Preset, ...], repeats: Repeats, results: Results, request: Request, shelf: Shelf
+) -> tuple[Preset, ...]:
+    """The tables less what needs data that is not here. A report needs none of what the ledger has."""
+    only_told = request.extent == "report-only"
+    if only_told and not results.entries:
+        raise RunFolderError(
+            f"There is nothing to report: {request.out} has no ledger with a line in it. Run the grid first, or say "
+            "where its folder is with `--out`."
+        )
+
+    def is_known(one: Condition, preset: Preset) -> bool:
+        return only_told and _is_told(one, preset.needs_scores, repeats, results)
+
+    presets, absent = leave_out_absent(asked, shelf, is_known)
+    for name in absent:
+        print(f"Warning: {name} is not on this machine; what needs it is left out.", file=sys.stderr)
+    return presets
+
+
+def _is_told(one: Condition, needs_scores: bool, repeats: Repeats, results: Results) -> bool:
+    if needs_scores:
+        return any(results.cell(cell) for cell in one.cells(repeats))
+    return any(results.pretraining(run) for run in one.pretrainings(repeats))
+
+
+def _run(
+    work: Work, request: Request, shelf: Shelf, ledger: Ledger, show: ConsoleGrid, open_executor: OpenExecutor
+) -> Results:
     place = Place(
         out=request.out,
         device=request.device,
@@ -85,7 +126,7 @@ def _run(work: Work, request: Request, shelf: Shelf, ledger: Ledger, show: Conso
         presets=shelf.presets(),
     )
     stamp = Stamp(request.out, source_commit(Path(__file__).parent), lambda: datetime.now(UTC))
-    with LocalProcesses(request.command, request.jobs, time.monotonic, request.threads) as executor:
+    with open_executor(request, show.say) as executor:
         return run_work(work, place, executor, ledger, stamp, show)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from paper_results import Cell as Printed
 from paper_results import PaperResults
 
+from clocs_core.evaluate.pairing import mean_interval
 from clocs_core.evaluate.statistics import Interval, compare
 from grid.axes import Condition, Repeats
 from grid.cells import Cell, Random
-from grid.draws import Source, average, fill_draws, read_draws, source_of
+from grid.draws import Source, fill_draws, read_draws, source_of
 from grid.ledger import Entry, Results
 from grid.measure import Measure
 
@@ -88,8 +89,7 @@ def summarise(
 ) -> Summary:
     """The table of these conditions as far as the ledger goes. Draws are made where they are missing."""
     found = _Found(results, measure, out, repeats)
-    if measure.resamples:
-        fill_draws(found.sources(conditions), at_once, tick)
+    fill_draws(found.sources(conditions), at_once, tick)
     contexts: dict[Condition, list[Condition]] = {}
     for condition in conditions:
         contexts.setdefault(condition.context, []).append(condition)
@@ -97,7 +97,7 @@ def summarise(
     differences: list[Difference] = []
     for context, rows in contexts.items():
         lines.append(found.random_line(context, rows, paper))
-        lines += [found.line(condition, paper) for condition in rows]
+        lines += [found.line(condition, paper) for condition in rows if condition.trains]
         differences += found.differences(context, rows)
     return Summary(tuple(lines), tuple(differences))
 
@@ -136,7 +136,7 @@ class _Found:
         scored = [(cell, value) for cell in cells if (value := self._value(cell, cell.pretraining.method)) is not None]
         random = [value for cell, _ in scored if (value := self._value(cell, "random")) is not None]
         both = [(own, other) for cell, _ in scored if (own := self._draws(cell)) and (other := self._draws(cell, True))]
-        gain = compare(average([a for a, _ in both]), average([b for _, b in both])) if both else None
+        gain = compare(mean_interval([a for a, _ in both]), mean_interval([b for _, b in both])) if both else None
         values = [value for _, value in scored]
         return Line(
             condition=condition,
@@ -162,7 +162,7 @@ class _Found:
         return Line(
             condition=condition,
             spread=self._spread(scored),
-            interval=average(draws) if draws and len(draws) == len(scored) else None,
+            interval=mean_interval(draws) if draws and len(draws) == len(scored) else None,
             gain=None,
             gain_value=None,
             printed=condition.printed(paper),
@@ -171,23 +171,29 @@ class _Found:
         )
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
+        """Between methods, over the repetitions that both have on the same patients: others cannot be paired."""
         draws = {
             condition.row: {
-                (cell.pretraining.split_seed, cell.pretraining.seed): found
+                (cell.pretraining.split_seed, cell.pretraining.seed, patients): found
                 for cell in condition.cells(self.repeats)
-                if (found := self._draws(cell))
+                if (found := self._draws(cell)) and (patients := self._patients(cell))
             }
             for condition in rows
         }
         for a, b in combinations(draws, 2):
-            shared = [key for key in draws[a] if key in draws[b] and _pair(draws[a][key], draws[b][key])]
+            shared = [key for key in draws[a] if key in draws[b]]
             if shared:
-                of_a, of_b = (average([draws[name][key] for key in shared]) for name in (a, b))
+                of_a, of_b = (mean_interval([draws[name][key] for key in shared]) for name in (a, b))
                 yield Difference(context=context, a=a, b=b, interval=compare(of_a, of_b), repetitions=len(shared))
 
     def _done(self, cell: Cell) -> Entry | None:
         entry = self.results.cell(cell)
         return entry if entry is not None and entry.status == "done" else None
+
+    def _patients(self, cell: Cell) -> str:
+        """The hash of the parts that a cell was scored on; "" where its line has none, and nothing can be paired."""
+        entry = self._done(cell)
+        return str(entry.split.get("hash", "")) if entry else ""
 
     def _value(self, cell: Cell, init: str) -> float | None:
         entry = self._done(cell)
@@ -199,7 +205,7 @@ class _Found:
 
     def _draws(self, cell: Cell, random: bool = False) -> Interval | None:
         entry = self._done(cell)
-        if entry is None or not entry.predictions or not self.measure.resamples:
+        if entry is None or not entry.predictions:
             return None
         init = "random" if random else cell.pretraining.method
         return read_draws(source_of(cell, init, entry, self.measure, self.out))
@@ -208,7 +214,7 @@ class _Found:
         """The interval of the mean over repetitions; None unless all of them have draws."""
         found = [self._draws(cell) for cell in cells]
         whole = [one for one in found if one is not None]
-        return average(whole) if whole and len(whole) == len(found) else None
+        return mean_interval(whole) if whole and len(whole) == len(found) else None
 
     def _spread(self, scored: Sequence[tuple[Cell, float]]) -> Spread | None:
         splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)
@@ -217,7 +223,3 @@ class _Found:
     def _errors(self, cells: Iterable[Cell]) -> tuple[str, ...]:
         entries = (self.results.cell(cell) for cell in cells)
         return tuple(dict.fromkeys(entry.error for entry in entries if entry and entry.status == "failed"))
-
-
-def _pair(a: Interval, b: Interval) -> bool:
-    return len(a.draws) == len(b.draws)

@@ -60,9 +60,8 @@ class Preset:
     @property
     def datasets(self) -> tuple[str, ...]:
         """Every data set that is read."""
-        pretraining = (one.pretraining for one in self.conditions)
-        downstream = (one.downstream for one in self.conditions if self.needs_scores)
-        return tuple(dict.fromkeys([*pretraining, *downstream]))
+        read = (one.reads if self.needs_scores else (one.pretraining,) for one in self.conditions)
+        return tuple(dict.fromkeys(name for names in read for name in names))
 
 
 def paper_presets(paper: PaperResults) -> tuple[Preset, ...]:

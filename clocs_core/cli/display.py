@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -16,10 +18,23 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from clocs_core.heard import hear_warnings
+
 if TYPE_CHECKING:
     from clocs_core.extend.events import EpochDone
 
-__all__ = ["ConsoleDisplay"]
+__all__ = ["ConsoleDisplay", "console_display"]
+
+
+@contextmanager
+def console_display() -> Iterator[ConsoleDisplay]:
+    """Progress on stderr. What plugins warn of meanwhile comes at the end, below all that was said."""
+    with hear_warnings(lambda text: None) as heard, ConsoleDisplay(Console(stderr=True)) as show:
+        try:
+            yield show
+        finally:
+            for text in heard:
+                show.warn(text)
 
 
 class ConsoleDisplay:

@@ -26,13 +26,29 @@ _FLAGS: Flags = {
     "--label-fraction": ("evaluate", "label_fraction", "F", "Share of the labels, or several, comma separated."),
     "--fraction-of": ("evaluation", "fraction_of", "WHAT", "Whether F is a share of frames (default) or of patients."),
     "--part": ("evaluate", "part", "PART", "Whose patients are scored: test (default), or validation to choose by."),
-    "--task": ("data", "task", "NAME", "Which question of the data set; its first by default."),
+    "--task": (
+        "data",
+        "task",
+        "NAME",
+        "Which question of the data set. Default: the run's on its own, else the first.",
+    ),
     "--leads": ("data", "channels", "NAMES", "Leads by name, comma separated, or a preset such as 4 or 12."),
     "--channels": ("data", "channels", "NAMES", "The same as --leads, for signals without leads."),
-    "--split-seed": ("data", "split_seed", "N", "Which patients train, validate and test."),
+    "--split-seed": (
+        "data",
+        "split_seed",
+        "N",
+        "Which patients train, validate and test. Default: the run's on its own.",
+    ),
     "--split": ("data", "split", "RULE", "60/20/20 or 64/16/20: share of patients per part."),
-    "--data-root": ("data", "data_root", "FOLDER", "Holds one folder per data set. Default: CLOCS_DATA."),
-    "--root": ("data", "root", "PATH", "This data set's own folder or file."),
+    "--data-root": (
+        "data",
+        "data_root",
+        "FOLDER",
+        "Holds one folder per data set, and what is prepared from them; wins over the --root of the run. Default: the "
+        "run's on its own data set, else CLOCS_DATA, or this platform's place for data.",
+    ),
+    "--root": ("data", "root", "PATH", "This data set's own folder or file. Default: the run's on its own data set."),
     "--patients": ("dataset", "patients", "FILE", "Whose each recording is, for data sets that ask for it."),
     "--labels": ("dataset", "labels", "FILE", "The class of each recording, for data sets that ask for it."),
     "--sampling-rate": ("dataset", "sampling_rate", "HZ", "Of the recordings, where the files do not say it."),
@@ -52,7 +68,7 @@ _FLAGS: Flags = {
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--random", is_flag=True, help="Instead of RUN: an encoder that nobody has trained, see --encoder.")
 @with_flags(_FLAGS)
-@click.option("--out", metavar="FOLDER", help="The evaluation's own folder. Default: RUN/evaluations/NAME.")
+@click.option("--out", metavar="FOLDER", help="The evaluation's own folder. Default: one in RUN, or under runs/.")
 @click.option(
     "--controls",
     metavar="FOLDER",

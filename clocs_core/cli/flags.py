@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from clocs_core.errors import SettingsError, neighbours
+from clocs_core.extend.recordings import inherit_data
 from clocs_core.options import field_types, from_text
 from clocs_core.settings import Tables
 
@@ -56,11 +57,12 @@ def read_flags(
 ) -> Tables:
     """The tables with flags written over them. The text of a flag is read as the type of its setting.
 
+    --data-root wins over a root that the tables have: see `inherit_data`.
     given: texts by the flags' Python names. classes: what reads each table; only the data set knows what its own is.
     """
     if "leads" in given and "channels" in given:
         raise SettingsError("--leads and --channels are two names for one setting; give one of them.")
-    merged = {name: dict(table) for name, table in tables.items()}
+    read: Tables = {}
     for flag, (table, key, metavar, _) in flags.items():
         text = given.get(flag.removeprefix("--").replace("-", "_"))
         if text is None:
@@ -71,7 +73,10 @@ def read_flags(
         value = from_text(kinds[key], text)
         if metavar in _PATHS and isinstance(value, str) and value != "none":
             value = str(Path(value).expanduser().absolute())  # the settings mean the same from another folder
-        merged.setdefault(table, {})[key] = value
+        read.setdefault(table, {})[key] = value
+    merged = {name: {**tables.get(name, {}), **read.get(name, {})} for name in (*tables, *read)}
+    if "data" in merged:
+        merged["data"] = inherit_data(tables.get("data", {}), read.get("data", {}))
     return merged
 
 

@@ -6,55 +6,44 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
-from clocs_core.cli.embed import refuse_unwritable
+from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
+from clocs_core.cli.ownfiles import ask_unsaid, hertz, input_options, refuse_data_set, refuse_unwritable
 from clocs_core.cli.session import Session, pass_session
-from clocs_core.errors import SettingsError
 
 if TYPE_CHECKING:
     import torch
 
     from clocs_core.evaluate.classifiers import ClassifierCard, LoadedClassifier
     from clocs_core.extend.catalogue import Catalogue
-    from clocs_core.prediction import Parts
     from clocs_core.progress import Display
     from clocs_core.report.predicted import Predicted
-    from clocs_core.settings import Tables
 
 __all__ = ["predict_command"]
 
 _SHOWN = 10  # rows in the terminal; `--out` has them all
 
 
-@attrs.frozen(kw_only=True)
-class _Source:
-    """The flags that say which signals are predicted, as they were typed."""
-
-    inputs: tuple[str, ...]
-    dataset: str | None
-    part: Any
-    root: str | None
-    data_root: str | None
-    assignments: tuple[str, ...]
-    sampling_rate: float | None
-    unit: str | None
-    channels: str | None
-    trained_at: float | None
-    workers: int
-
-    @property
-    def channel_names(self) -> tuple[str, ...]:
-        """Of --channels, one by one."""
-        return tuple(part.strip() for part in (self.channels or "").split(",") if part.strip())
-
-    def refuse_data_set(self) -> None:
-        """Raise SettingsError where a flag is about a data set, and none is read."""
-        about = {"--dataset": self.dataset, "--part": self.part, "--root": self.root, "--data-root": self.data_root}
-        given = [flag for flag, value in {**about, "-o": self.assignments}.items() if value]
-        if given:
-            raise SettingsError(f"--input reads a file, and {given[0]} is about a data set; leave out one of the two.")
+_FLAGS: Flags = {
+    "--root": ("data", "root", "PATH", "This data set's own folder or file. Default: as it was trained, on its own."),
+    "--data-root": (
+        "data",
+        "data_root",
+        "FOLDER",
+        "Holds one folder per data set, and what is prepared from them; wins over the --root that it was trained with. "
+        "Default: as it was trained.",
+    ),
+    "--sampling-rate": ("dataset", "sampling_rate", "HZ", "Of the recordings, where the files do not say it."),
+    "--unit": ("dataset", "unit", "UNIT", "Of the recordings, such as mV, where the files do not say it."),
+    "--channels": (
+        "data",
+        "channels",
+        "NAMES",
+        "Channels to read, comma separated; of an --input that does not name its channels, names for all of them.",
+    ),
+    "--leads": ("data", "channels", "NAMES", "The same as --channels."),
+}
 
 
 @click.command("predict")
@@ -69,30 +58,8 @@ class _Source:
     type=click.Choice(["train", "validation", "test", "all"]),
     help="Whose recordings. Default: test on the classifier's own data set, all on another.",
 )
-@click.option("--root", metavar="PATH", help="This data set's own folder or file.")
-@click.option("--data-root", metavar="FOLDER", help="Holds one folder per data set. Default: CLOCS_DATA.")
-@click.option(
-    "--input",
-    "inputs",
-    metavar="FILE",
-    multiple=True,
-    help="Instead of --dataset: one recording, as .csv, .txt, .npy, .npz or .hea. May be repeated.",
-)
-@click.option("--sampling-rate", type=float, metavar="HZ", help="Of the recordings, where the files do not say it.")
-@click.option("--unit", metavar="UNIT", help="Of the recordings, such as mV, where the files do not say it.")
-@click.option(
-    "--channels",
-    "--leads",
-    "channels",
-    metavar="NAMES",
-    help="Channels to read, comma separated; of an --input that does not name its channels, names for all of them.",
-)
-@click.option(
-    "--trained-at",
-    type=float,
-    metavar="HZ",
-    help="The rate of the recordings that it was trained on, where the classifier's file does not say it.",
-)
+@with_flags(_FLAGS)
+@input_options
 @click.option(
     "--level",
     type=click.Choice(["record", "frame"]),
@@ -114,13 +81,7 @@ class _Source:
     show_default=True,
     help="Where to compute.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default="one per core",
-    help="Processes that read recordings.",
-)
+@with_workers
 @pass_session
 def predict_command(
     session: Session,
@@ -138,9 +99,7 @@ def predict_command(
     CLASSIFIER is the folder of a `clocs evaluate … --protocol finetune`, a run that has one, or a classifier's file.
     The recordings are resampled, cut, normalised, and their channels chosen by name, as that file says.
     """
-    from rich.console import Console
-
-    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.cli.display import console_display
     from clocs_core.evaluate.classifiers import choose_classifier, load_classifier
     from clocs_core.report.predicted import as_level, refuse_other_endings, save_predicted
     from clocs_core.train.assemble import choose_device
@@ -151,73 +110,55 @@ def predict_command(
     where = choose_device(device)
     loaded = load_classifier(choose_classifier(Path(classifier), init, label_fraction), session.catalogue, where)
     card = loaded.about
-    source = _Source(**asked)
-    with ConsoleDisplay(Console(stderr=True)) as show:
+    with console_display() as show:
         show.say(
             f"{loaded.path}: {card.init} at F = {card.fraction:g}, fine-tuned on {card.dataset} for {card.task.name!r}"
         )
-        frames = _predict(session.catalogue, loaded, source, where, show)
+        frames = _predict(session.catalogue, loaded, where, show, **asked)
         found = as_level(frames, level or card.task.per)
         if out is not None:
-            save_predicted(found, _about(card, frames, source), Path(out))
+            save_predicted(
+                found, _about(card, frames, None if asked["inputs"] else asked["dataset"] or card.dataset), Path(out)
+            )
     _show(found, len(frames), out)
 
 
 def _predict(
-    catalogue: Catalogue, loaded: LoadedClassifier, source: _Source, device: torch.device, show: Display
+    catalogue: Catalogue,
+    loaded: LoadedClassifier,
+    device: torch.device,
+    show: Display,
+    *,
+    inputs: tuple[str, ...],
+    trained_at: str | None,
+    dataset: str | None,
+    part: Any,
+    assignments: tuple[str, ...],
+    workers: int,
+    **flags: str | None,
 ) -> Predicted:
-    from clocs_core.evaluate.ownframes import Unsaid
     from clocs_core.prediction import choose_target, predict_files, predict_recordings
+    from clocs_core.settings import DataSettings
 
-    rate, trained_at = (
-        _positive(flag, value)
-        for flag, value in (("--sampling-rate", source.sampling_rate), ("--trained-at", source.trained_at))
-    )
-    if source.inputs:
-        source.refuse_data_set()
-        unsaid = Unsaid(
-            sampling_rate=rate, channels=source.channel_names, unit=source.unit or "", trained_at=trained_at
-        )
-        return predict_files(loaded, [Path(one) for one in source.inputs], unsaid, device, show)
-    name = source.dataset or loaded.about.dataset
-    tables = _tables(catalogue, name, source)
-    target = choose_target(loaded.about, catalogue, name, tables, source.assignments, trained_at)
-    part: Parts = source.part or ("test" if target.own else "all")
-    return predict_recordings(loaded, target, part, source.workers, device, show)
+    if inputs:
+        others = {"--root": flags["root"], "--data-root": flags["data_root"]}
+        refuse_data_set({"--dataset": dataset, "--part": part, **others, "-o": assignments})
+        return predict_files(loaded, [Path(one) for one in inputs], ask_unsaid(flags, trained_at), device, show)
+    name = dataset or loaded.about.dataset
+    catalogue.datasets.get(name)  # a misspelt name is answered before a flag of its own
+    given = {flag: text for flag, text in flags.items() if text is not None}
+    tables = read_flags(catalogue, _FLAGS, given, {}, {"data": DataSettings}, name)
+    target = choose_target(loaded.about, catalogue, name, tables, assignments, hertz("--trained-at", trained_at))
+    return predict_recordings(loaded, target, part or ("test" if target.own else "all"), workers, device, show)
 
 
-def _tables(catalogue: Catalogue, name: str, source: _Source) -> Tables:
-    """The flags as the tables [data] and [dataset]."""
-    from clocs_core.options import field_types
-
-    places = {"root": source.root, "data_root": source.data_root}
-    data: dict[str, object] = {
-        key: str(Path(place).expanduser().absolute()) for key, place in places.items() if place is not None
-    }
-    if source.channel_names:
-        data["channels"] = list(source.channel_names)
-    said = {"sampling_rate": source.sampling_rate, "unit": source.unit}
-    options: dict[str, object] = {key: value for key, value in said.items() if value is not None}
-    kinds = field_types(catalogue.datasets.get(name).offer.options)
-    for key in options:
-        if key not in kinds:
-            raise SettingsError(f"--{key.replace('_', '-')}: data set {name!r} says it itself; leave it out.")
-    return {"data": data, "dataset": options}
-
-
-def _positive(flag: str, value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise SettingsError(f"{flag} must be a positive number of Hz, got {value:g}.")
-    return value
-
-
-def _about(card: ClassifierCard, frames: Predicted, source: _Source) -> dict[str, object]:
+def _about(card: ClassifierCard, frames: Predicted, dataset: str | None) -> dict[str, object]:
     """What a reader of the file wants to know of the classifier."""
     return {
         "init": card.init,
         "label_fraction": card.fraction,
         "trained_on": card.dataset,
-        "dataset": None if source.inputs else source.dataset or card.dataset,
+        "dataset": dataset,
         "task": card.task.name,
         "kind": card.task.kind,
         "channels": list(frames.channels),

@@ -30,7 +30,7 @@ _FLAGS: Flags = {
         "data",
         "data_root",
         "FOLDER",
-        "Holds one folder per data set, and what is prepared from them. "
+        "Holds one folder per data set, and what is prepared from them; wins over a root of --config. "
         "Default: CLOCS_DATA, or this platform's place for data.",
     ),
     "--root": ("data", "root", "PATH", "This data set's own folder or file."),
@@ -44,7 +44,7 @@ _FLAGS: Flags = {
     "--embedding-dim": ("run", "embedding_dim", "E", "Dimension of a representation."),
     "--epochs": ("train", "epochs", "N", "At most so many epochs."),
     "--batch-size": ("train", "batch_size", "K", "Instances per step."),
-    "--contrast-batch": ("train", "contrast_batch", "N", "Instances contrasted at once, encoded a batch at a time."),
+    "--contrast-batch": ("train", "contrast_batch", "N", "Instances per step, if more than a batch is contrasted."),
     "--learning-rate": ("train", "learning_rate", "RATE", "Of Adam."),
     "--seed": ("run", "seed", "N", "Seeds weights, order, views and dropout."),
     "--split-seed": ("data", "split_seed", "N", "Which patients train, validate and test."),
@@ -83,9 +83,9 @@ def run_command(
 ) -> int | None:
     """Pre-train an encoder, evaluate it beside its controls, and write a report.
 
-    Later settings win: defaults, the data set's own (epochs, batch size and learning rate among them), --config, flags
-    and -o. `clocs plugins --json` lists every option of every part; the effective settings are written into the run
-    folder.
+    Later settings win: defaults, the method's, the data set's own (epochs, batch size and learning rate among them),
+    --config, flags and -o. `clocs plugins --json` lists every option of every part; the effective settings are written
+    into the run folder.
     """
     from clocs_core.extend.plan import resolve
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.embed import ask_target, refuse_unwritable, target_options
+from clocs_core.cli.embed import ask_target, target_options
+from clocs_core.cli.ownfiles import refuse_unwritable
 from clocs_core.cli.session import Session, pass_session
 from clocs_core.errors import SettingsError
 
@@ -38,8 +39,12 @@ __all__ = ["similar_command"]
     show_default=True,
     help="The distance of two representations.",
 )
-@click.option("--frame", type=click.IntRange(min=0), help="Of --level frame: which frame asks, from 0. Default: first.")
-@click.option("--lead", metavar="NAME", help="Of --level frame: which lead or channel of it. Default: the first.")
+@click.option(
+    "--frame",
+    type=click.IntRange(min=0),
+    help="Of --level frame: which frame asks, from 0. Default: the first that can be used.",
+)
+@click.option("--lead", metavar="NAME", help="Of --level frame: which lead or channel of it. Default: as for --frame.")
 @click.option("--out", metavar="FILE", help="Draw the traces into a .html page or a .png picture.")
 @pass_session
 def similar_command(
@@ -64,9 +69,7 @@ def similar_command(
     RUN is a run folder, or its encoder file. --part says among whose recordings to look; the one that asks may be of
     any part.
     """
-    from rich.console import Console
-
-    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.cli.display import console_display
     from clocs_core.representations import embed_recordings, get_recordings
     from clocs_core.similarity import draw_similar, find_patient, find_similar
     from clocs_core.train.assemble import choose_device
@@ -76,11 +79,11 @@ def similar_command(
     where = choose_device(device)
     loaded = load_encoder(Path(run), session.catalogue, where)
     target = ask_target(session, loaded.about, dataset, **asked)
-    with ConsoleDisplay(Console(stderr=True)) as show:
+    with console_display() as show:
         material = get_recordings(loaded.about, target, workers, show)
         patient = find_patient(material, record, target.recordings.name)
         normalise = target.recordings.data.normalise == "min-max"
-        found = embed_recordings(loaded, material, part, normalise, where, show, frozenset({patient}))
+        found = embed_recordings(loaded, material, part or "all", normalise, where, show, frozenset({patient}))
     similar = find_similar(found, record, level, nearness, count, frame, lead)
     _print(similar)
     if out is not None:

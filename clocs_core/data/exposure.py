@@ -16,9 +16,9 @@ from clocs_core.data.store import Instances
 __all__ = ["expose", "limit_instances"]
 
 
-def expose(patient: Tensor, batch: int, epochs: int) -> Exposure:
-    """The exposure of a run to instances of `patient` (n,), in batches, for so many epochs."""
-    return Exposure(len(patient.unique()), len(patient), epochs * -(-len(patient) // batch))
+def expose(patient: Tensor, together: int, epochs: int) -> Exposure:
+    """The exposure of a run to instances of `patient` (n,), so many together in a step, for so many epochs."""
+    return Exposure(len(patient.unique()), len(patient), epochs * -(-len(patient) // together))
 
 
 def limit_instances(instances: Instances, patient: Tensor, most: int, seed: int) -> Instances:

@@ -62,10 +62,12 @@ def read_signal_file(path: Path) -> SignalFile:
 
 def _read_text(path: Path) -> SignalFile:
     """A column per channel, with or without a heading; columns of time are left out, empty cells are missing."""
-    lines = [line.rstrip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     if not lines:
         raise DataError(f"{path} is empty.")
     mark = next((mark for mark in "\t;," if mark in lines[0]), None)
+    if mark is None:
+        lines = [line.strip() for line in lines]  # elsewhere a blank at either end is a cell, and its sample missing
     first = [cell.strip().strip('"') for cell in lines[0].split(mark)]
     if _are_numbers(first):
         return SignalFile(_numbers(lines, mark).T)
@@ -104,11 +106,7 @@ def _read_npy(path: Path) -> SignalFile:
 def _read_npz(path: Path) -> SignalFile:
     with np.load(path, allow_pickle=False) as file:
         held = {name: file[name] for name in file.files}
-    known = {*_RATES, *_CHANNELS, *_UNITS}
-    signals = [name for name in _SIGNALS if name in held]
-    signals += [name for name, one in held.items() if name not in known and one.dtype.kind in "iuf" and one.ndim]
-    if not signals:
-        raise DataError(f"{path} has no array of samples, it has {', '.join(held) or 'nothing'}; call it x.")
+    signal = _signal_among(held, path)
     names = _first(held, _CHANNELS)
     channels = None if names is None else _own_names([str(name) for name in names.reshape(-1)], path)
     rate, unit = _first(held, _RATES), _first(held, _UNITS)
@@ -117,8 +115,21 @@ def _read_npz(path: Path) -> SignalFile:
     units = {str(one) for one in unit.reshape(-1)} if unit is not None else {""}
     if len(units) > 1:
         raise DataError(f"The channels of {path} have the units {', '.join(sorted(units))}, expected one for all.")
-    found = _array_as_recording(held[signals[0]], channels, path)
+    found = _array_as_recording(held[signal], channels, path)
     return attrs.evolve(found, sampling_rate=None if rate is None else float(rate.reshape(())), unit=units.pop())
+
+
+def _signal_among(held: Mapping[str, NDArray[Any]], path: Path) -> str:
+    """The name of the array that holds the samples: one that says so, or the only one that can."""
+    known = {*_RATES, *_CHANNELS, *_UNITS}
+    numbers = [name for name, one in held.items() if one.dtype.kind in "iuf" and one.ndim]
+    likely = [name for name in _SIGNALS if name in numbers]
+    possible = likely or [name for name in numbers if name not in known and name.lower() not in _TIME]
+    if not possible:
+        raise DataError(f"{path} has no array of samples, it has {', '.join(held) or 'nothing'}; call it x.")
+    if len(possible) > 1:
+        raise DataError(f"{path} has several arrays that may be the signal: {', '.join(possible)}. Keep one, called x.")
+    return possible[0]
 
 
 def _first(held: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:

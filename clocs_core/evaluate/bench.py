@@ -20,24 +20,21 @@ __all__ = ["Bench", "build_bench", "take"]
 
 @attrs.frozen(eq=False)
 class Bench:
-    """Labelled instances of one segment each, by part. `frames` counts all of them, labelled or not."""
+    """Labelled instances of one segment each, by part. `frames` counts all of them, labelled or not.
+
+    rows: label, patient and record of every instance of a part, with embeddings of no dimension.
+    """
 
     store: Store
     parts: dict[Part, Instances]
+    rows: dict[Part, Features]
     frames: dict[Part, int]
     task: Task
     normalise: bool
 
     def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
         """The rows of the labelled training instances that a classifier may use."""
-        return choose_rows(self.rows_of("train").patient, fraction, seed, of)
-
-    def rows_of(self, part: Part) -> Features:
-        """Label, patient and record of every instance of a part, with embeddings of no dimension."""
-        frame = self.parts[part].frame[:, 0]
-        columns = (self.store.label[frame], self.store.patient[frame], self.store.record[frame])
-        label, patient, record = (column.cpu().numpy() for column in columns)
-        return Features(np.empty((len(label), 0), np.float32), label.astype(np.int64), patient, record)
+        return choose_rows(self.rows["train"].patient, fraction, seed, of)
 
 
 def build_bench(
@@ -62,12 +59,20 @@ def build_bench(
                 f"None of the {len(whole[part]):,} {part} frames has a label for {task.name!r}; choose another "
                 "`--task`, another `--split-seed` or more recordings."
             )
-    return Bench(store, parts, {part: len(some) for part, some in whole.items()}, task, normalise)
+    rows = {part: _rows(store, some) for part, some in parts.items()}
+    return Bench(store, parts, rows, {part: len(some) for part, some in whole.items()}, task, normalise)
 
 
 def take(instances: Instances, rows: torch.Tensor) -> Instances:
     """Some of the instances, in the order given."""
     return attrs.evolve(instances, frame=instances.frame[rows], channel=instances.channel[rows])
+
+
+def _rows(store: Store, instances: Instances) -> Features:
+    frame = instances.frame[:, 0]
+    columns = (store.label[frame], store.patient[frame], store.record[frame])
+    label, patient, record = (column.cpu().numpy() for column in columns)  # sync point
+    return Features(np.empty((len(label), 0), np.float32), label.astype(np.int64), patient, record)
 
 
 def _labelled(store: Store, instances: Instances) -> torch.Tensor:

@@ -78,12 +78,12 @@ class CellMaker:
         checkpoint: where training goes on from, and leaves a file now and then, if the protocol trains a network.
         """
         protocol, init, fraction = key
-        train = self.bench.rows_of("train")
+        train = self.bench.rows["train"]
         rows = self.bench.share(fraction, self.scoring.fraction_seed, self.asked.asked.fraction_of)
         refuse_one_class(train.label[rows], self.bench.task)
         seen = len(rows), len(np.unique(train.patient[rows]))
         if protocol == "prior":
-            predicted = prior(train.take(rows), self.bench.rows_of(self.asked.evaluate.part), self.bench.task)
+            predicted = prior(train.take(rows), self.bench.rows[self.asked.evaluate.part], self.bench.task)
             return Cell(predicted, *seen)
         if protocol == "linear":
             mine, scored = self._embeddings(init)

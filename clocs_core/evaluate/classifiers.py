@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import attrs
 import torch
 from torch import nn
 
-from clocs_core.data.records import Framing
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.evaluate.finetune import build_classifier
 from clocs_core.evaluate.pretrained import RANDOM
 from clocs_core.extend.catalogue import Catalogue
-from clocs_core.options import structure
-from clocs_core.train.checkpoint import read_tensors
-from clocs_core.train.described import NetworkCard, build_encoders, card_fields, fit_weights, read_description
+from clocs_core.train.described import (
+    NetworkCard,
+    build_encoders,
+    card_fields,
+    fit_weights,
+    read_described,
+    read_description,
+)
 
 __all__ = ["ClassifierCard", "LoadedClassifier", "choose_classifier", "load_classifier", "read_classifier_card"]
 
@@ -26,15 +31,12 @@ class ClassifierCard(NetworkCard):
     """What a classifier file says of itself; `task` is what its answers mean.
 
     init: whose weights fine-tuning began with. fraction: F, the share of labels it learnt from.
-    frame_rate: Hz of the samples of a frame; None where recordings of several rates were cut at their own.
-    says_rate: whether the file has it at all.
     """
+
+    what: ClassVar[str] = "classifier"
 
     init: str
     fraction: float
-    framing: Framing
-    frame_rate: float | None
-    says_rate: bool
 
 
 @attrs.frozen(eq=False)
@@ -53,6 +55,8 @@ def choose_classifier(path: Path, init: str | None = None, fraction: float | Non
     Raises RunFolderError where there is none, and SettingsError where there is none such, or more than one.
     """
     if path.is_file():
+        if asked := _asked(init, fraction):
+            raise SettingsError(f"{path} is one classifier; leave out {asked}, or give the folder that it lies in.")
         return path
     files = _files_in(path)
     cards = {file: read_classifier_card(file) for file in files}
@@ -62,11 +66,10 @@ def choose_classifier(path: Path, init: str | None = None, fraction: float | Non
         if init in (None, card.init) and (fraction is None or abs(fraction - card.fraction) < 1e-9)
     }
     if not fitting:
-        asked = " ".join(f"--{name} {value}" for name, value in _asked(init, fraction).items())
         held = "; ".join(
             dict.fromkeys(f"--init {one.init} --label-fraction {one.fraction:g}" for one in cards.values())
         )
-        raise SettingsError(f"{path} has no classifier with {asked}. It has: {held}.")
+        raise SettingsError(f"{path} has no classifier with {_asked(init, fraction)}. It has: {held}.")
     trained = any(card.init != RANDOM for card in fitting.values())
     own = {file: card for file, card in fitting.items() if not trained or card.init != RANDOM}
     folders = sorted({file.parent.parent for file in own})
@@ -83,8 +86,8 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
     Raises UnknownName where the plugin that offers its encoder is missing, and RunFolderError where the file is
     damaged, of another version, or holds weights that do not fit what the plugin builds today.
     """
-    card = read_classifier_card(path)
-    weights, _ = read_tensors(path)
+    weights, about = read_described(path, "classifier")
+    card = _card(about, path)
     (encoder,) = build_encoders(card, 1, catalogue, path)
     with torch.random.fork_rng(devices=[]):  # the head is drawn, and overwritten: nobody's draws may shift
         network = build_classifier(encoder, card.embedding_dim, len(card.task.classes), seed=0)
@@ -94,22 +97,17 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
 
 def read_classifier_card(file: Path) -> ClassifierCard:
     """What a classifier file says of itself; no weights are read. Raises RunFolderError where it is none."""
-    about = read_description(file, "classifier")
+    return _card(read_description(file, "classifier"), file)
+
+
+def _card(about: Mapping[str, Any], file: Path) -> ClassifierCard:
     if "head" not in about:
         raise RunFolderError(
             f"{file} is no classifier: it holds {'an encoder' if 'encoder' in about else 'something else'}. "
             "`clocs evaluate RUN --protocol finetune` trains one."
         )
     try:
-        signal = about["signal"]
-        return ClassifierCard(
-            **card_fields(about),
-            init=about["init"],
-            fraction=about["label_fraction"],
-            framing=structure(Framing, signal["framing"], "framing"),
-            frame_rate=signal.get("frame_rate"),
-            says_rate="frame_rate" in signal,
-        )
+        return ClassifierCard(**card_fields(about), init=about["init"], fraction=about["label_fraction"])
     except (AttributeError, KeyError, TypeError, SettingsError) as problem:
         raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
 
@@ -129,9 +127,10 @@ def _files_in(path: Path) -> list[Path]:
     return files
 
 
-def _asked(init: str | None, fraction: float | None) -> dict[str, str]:
+def _asked(init: str | None, fraction: float | None) -> str:
+    """The flags as they were typed."""
     both = {"init": init, "label-fraction": None if fraction is None else f"{fraction:g}"}
-    return {name: value for name, value in both.items() if value is not None}
+    return " ".join(f"--{name} {value}" for name, value in both.items() if value is not None)
 
 
 def _listed(files: Sequence[Path], most: int = 6) -> str:

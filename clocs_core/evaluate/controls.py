@@ -19,7 +19,7 @@ from clocs_core.evaluate.predictionfile import Classifier
 from clocs_core.evaluate.pretrained import RANDOM
 from clocs_core.options import plain
 
-__all__ = ["control_facts", "control_name", "is_control"]
+__all__ = ["control_facts", "control_name", "digest_rows", "is_control"]
 
 _REVISION = (
     1  # raise it when the same facts come to make another classifier or another file: older ones count no longer
@@ -37,10 +37,11 @@ def control_name(facts: Mapping[str, Any]) -> str:
 
 
 def control_facts(
-    key: Classifier, asked: Downstream, material: Material, bench: Bench, versions: Mapping[str, str]
+    key: Classifier, asked: Downstream, material: Material, rows: str, versions: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything that a control depends on, as JSON can hold it.
 
+    rows: what `digest_rows` says, for all controls of an evaluation.
     versions: of the environment. Another device, thread count or library rounds otherwise.
     """
     protocol, _, fraction = key
@@ -55,7 +56,7 @@ def control_facts(
         "framing": plain(asked.framing),
         "channels": list(material.channels),
         "frames": material.evaluate.fingerprint,  # of the files, the reader and the framing
-        "rows": _digest_rows(bench),
+        "rows": rows,
         "split": {"hash": material.split.hash, "seed": asked.data.split_seed},
         "versions": dict(versions),
     }
@@ -84,11 +85,11 @@ def _network(protocol: str, asked: Downstream) -> dict[str, Any]:
     return facts
 
 
-def _digest_rows(bench: Bench) -> str:
+def digest_rows(bench: Bench) -> str:
     """A hash of which frames and channels are in which part, whose they are, and their labels."""
     digest = sha256(json.dumps([bench.store.patients, bench.store.records]).encode())
     for part, instances in bench.parts.items():
-        rows = bench.rows_of(part)
+        rows = bench.rows[part]
         digest.update(part.encode())
         for column in (instances.frame.cpu().numpy(), instances.channel.cpu().numpy(), rows.label):
             digest.update(column.tobytes())

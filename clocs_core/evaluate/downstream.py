@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -14,11 +14,18 @@ from clocs_core.evaluate.pretrained import RANDOM, Pretrained
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.extend.layers import Assignment, Layers, overlaid, split_assignment
 from clocs_core.extend.offers import Dataset, Encoder, Metric
-from clocs_core.extend.recordings import Chosen, Recordings, default_tables, settle
+from clocs_core.extend.recordings import Chosen, Recordings, default_tables, inherit_data, settle
 from clocs_core.options import field_types, option, plain, structure
 from clocs_core.settings import DataSettings, EvaluateSettings, Tables, TrainSettings, dump_tables
 
-__all__ = ["Downstream", "EvaluationSettings", "FinetuneSettings", "refuse_other_channels", "resolve_downstream"]
+__all__ = [
+    "Downstream",
+    "EvaluationSettings",
+    "FinetuneSettings",
+    "refuse_other_channels",
+    "refuse_other_length",
+    "resolve_downstream",
+]
 
 _positive = (lambda value: 0 < value < float("inf"), "be positive")
 
@@ -137,7 +144,7 @@ def resolve_downstream(
         del classes["finetune"]
     if untrained is not None:
         classes["encoder"] = untrained.options
-    layers = Layers({}, _defaults(dataset, opened), tables, given)
+    layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
     layers.refuse_unknown(classes)
     if untrained is not None:
         chosen = Chosen(untrained, layers.table("encoder", untrained.options))
@@ -145,8 +152,8 @@ def resolve_downstream(
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
-    refuse_other_channels(opened, core["data"].channels)
-    _refuse_other_length(opened, core["framing"])
+    refuse_other_channels(opened.together, core["data"].channels)
+    refuse_other_length(opened.frame_samples, core["framing"])
     return Downstream(
         asked=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         **core,
@@ -186,10 +193,13 @@ def _architecture(catalogue: Catalogue, asked: EvaluationSettings) -> Encoder:
     return catalogue.encoders.get(asked.encoder).offer
 
 
-def _defaults(dataset: Dataset, opened: Pretrained | None) -> Tables:
+def _defaults(
+    dataset: Dataset, opened: Pretrained | None, data: Mapping[str, object], given: Sequence[Assignment]
+) -> Tables:
     """What the data set asks for; above it, what the encoder fixes, and on its own data set the run's settings.
 
     The last is not a convenience: with another split, test patients would be among those that it was trained on.
+    data, given: what the user says now of the recordings, which may take the place of a place of the run.
     """
     ours = default_tables(dataset)
     made: Tables = {"data": ours["data"], "finetune": ours["train"], "framing": plain(dataset.framing(1))}
@@ -197,7 +207,7 @@ def _defaults(dataset: Dataset, opened: Pretrained | None) -> Tables:
         return made
     if opened.dataset == dataset.name:
         run = opened.tables
-        made["data"] = {**made["data"], **run.get("data", {})}
+        made["data"] = {**made["data"], **inherit_data(run.get("data", {}), data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
     made["framing"]["frame_samples"] = opened.frame_samples
@@ -223,19 +233,23 @@ def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
         )
 
 
-def refuse_other_channels(encoder: Pretrained, channels: tuple[str, ...]) -> None:
-    """An encoder of several input channels knows them by their place, so it needs the same ones in the same order."""
-    if not encoder.together or channels == encoder.together:
+def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:
+    """An encoder that reads several channels knows them by their place: it needs the same ones in the same order.
+
+    together: the channels that it reads at once; none where it reads one at a time.
+    """
+    if not together or channels == together:
         return
     raise SettingsError(
-        f"The encoder reads the channels {', '.join(encoder.together)} at once, in this order, got "
-        f"{', '.join(channels)}; write `--channels {','.join(encoder.together)}`, or nothing: it is the default."
+        f"The encoder reads the channels {', '.join(together)} at once, in this order, got {', '.join(channels)}; "
+        f"write `--channels {','.join(together)}`, or nothing: it is the default."
     )
 
 
-def _refuse_other_length(encoder: Pretrained, framing: Framing) -> None:
-    if encoder.frame_samples not in (None, framing.frame_samples):
+def refuse_other_length(frame_samples: int | None, framing: Framing) -> None:
+    """An encoder that was trained has read frames of one length; None: of one that was not."""
+    if frame_samples not in (None, framing.frame_samples):
         raise SettingsError(
-            f"The encoder reads frames of {encoder.frame_samples} samples, got frame_samples = "
-            f"{framing.frame_samples}; leave it out, or pre-train on frames of that length."
+            f"The encoder reads frames of {frame_samples} samples, got frame_samples = {framing.frame_samples}; leave "
+            "it out, or pre-train on frames of that length."
         )

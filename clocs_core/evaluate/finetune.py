@@ -128,7 +128,7 @@ def fine_tune(
 
 def _scorer(bench: Bench, score: ScoreFunction) -> ScoreValidation:
     """What scores the logits (1, n, class) of the whole validation part."""
-    label = bench.rows_of("validation").label
+    label = bench.rows["validation"].label
     weight = np.ones(len(label))
 
     def scored(logits: Tensor) -> float:

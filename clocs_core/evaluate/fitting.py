@@ -1,24 +1,62 @@
-"""Does a signal fit a classifier? Its channels by name, its unit, its time scale; what does not fit is refused."""
+"""Does a signal fit a network? Its channels by name, its unit, its time scale; what does not fit is refused."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import attrs
 
 from clocs_core.data.records import Framing
 from clocs_core.data.shards import MICROVOLTS
 from clocs_core.errors import DataError, SettingsError, neighbours
-from clocs_core.evaluate.classifiers import ClassifierCard
+from clocs_core.train.described import NetworkCard
 
-__all__ = ["fit_channels", "fit_framing", "fit_unit"]
+__all__ = ["HZ", "Spell", "as_argument", "as_flag", "fit_channels", "fit_framing", "fit_names", "fit_unit"]
+
+Spell: TypeAlias = Callable[[str, str], str]
+"""How whoever reads an error gives a value by its name: as a flag, or as an argument of a function."""
+
+HZ = "HZ"  # stands for a number that only the user knows
 
 _VOLTS = {"V": 1_000_000, **MICROVOLTS}  # in microvolts
 _NO_UNIT = ("", "counts")  # of a recorder that does not say how many of them are a millivolt
 
 
-def fit_channels(card: ClassifierCard, found: tuple[str, ...], asked: tuple[str, ...], where: str) -> tuple[str, ...]:
-    """The channels to read, in the classifier's order: those that were asked for, else those it was trained on.
+def as_flag(name: str, value: str) -> str:
+    """`--sampling-rate HZ`, on a command line."""
+    return f"`--{name.replace('_', '-')} {value}`"
 
-    A classifier that reads several at once knows them by their place: it needs all of its own, and no other.
+
+def as_argument(name: str, value: str) -> str:
+    """`sampling_rate=HZ` or `unit='mV'`, in Python."""
+    return f"`{name}={value if value == HZ else repr(value)}`"
+
+
+def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
+    """The names of a recording's channels, as the network spells them where they differ in nothing but spelling.
+
+    That is: in case, in spaces around them, and in the word lead before them. A name that two would fit stays.
+    """
+    known: dict[str, list[str]] = {}
+    for name in card.channels:
+        known.setdefault(_plain_name(name), []).append(name)
+    spelt = {name: known.get(_plain_name(name), [name]) for name in found}
+    names = tuple(name if name in card.channels or len(spelt[name]) > 1 else spelt[name][0] for name in found)
+    return names if len(set(names)) == len(names) else tuple(found)
+
+
+def _plain_name(name: str) -> str:
+    words = name.casefold().replace("_", " ").split()
+    return " ".join(words[1:] if words[:1] == ["lead"] and len(words) > 1 else words)
+
+
+def fit_channels(
+    card: NetworkCard, found: tuple[str, ...], asked: tuple[str, ...], where: str, spell: Spell = as_flag
+) -> tuple[str, ...]:
+    """The channels to read, in the network's order: those that were asked for, else those it was trained on.
+
+    A network that reads several at once knows them by their place: it needs all of its own, and no other.
     """
     if len(set(asked)) < len(asked):
         raise SettingsError(f"A channel is named twice in {', '.join(asked)}.")
@@ -29,48 +67,50 @@ def fit_channels(card: ClassifierCard, found: tuple[str, ...], asked: tuple[str,
     if missing:
         there = [name for name in wanted if name in found]
         instead = (
-            f"; to read those that are there, add `--channels {','.join(there)}`" if there and not together else ""
+            f"; to read those that are there, add {spell('channels', ','.join(there))}"
+            if there and not together
+            else ""
         )
         raise DataError(
-            f"{where} has no channel {missing[0]!r}.{neighbours(missing[0], found)} The classifier was trained on "
+            f"{where} has no channel {missing[0]!r}.{neighbours(missing[0], found)} The {card.what} was trained on "
             f"{', '.join(card.channels)}, {how}{instead}."
         )
     if not together:
         return wanted
     if set(wanted) != set(card.channels):
         raise SettingsError(
-            f"The classifier reads {', '.join(card.channels)} at once, got {', '.join(wanted)}; leave out "
+            f"The {card.what} reads {', '.join(card.channels)} at once, got {', '.join(wanted)}; leave out "
             "`--channels`: it finds them by name."
         )
     return card.channels
 
 
-def fit_unit(card: ClassifierCard, unit: str, where: str) -> float:
-    """What samples in `unit` are multiplied by to be in the classifier's. Volts of all sizes convert.
+def fit_unit(card: NetworkCard, unit: str, where: str, spell: Spell = as_flag) -> float:
+    """What samples in `unit` are multiplied by to be in the network's. Volts of all sizes convert.
 
-    If the classifier normalises, the scale goes out: a signal without a physical unit is then taken as it is.
+    If the network normalises, the scale goes out: a signal without a physical unit is then taken as it is.
     """
     normalises = card.normalise == "min-max"
     if not card.unit or unit == card.unit or (normalises and not {unit, card.unit}.isdisjoint(_NO_UNIT)):
         return 1.0
     if not unit:
         raise DataError(
-            f"{where} does not say its unit, and the classifier reads {card.unit}, not normalised; add `--unit "
-            f"{card.unit}`, or the unit it is in."
+            f"{where} does not say its unit, and the {card.what} reads {card.unit}, not normalised; add "
+            f"{spell('unit', card.unit)}, or the unit it is in."
         )
     if {unit, card.unit} <= _VOLTS.keys():
         return _VOLTS[unit] / _VOLTS[card.unit]
     if normalises:
-        way_out = f"If it is only another word, add `--unit {card.unit}`."
+        way_out = f"If it is only another word, add {spell('unit', card.unit)}."
     else:
-        way_out = "One that is fine-tuned with `-o normalise=min-max` does not depend on the scale."
+        way_out = "One that is trained with `-o normalise=min-max` does not depend on the scale."
     raise DataError(
-        f"{where} is in {unit}, and the classifier was trained on signals in {card.unit}: these cannot be converted "
+        f"{where} is in {unit}, and the {card.what} was trained on signals in {card.unit}: these cannot be converted "
         f"(V, mV and µV can). {way_out}"
     )
 
 
-def fit_framing(card: ClassifierCard, rate: float | None, trained_at: float | None) -> Framing:
+def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None, spell: Spell = as_flag) -> Framing:
     """How recordings of `rate` Hz are cut, so that a frame lasts as long as in training. None: of any rate.
 
     trained_at: Hz of the recordings that it was trained on, for a file that does not say it.
@@ -84,8 +124,8 @@ def fit_framing(card: ClassifierCard, rate: float | None, trained_at: float | No
         trained = card.frame_rate * span / framing.frame_samples
     if trained is None and not card.says_rate:
         raise SettingsError(
-            "The classifier was trained on recordings at their own rate, and its file does not say which that was; "
-            "say it with `--trained-at HZ`."
+            f"The {card.what} was trained on recordings at their own rate, and its file does not say which that was; "
+            f"say it with {spell('trained_at', HZ)}."
         )
     if trained is None or rate == trained:  # in the first case it has seen frames of several time scales
         return framing

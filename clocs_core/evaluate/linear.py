@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clocs_core.data.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluate.features import Features
-from clocs_core.evaluate.fractions import FractionOf, choose_rows
+from clocs_core.evaluate.fractions import choose_rows
 
 __all__ = ["Predictions", "by_record", "choose_fraction", "linear", "prior", "refuse_one_class"]
 
@@ -35,9 +35,9 @@ class Predictions:
     notes: tuple[str, ...] = ()
 
 
-def choose_fraction(features: Features, fraction: float, seed: int, of: FractionOf = "frames") -> Features:
-    """A random share of the rows, by row or by patient, as `choose_rows` has it. Nested for one seed."""
-    return features.take(choose_rows(features.patient, fraction, seed, of))
+def choose_fraction(features: Features, fraction: float, seed: int) -> Features:
+    """A random share of the rows, whoever they are of, as `choose_rows` has it. Nested for one seed."""
+    return features.take(choose_rows(features.patient, fraction, seed))
 
 
 def linear(train: Features, test: Features, task: Task) -> Predictions:

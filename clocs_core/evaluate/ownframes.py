@@ -1,8 +1,8 @@
-"""A file of a user's own as frames for a classifier: what the file does not say is asked for, never guessed."""
+"""A recording of a user's own as frames for a network: what it does not say is asked for, never guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -13,18 +13,18 @@ from clocs_core.data.framing import cut_frames
 from clocs_core.data.records import DropReport, Framing, Record
 from clocs_core.data.signalfile import SignalFile, read_signal_file
 from clocs_core.errors import DataError
-from clocs_core.evaluate.classifiers import ClassifierCard
-from clocs_core.evaluate.fitting import fit_channels, fit_framing, fit_unit
+from clocs_core.evaluate.fitting import HZ, Spell, as_flag, fit_channels, fit_framing, fit_names, fit_unit
+from clocs_core.train.described import NetworkCard
 
-__all__ = ["OwnFrames", "Unsaid", "read_own_frames"]
+__all__ = ["OwnFrames", "Unsaid", "cut_own_frames", "name_files", "read_own_frames"]
 
 
 @attrs.frozen(kw_only=True)
 class Unsaid:
-    """What files do not say of themselves, or say wrongly.
+    """What recordings do not say of themselves, or say wrongly.
 
     channels: the names of all channels where a file has none, else those to read.
-    trained_at: Hz of the recordings that the classifier was trained on, for one that does not say it.
+    trained_at: Hz of the recordings that the network was trained on, for one that does not say it.
     """
 
     sampling_rate: float | None = None  # Hz
@@ -35,79 +35,104 @@ class Unsaid:
 
 @attrs.frozen(eq=False)
 class OwnFrames:
-    """The usable frames of one file; times `factor`, they are in the classifier's unit."""
+    """The usable frames of one recording; times `factor`, they are in the network's unit."""
 
     signal: NDArray[np.float32]  # (n, channel, sample): of one channel each, or of all that are read at once
+    frame: NDArray[np.int64]  # (n,) along `starts`
     channel: NDArray[np.int64]  # (n,) along `channels`; of the first, where they are read at once
-    start: NDArray[np.int64]  # (n,): first sample in the file
+    starts: NDArray[np.int64]  # (frame,): first sample in the recording, of all its frames
     channels: tuple[str, ...]
     factor: float
 
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """Of each row (n,): the first sample in the recording."""
+        return self.starts[self.frame]
 
-def read_own_frames(card: ClassifierCard, path: Path, unsaid: Unsaid, say: Callable[[str], None]) -> OwnFrames:
-    """Read a file and cut it as the classifier needs it. Raises DataError or SettingsError where it does not fit."""
-    file = read_signal_file(path)
-    record = _record(card, file, path, unsaid)
-    for note in (*file.notes, *_told(card, file, record, path)):
+
+def name_files(paths: Sequence[Path]) -> tuple[str, ...]:
+    """What the recordings of files are called: by the files, and with their folders where two would be the same."""
+    stems = tuple(path.stem for path in paths)
+    return stems if len(set(stems)) == len(stems) else tuple(map(str, paths))
+
+
+def read_own_frames(card: NetworkCard, path: Path, unsaid: Unsaid, say: Callable[[str], None]) -> OwnFrames:
+    """Read a file and cut it as the network needs it. Raises DataError or SettingsError where it does not fit."""
+    return cut_own_frames(card, read_signal_file(path), str(path), unsaid, say)
+
+
+def cut_own_frames(
+    card: NetworkCard,
+    held: SignalFile,
+    where: str,
+    unsaid: Unsaid,
+    say: Callable[[str], None],
+    spell: Spell = as_flag,
+) -> OwnFrames:
+    """Cut one recording as the network needs it. where: what an error calls it; spell: how it says what to give."""
+    record = _record(card, held, where, unsaid, spell)
+    for note in (*held.notes, *_told(card, held, record, where)):
         say(note)
-    factor = fit_unit(card, record.unit, str(path))
-    framing = fit_framing(card, record.sampling_rate, unsaid.trained_at)
+    factor = fit_unit(card, record.unit, where, spell)
+    framing = fit_framing(card, record.sampling_rate, unsaid.trained_at, spell)
     frames = cut_frames(record, framing)
     if not len(frames.start):
-        raise DataError(_too_short(record, framing, path))
+        raise DataError(_too_short(card, record, framing, where, spell))
     together = card.input_channels > 1
     usable = frames.valid.all(axis=1, keepdims=True) if together else frames.valid  # (frame, channel), or (frame, 1)
     frame, channel = np.nonzero(usable)
     drops = DropReport.of(frames.drops)
     if not len(frame):
-        raise DataError(f"{path} has no frame that can be used: {drops.sentence()}.")
+        raise DataError(f"{where} has no frame that can be used: {drops.sentence()}.")
     if drops.counts:
-        say(f"{path}: {drops.sentence()}")
+        say(f"{where}: {drops.sentence()}")
     signal = frames.samples[frame] if together else frames.samples[frame, channel][:, None]
     in_unit = signal.astype(np.float32) / np.float32(frames.gain)
-    return OwnFrames(in_unit, channel, frames.start[frame], record.channels, factor)
+    return OwnFrames(in_unit, frame, channel, frames.start, record.channels, factor)
 
 
-def _record(card: ClassifierCard, file: SignalFile, path: Path, unsaid: Unsaid) -> Record:
-    """The recording of a file, with the channels that are to be read, in their order."""
-    rate = unsaid.sampling_rate or file.sampling_rate
+def _record(card: NetworkCard, held: SignalFile, where: str, unsaid: Unsaid, spell: Spell) -> Record:
+    """The recording, with the channels that are to be read, in their order."""
+    rate = unsaid.sampling_rate or held.sampling_rate
     if rate is None:
-        raise DataError(f"{path} does not say its sampling rate; give it in Hz: `--sampling-rate HZ`.")
-    found = file.channels or _named(card, file, unsaid.channels, path)
-    # Names for a file that has none say what is there; what is read of it the classifier knows, if it reads several.
-    asked = () if file.channels is None and card.input_channels > 1 else unsaid.channels
-    wanted = fit_channels(card, found, asked, str(path))
-    samples = file.samples[[found.index(one) for one in wanted]]
-    return Record(path.stem, path.stem, wanted, unsaid.unit or file.unit, rate, samples, gain=file.gain)
+        raise DataError(f"{where} does not say its sampling rate; give it in Hz: {spell('sampling_rate', HZ)}.")
+    found = fit_names(card, held.channels or _named(card, held, unsaid.channels, where, spell))
+    # Names for a file that has none say what is there; what is read of it the network knows, if it reads several.
+    asked = () if held.channels is None and card.input_channels > 1 else fit_names(card, unsaid.channels)
+    wanted = fit_channels(card, found, asked, where, spell)
+    samples = held.samples[[found.index(one) for one in wanted]]
+    name = Path(where).stem
+    return Record(name, name, wanted, unsaid.unit or held.unit, rate, samples, gain=held.gain)
 
 
-def _named(card: ClassifierCard, file: SignalFile, names: tuple[str, ...], path: Path) -> tuple[str, ...]:
-    """The user's names for the channels of a file that has none."""
-    count = len(file.samples)
+def _named(card: NetworkCard, held: SignalFile, names: tuple[str, ...], where: str, spell: Spell) -> tuple[str, ...]:
+    """The user's names for the channels of a recording that has none."""
+    count = len(held.samples)
     if len(names) != count:
-        got = f"got {', '.join(names)}" if names else f"such as `--channels {','.join(card.channels[:count])}`"
+        example = spell("channels", ",".join(card.channels[:count]))
+        got = f"got {', '.join(names)}" if names else f"such as {example}"
         raise DataError(
-            f"{path} does not name its {count} channel{'s' if count > 1 else ''}: name all of them, in their order, "
-            f"{got}. The classifier was trained on {', '.join(card.channels)}."
+            f"{where} does not name its {count} channel{'s' if count > 1 else ''}: name all of them, in their order, "
+            f"{got}. The {card.what} was trained on {', '.join(card.channels)}."
         )
     return names
 
 
-def _told(card: ClassifierCard, file: SignalFile, record: Record, path: Path) -> list[str]:
+def _told(card: NetworkCard, held: SignalFile, record: Record, where: str) -> list[str]:
     """What was put up with."""
     notes = []
-    if file.sampling_rate not in (None, record.sampling_rate):
-        notes.append(f"{path} says {file.sampling_rate:g} Hz; {record.sampling_rate:g} Hz was given, and is used.")
+    if held.sampling_rate not in (None, record.sampling_rate):
+        notes.append(f"{where} says {held.sampling_rate:g} Hz; {record.sampling_rate:g} Hz was given, and is used.")
     strange = [one for one in record.channels if one not in card.channels]
     if strange:
-        notes.append(f"The classifier was trained on {', '.join(card.channels)}; {', '.join(strange)} is new to it.")
+        notes.append(f"The {card.what} was trained on {', '.join(card.channels)}; {', '.join(strange)} is new to it.")
     return notes
 
 
-def _too_short(record: Record, framing: Framing, path: Path) -> str:
+def _too_short(card: NetworkCard, record: Record, framing: Framing, where: str, spell: Spell) -> str:
     samples, rate = record.samples.shape[1], record.sampling_rate
     span = framing.source_samples or framing.frame_samples * rate / (framing.sampling_rate or rate)
     return (
-        f"{path} has {samples:,} samples ({samples / rate:g} s at {rate:g} Hz), and the classifier reads frames of "
-        f"{span / rate:g} s. Give it a longer recording, or check `--sampling-rate`."
+        f"{where} has {samples:,} samples ({samples / rate:g} s at {rate:g} Hz), and the {card.what} reads frames of "
+        f"{span / rate:g} s. Give it a longer recording, or check {spell('sampling_rate', HZ)}."
     )

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from io import BytesIO
-from pathlib import Path
+from collections.abc import Sequence
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.evaluate.linear import Predictions
-from clocs_core.evaluate.predictionfile import Classifier, read_predictions
+from clocs_core.evaluate.predictionfile import PredictedRows
 from clocs_core.evaluate.statistics import Interval
 
-__all__ = ["TestRows", "mean_interval", "read_test_rows", "why_not_same"]
+__all__ = ["mean_interval", "why_not_same"]
 
 
-@attrs.frozen(eq=False)
-class TestRows:
-    """What was predicted of the rows of a predictions file, and whose each row is, by name."""
-
-    __test__ = False  # the name begins as pytest's classes do
-
-    predicted: Mapping[Classifier, Predictions]
-    patient: NDArray[np.str_]  # (n,)
-    record: NDArray[np.str_]  # (n,)
-    label: NDArray[np.int64]  # (n,) or (n, class)
-
-    @property
-    def kind(self) -> str:
-        """Of the task that the labels answer."""
-        return "one_of" if self.label.ndim == 1 else "any_of"
-
-
-def read_test_rows(path: Path) -> TestRows:
-    """Read predictions.npz. Raises RunFolderError where it cannot be read."""
-    predicted = read_predictions(path)  # numbers rows by sorted names, so that two files of the same names agree
-    with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:
-        return TestRows(predicted, file["patient"], file["record"], file["label"])
-
-
-def why_not_same(a: TestRows, b: TestRows, level: str) -> str:
+def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
     """Why rows of a level cannot be paired, in words; nothing where they can.
 
     Frames must be the same ones in the same order. Recordings are matched by name: their frames may be others, such as
@@ -64,7 +36,7 @@ def why_not_same(a: TestRows, b: TestRows, level: str) -> str:
     return ""
 
 
-def _labels(rows: TestRows, level: str) -> NDArray[np.int64]:
+def _labels(rows: PredictedRows, level: str) -> NDArray[np.int64]:
     if level == "frame":
         return rows.label
     return rows.label[np.unique(rows.record, return_index=True)[1]]

@@ -10,13 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from zipfile import BadZipFile
 
+import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluate.linear import Predictions
 from clocs_core.files import write_atomically
 
-__all__ = ["Classifier", "read_predictions", "save_predictions"]
+__all__ = ["Classifier", "PredictedRows", "read_predicted_rows", "read_predictions", "save_predictions"]
 
 Classifier = tuple[str, str, float]
 """Protocol, init and label fraction: which classifier predicted."""
@@ -39,8 +41,31 @@ def save_predictions(
     write_atomically(path, buffer.getvalue())
 
 
+@attrs.frozen(eq=False)
+class PredictedRows:
+    """What was predicted of the rows of a file, and whose each row is, by name."""
+
+    predicted: dict[Classifier, Predictions]
+    patient: NDArray[np.str_]  # (n,)
+    record: NDArray[np.str_]  # (n,)
+    label: NDArray[np.int64]  # (n,) or (n, class)
+
+    @property
+    def kind(self) -> str:
+        """Of the task that the labels answer."""
+        return "one_of" if self.label.ndim == 1 else "any_of"
+
+
 def read_predictions(path: Path) -> dict[Classifier, Predictions]:
-    """Read what `save_predictions` wrote; patients and records are numbered by their sorted names."""
+    """Read what `save_predictions` wrote; patients and records are numbered by their sorted names.
+
+    So the numbers of two files of the same names agree.
+    """
+    return read_predicted_rows(path).predicted
+
+
+def read_predicted_rows(path: Path) -> PredictedRows:
+    """The same with the names. Raises RunFolderError for a file that cannot be read."""
     try:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # it would leave a broken file open
             arrays = {name: file[name] for name in file.files}
@@ -53,4 +78,4 @@ def read_predictions(path: Path) -> dict[Classifier, Predictions]:
         if name.startswith("probability/"):
             _, protocol, init, fraction = name.split("/")
             found[protocol, init, float(fraction)] = Predictions(probability, label, patient, record)
-    return found
+    return PredictedRows(found, arrays["patient"], arrays["record"], label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -10,11 +10,11 @@ import attrs
 from clocs_core.data.records import Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.layers import Layers, split_assignment
+from clocs_core.extend.layers import Assignment, Layers, split_assignment
 from clocs_core.extend.offers import Dataset, Offer
 from clocs_core.settings import DataSettings, Tables
 
-__all__ = ["Chosen", "Recordings", "default_tables", "resolve_recordings", "settle"]
+__all__ = ["Chosen", "Recordings", "default_tables", "inherit_data", "resolve_recordings", "settle"]
 
 O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
@@ -66,6 +66,18 @@ def default_tables(dataset: Dataset) -> Tables:
         "data": {"split": ours.split, "normalise": ours.normalise, "channels": channels},
         "train": {"batch_size": ours.batch_size, "learning_rate": ours.learning_rate, "epochs": ours.epochs},
     }
+
+
+def inherit_data(
+    kept: Mapping[str, object], given: Mapping[str, object], named: Sequence[Assignment] = ()
+) -> dict[str, object]:
+    """The table [data] of an earlier run with what is `given` now written over it; `named` are the `-o` beside it.
+
+    A data root that is given now wins over the folder that the data set had of its own: else the old recordings would
+    be read, and nobody told.
+    """
+    moved = "data_root" in given or any(one.table in ("", "data") and one.name == "data_root" for one in named)
+    return {**{name: value for name, value in kept.items() if not (moved and name == "root")}, **given}
 
 
 def _task_of(dataset: Dataset, name: str) -> Task:

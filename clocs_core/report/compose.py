@@ -20,6 +20,7 @@ from clocs_core.extend.plan import Plan
 from clocs_core.report import figures
 from clocs_core.report.document import EpochRow, PatientSeparation, Report, RetrievalRow, SplitSummary
 from clocs_core.report.tables import name_label
+from clocs_core.report.traces import traces
 from clocs_core.train.assemble import build_views
 
 __all__ = [
@@ -180,4 +181,4 @@ def _traces(plan: Plan, material: Material, store: Store, validation: Instances)
     names = [f"view {number + 1} of {len(views.signal)}" for number in range(shown.shape[1])]
     if views.perturb == "one each":
         names = ["clean", *(chosen.offer.name for chosen in plan.perturbations)][: shown.shape[1]]
-    return figures.traces(shown, titles, names, material.pretrain.frame_rate, len(views.signal))
+    return traces(shown, titles, names, material.pretrain.frame_rate, len(views.signal))

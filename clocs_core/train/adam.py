@@ -2,7 +2,8 @@
 
 torch's fused update gives a block of threads 65,536 values. The paper's encoder has 48,000 weights, 41,000 of them in
 one matrix, and so one block works while the others wait: 22 µs of a step of 200. Here a matrix is cut into pieces,
-each of which gets a block. The numbers are torch's own, and so is the state, which moves between devices as it is.
+each of which gets a block; in a large network they are larger, so that there are never more than some hundreds. The
+numbers are torch's own, and so is the state, which moves between devices as it is.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["PIECE", "SplitAdam"]
+__all__ = ["MOST_PIECES", "PIECE", "SplitAdam"]
 
 PIECE = 4096
 """Values that a block of threads updates: the pieces of the paper's encoder fit into one launch."""
+MOST_PIECES = 256
+"""Of all weights, beside one for each: enough to fill a GPU, and each costs the host and a launch something."""
 
 
 class SplitAdam(torch.optim.Adam):
@@ -33,10 +36,11 @@ class SplitAdam(torch.optim.Adam):
             weights = [weight for weight in group["params"] if weight.grad is not None]
             states = [self._started(weight) for weight in weights]
             torch._foreach_add_([state["step"] for state in states], 1)
+            size = piece_size(sum(weight.numel() for weight in weights))
             pieces = [
                 piece
                 for weight, state in zip(weights, states, strict=True)
-                for piece in _pieces(weight, weight.grad, state["exp_avg"], state["exp_avg_sq"], state["step"])
+                for piece in _pieces(size, weight, weight.grad, state["exp_avg"], state["exp_avg_sq"], state["step"])
             ]
             values, gradients, averages, squares, steps = ([piece[part] for piece in pieces] for part in range(5))
             torch._fused_adam_(
@@ -65,13 +69,18 @@ class SplitAdam(torch.optim.Adam):
         return state
 
 
+def piece_size(values: int) -> int:
+    """Values of a piece, where all weights together have so many: larger ones, in steps of 4096, for large networks."""
+    return PIECE * max(1, -(-values // (PIECE * MOST_PIECES)))
+
+
 def _pieces(
-    weight: Tensor, gradient: Tensor, average: Tensor, square: Tensor, step: Tensor
+    size: int, weight: Tensor, gradient: Tensor, average: Tensor, square: Tensor, step: Tensor
 ) -> Iterator[tuple[Tensor, ...]]:
     """A weight with its gradient and averages, piece by piece, each with the one count of steps."""
     parts = [weight, gradient, average, square]
     if not all(part.is_contiguous() for part in parts):  # cannot be cut without a copy
         yield (*parts, step)
         return
-    for piece in zip(*(part.view(-1).split(PIECE) for part in parts), strict=True):
+    for piece in zip(*(part.view(-1).split(size) for part in parts), strict=True):
         yield (*piece, step)

@@ -99,9 +99,8 @@ class _Steps:
     def _step(self, size: int) -> None:
         """What a graph holds: the step, and the count of steps."""
         learner, training = self.learner, self.training
-        rows = (
-            self.full.index_select(0, self.number)[0] if size == self.full.shape[1] else self.order[-size:]
-        )  # (size,)
+        is_full = size == self.full.shape[1]
+        rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
         loss = train_step(
             list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from clocs_core.data.records import Task
+from clocs_core.data.records import Framing, Task
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.extend.catalogue import Catalogue
 from clocs_core.options import structure
 from clocs_core.settings import SCHEMA, Tables
 
-__all__ = ["NetworkCard", "build_encoders", "card_fields", "fit_weights", "read_description"]
+__all__ = ["NetworkCard", "build_encoders", "card_fields", "fit_weights", "read_described", "read_description"]
 
 
 @attrs.frozen(kw_only=True)
@@ -26,8 +26,14 @@ class NetworkCard:
     """What such a file says of itself: how to build its encoder, what signal that reads, and where it comes from.
 
     input_channels: 1 for an encoder that reads each channel by itself, else as many as `channels`.
+    framing: how recordings were cut for it when it was evaluated.
+    frame_rate: Hz of the samples of a frame; None where recordings of several rates were cut at their own.
+    says_rate: whether the file has it at all.
     settings: those of the run or the evaluation that made it, as tables.
     """
+
+    what: ClassVar[str] = "network"
+    """What an error calls it."""
 
     dataset: str
     encoder: str
@@ -39,10 +45,14 @@ class NetworkCard:
     unit: str
     modality: str
     normalise: str
+    framing: Framing
+    frame_rate: float | None
+    says_rate: bool
     task: Task
     split_hash: str
     settings: Tables
     versions: Mapping[str, str]
+    licence: str = ""  # of the recordings that it learnt from
 
     @property
     def written_with(self) -> str:
@@ -60,24 +70,38 @@ def card_fields(about: Mapping[str, Any]) -> dict[str, Any]:
         **{name: encoder[name] for name in ("options", "input_channels", "frame_samples", "embedding_dim")},
         "channels": tuple(signal["channels"]),
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
+        "framing": structure(Framing, signal["framing" if "framing" in signal else "evaluate_framing"], "framing"),
+        "frame_rate": signal.get("frame_rate"),
+        "says_rate": "frame_rate" in signal,
         "task": structure(Task, about["task"], "task"),
         **{name: about[name] for name in ("split_hash", "settings", "versions")},
+        "licence": about["licence_of_the_data"],
     }
 
 
 def read_description(file: Path, what: str) -> dict[str, Any]:
-    """The description in a file, without its weights. what: "an encoder", for the error where it is of no such file."""
+    """The description in a file, without its weights. what: "encoder", for the error where it is of no such file."""
+    return _read(file, what, with_weights=False)[1]
+
+
+def read_described(file: Path, what: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights in a file and its description, both of one and the same reading of it."""
+    return _read(file, what, with_weights=True)
+
+
+def _read(file: Path, what: str, with_weights: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(file, framework="pt") as held:
-            about: dict[str, Any] = json.loads((held.metadata() or {}).get("clocs", "{}"))
+            about = json.loads((held.metadata() or {}).get("clocs", "{}"))
+            names = held.keys() if with_weights else ()
+            weights = {name: held.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as problem:
         raise RunFolderError(f"Cannot read {file}: {problem}.") from None
-    if about.get("schema") != SCHEMA:
-        found = (
-            f"schema {about['schema']!r}, this one reads {SCHEMA}" if "schema" in about else "it says nothing of itself"
-        )
+    if not isinstance(about, dict) or about.get("schema") != SCHEMA:
+        says = isinstance(about, dict) and "schema" in about
+        found = f"schema {about['schema']!r}, this one reads {SCHEMA}" if says else "it says nothing of itself"
         raise RunFolderError(f"{file} holds no {what} of this version of clocs: {found}.")
-    return about
+    return weights, about
 
 
 def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Path) -> list[nn.Module]:

@@ -71,7 +71,7 @@ def pairs_per_anchor(training: Training) -> tuple[float, float]:
 def equal_views(training: Training) -> list[int]:
     """The views that are the same as the first in each of some instances: there is nothing to learn from them."""
     rows = torch.arange(min(len(training.train), 16), device=training.store.device)
-    generator = torch.Generator(training.store.device).manual_seed(training.seed)
+    generator = seeds.generator(training.store.device, training.seed, "equal views")
     signal = training.make_views(training.store.gather(training.train, rows), generator).signal
     same = torch.isclose(signal, signal[:1], rtol=1e-4, atol=1e-5).flatten(1).all(1)  # (view,); sync point: once a run
     return [view for view, alike in enumerate(same.tolist()) if alike and view]

@@ -36,7 +36,7 @@ def run_min_max(signal: Tensor, tiny: float) -> Tensor:
     output = torch.empty(signal.shape, dtype=signal.dtype, device=signal.device)
     spread = signal[(None,) * (4 - signal.ndim)]  # four dimensions, without a copy
     length = signal.shape[-1]
-    padded = 1 << (length - 1).bit_length()
+    padded = triton.next_power_of_2(length)
     with torch.cuda.device_of(signal):
         min_max_kernel[(signal.numel() // length,)](
             spread, output, spread.shape[1], spread.shape[2], *spread.stride(), length, tiny,

@@ -23,7 +23,8 @@ def main(words: list[str]) -> int:
     if fail and fail in folder.name:
         sys.stdout.write("Error: made to fail.\n")
         return 2
-    if words[0] == "evaluate" and not (Path(words[1]) / "report.json").exists():
+    of_run = words[0] == "evaluate" and "--random" not in words
+    if of_run and not (Path(words[1]) / "report.json").exists():
         sys.stdout.write(f"Error: {words[1]} is not finished.\n")
         return 2
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +32,8 @@ def main(words: list[str]) -> int:
         write(folder / "settings.toml", json.dumps({"flags": flags, "options": options}))
     settings = json.loads((folder / "settings.toml").read_text())
     time.sleep(0.05)
-    report = trained(settings) if words[0] == "run" else evaluated(settings, Path(words[1]), folder)
+    before = json.loads((Path(words[1]) / "settings.toml").read_text()) if of_run else settings
+    report = trained(settings) if words[0] == "run" else evaluated(settings, before, folder)
     write(folder / "report.json", json.dumps(report))
     tell(f"end {folder.name}")
     return 0
@@ -49,9 +51,10 @@ def trained(settings: dict) -> dict:
     return {"patients": far, "scores": [], "split": split(settings), "environment": {"python": "3"}}
 
 
-def evaluated(settings: dict, run: Path, folder: Path) -> dict:
-    before = json.loads((run / "settings.toml").read_text())
+def evaluated(settings: dict, before: dict, folder: Path) -> dict:
     flags = settings["flags"]
+    if "--plugin" not in before["flags"]:  # --random
+        before = {"flags": {**before["flags"], "--plugin": "random"}, "options": []}
     where = [flags[name] for name in ("--dataset", "--protocol", "--part", "--seed", "--split-seed")]
     trained_by = [before["flags"][name] for name in ("--plugin", "--dataset", "--embedding-dim", "--seed")]
     scores = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from grid import cells
 from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
 from grid.cells import Cell, Pretraining, digest, group_by_evaluation
 from grid.jobs import Place, evaluation_job, pretraining_job
@@ -48,6 +49,20 @@ def test_every_setting_of_an_evaluation_tells_it_apart(change: dict[str, object]
     other = attrs.evolve(CELL, **change)
     assert digest(other.evaluation) != digest(CELL.evaluation)
     assert evaluation_job([other], PLACE).folder != evaluation_job([CELL], PLACE).folder
+
+
+def test_a_new_version_shares_nothing_with_older_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that mean another computation than before: an encoder, a score or a control of before would be wrong."""
+
+    def places() -> set[str]:
+        job = evaluation_job([CELL], PLACE)
+        controls = job.fresh[job.fresh.index("--controls") + 1]
+        return {digest(CELL), digest(RUN), str(pretraining_job(RUN, PLACE).folder), str(job.folder), controls}
+
+    before = places()
+    monkeypatch.setattr(cells, "VERSION", cells.VERSION + 1)
+    monkeypatch.setattr("grid.jobs.VERSION", cells.VERSION)
+    assert not places() & before
 
 
 def test_a_digest_is_the_same_in_another_process() -> None:
@@ -130,7 +145,7 @@ def test_all_evaluations_share_one_folder_of_controls() -> None:
     other = attrs.evolve(CELL, pretraining=attrs.evolve(RUN, method="simclr", dataset="physionet2020"))
     commands = [evaluation_job([cell], PLACE).fresh for cell in (CELL, other)]
     where = {command[command.index("--controls") + 1] for command in commands}
-    assert where == {str(PLACE.out / "controls")}
+    assert where == {str(PLACE.out / "controls" / str(cells.VERSION))}
 
 
 CONDITION = Condition(method="cmsc", pretraining="chapman", downstream="chapman", protocol="linear")

@@ -51,6 +51,16 @@ def test_a_command_that_fails_is_an_error_with_its_last_words(tmp_path: Path) ->
     assert outcome.error == "Error: no such thing. (exit code 2; a.log)"
 
 
+def test_the_error_of_a_command_is_of_this_attempt(tmp_path: Path) -> None:
+    """A log holds all attempts: last week's full disk must not be blamed for what was killed today."""
+    words = (sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)")
+    one = job(tmp_path / "a")
+    one.log.write_text("Error: no space left.\n")
+    with LocalProcesses(words, 1, time.monotonic) as executor:
+        outcome = executor.submit(one).result()
+    assert outcome.error == "it said nothing (killed by signal 9; a.log)"
+
+
 def test_a_command_that_ends_well_without_a_report_has_failed(tmp_path: Path) -> None:
     """A report is what says that a job is finished."""
     with LocalProcesses((sys.executable, "-c", "pass"), 1, time.monotonic) as executor:
@@ -88,6 +98,26 @@ def test_a_folder_that_another_process_works_on_is_waited_for(tmp_path: Path) ->
         assert executor.submit(one).result().error == ""
     left_over.wait()
     assert ran(tmp_path) == ["fresh"]
+
+
+def test_a_grid_that_waits_for_another_process_says_so_and_can_be_stopped(tmp_path: Path) -> None:
+    """An orphan may hang for ever; Ctrl-C must not hang with it, and a person must know what is waited for."""
+    one, said = job(tmp_path / "a"), []
+    lock = os.open(one.lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        with LocalProcesses(PREFIX, 1, time.monotonic, say=said.append) as executor:
+            waiting = executor.submit(one)
+            while not said:
+                time.sleep(0.01)
+            time.sleep(0.5)  # two more looks at the lock
+            began = time.monotonic()
+    finally:
+        os.close(lock)
+    assert time.monotonic() - began < 5
+    assert said == [f"waiting for a: another process works on it and holds {one.lock}"]
+    assert waiting.result().error == "Stopped while another process worked on it."
+    assert ran(tmp_path) == []
 
 
 START_AND_DIE = """

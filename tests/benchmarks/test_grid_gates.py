@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 import run_all
 from grid import reference, story
+from grid.flags import build_parser, read_request
 
 HERE = Path(__file__).parent
 FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
@@ -23,7 +25,7 @@ def place(tmp_path: Path) -> Path:
 
 def test_every_table_of_the_miniature_is_made(place: Path) -> None:
     """With the fake command: what each figure draws, from perturbations to patient distances."""
-    command = ["--smoke", "--out", str(place / "out"), "--command", FAKE, "--resamples", "0", "--jobs", "4"]
+    command = ["--smoke", "--out", str(place / "out"), "--command", FAKE, "--jobs", "4"]
     assert run_all.main(command) == 0
     drawn = {path.stem for path in (place / "out" / "figures").glob("*.svg")}
     assert drawn >= {"linear-main", "transfer-12-leads", "byol-tau-linear", "perturbations", "more-with-less"}
@@ -34,19 +36,28 @@ def test_every_table_of_the_miniature_is_made(place: Path) -> None:
     assert "within patients" in text
 
 
+def test_the_miniature_is_made_anew_every_time() -> None:
+    """A folder of its own each time: one that is taken up again would pass without running anything."""
+
+    def folder(second: int, *mode: str) -> Path:
+        return read_request(build_parser("").parse_args([*mode]), datetime(2026, 1, 1, 0, 0, second)).out
+
+    for mode in ("--smoke", "--check", "--record-reference"):
+        assert folder(1, mode) != folder(2, mode)
+    assert folder(1, "linear-main") == folder(2, "linear-main")
+
+
 @pytest.fixture
 def recorded(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A reference of what the fake command reaches."""
     path = place / "reference.json"
     monkeypatch.setattr(story, "REFERENCE", path)
-    assert (
-        run_all.main(["--record-reference", "--out", str(place / "first"), "--command", FAKE, "--resamples", "0"]) == 0
-    )
+    assert run_all.main(["--record-reference", "--out", str(place / "first"), "--command", FAKE]) == 0
     return path
 
 
 def check(place: Path, name: str) -> int:
-    return run_all.main(["--check", "--out", str(place / name), "--command", FAKE, "--resamples", "0"])
+    return run_all.main(["--check", "--out", str(place / name), "--command", FAKE])
 
 
 def test_the_gate_holds_until_a_score_leaves_its_interval(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from grid.axes import Condition, Repeats
 from grid.cells import digest
-from grid.distances import summarise_distances
+from grid.distances import distance_sheet, say_encoders, summarise_distances
 from grid.histograms import density, draw_histograms
 from grid.ledger import Distances, Entry, Results, protocol_id
 from grid.tables import Preset
@@ -65,7 +65,7 @@ def test_a_density_on_other_edges_shares_bins_out_by_their_width(counts: list[in
 def test_every_encoder_has_a_panel_from_all_repetitions() -> None:
     """Seeds have edges of their own, as far as their largest distance."""
     lines = summarise_distances([PLACE], SEEDS, entries(True, True))
-    assert [(line.init, [one.edges[-1] for one in line.found]) for line in lines] == [
+    assert [(line.name, [one.edges[-1] for one in line.found]) for line in lines] == [
         ("random", [2.0, 3.0]),
         ("cmsc", [2.0, 3.0]),
     ]
@@ -74,6 +74,24 @@ def test_every_encoder_has_a_panel_from_all_repetitions() -> None:
     assert drawing.png.startswith(b"\x89PNG")
     assert drawing.svg.startswith(b"<?xml")
     assert "are not drawn" not in drawing.caption
+
+
+def test_leads_and_options_have_lines_of_their_own() -> None:
+    """Four leads and twelve are other encoders: one must not stand for both. Random knows no method's options."""
+    more = [attrs.evolve(PLACE, leads="12"), attrs.evolve(PLACE, options=("decay=0.5",))]
+    lines = [
+        attrs.evolve(one, key=digest(run))
+        for place in (PLACE, *more)
+        for one, run in zip(entries(True, True).entries, place.pretrainings(SEEDS), strict=True)
+    ]
+    found = summarise_distances([PLACE, *more], SEEDS, Results(tuple(lines)))
+    assert say_encoders(found) == [
+        *("4 leads, random, E = 128", "4 leads, cmsc, E = 128"),
+        *("12 leads, random, E = 128", "12 leads, cmsc, E = 128"),
+        "4 leads, cmsc decay=0.5, E = 128",
+    ]
+    assert [row[1] for row in distance_sheet(found).rows] == ["4", "4", "12", "12", "4"]
+    assert say_encoders(found[:2]) == ["random, E = 128", "cmsc, E = 128"]
 
 
 @pytest.mark.parametrize(("kept", "said"), [((True, False), "2 of 4"), ((False, False), "4 of 4")])

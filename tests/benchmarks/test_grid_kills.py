@@ -17,7 +17,7 @@ KILLS = 10
 
 def grid_arguments(out: Path) -> list[str]:
     axes = ("--methods", "cmsc,simclr,byol", "--datasets", "demo", "--downstream", "demo", "--seeds", "8")
-    more = ("--protocols", "linear,finetune", "--label-fractions", "0.5,1", "--jobs", "2", "--resamples", "0")
+    more = ("--protocols", "linear,finetune", "--label-fractions", "0.5,1", "--jobs", "2")
     fake = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
     return [*axes, *more, "--out", str(out), "--command", fake]
 

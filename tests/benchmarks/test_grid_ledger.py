@@ -91,6 +91,23 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_says_what_to_do(tmp_path:
         ledger.read()
 
 
+def test_a_message_with_an_odd_end_of_line_is_one_line(tmp_path: Path) -> None:
+    """U+2028 and its kin end a line for str.splitlines(), and may stand in the name of a patient or in an error."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(entry(error="one\u2028two\x85three\x0cfour"))
+    ledger.append(entry(name="second"))
+    assert [one.error for one in ledger.read().entries] == ["one\u2028two\x85three\x0cfour", ""]
+
+
+def test_bytes_that_are_no_text_are_an_error_that_says_where(tmp_path: Path) -> None:
+    """A block of zeros or noise after a power cut, with lines behind it."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.path.write_bytes(b"\xff\xfe\n")
+    ledger.append(entry())
+    with pytest.raises(RunFolderError, match=r"line 1, is not a line of a ledger \(UnicodeDecodeError"):
+        ledger.read()
+
+
 def append_many(path: Path, name: str) -> None:
     for number in range(40):
         Ledger(path).append(entry(name=f"{name}-{number}", notes=("x" * 3000,)))

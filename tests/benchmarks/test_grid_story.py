@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import run_all
+from grid.commit import source_commit
 from grid.ledger import Ledger
 
 HERE = Path(__file__).parent
 FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
-GRID = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "2", "--jobs", "2", "--resamples", "0")
+GRID = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "2", "--jobs", "2")
 
 
 def begun(log: Path) -> list[str]:
@@ -57,6 +59,21 @@ def test_more_seeds_and_shares_run_only_what_is_new(place: Path) -> None:
     assert len(lines) == len(set(lines))  # an encoder that was asked for again is not told again
 
 
+def test_the_untrained_encoder_is_a_method_that_needs_no_pre_training(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two splits of two seeds: four evaluations, no run, one line; the sd of each source apart."""
+    words = ("--methods", "random", "--downstream", "demo", "--seeds", "2", "--splits", "2", "--label-fractions", "0.5")
+    assert run_all.main([*words, "--out", str(place / "out"), "--command", FAKE]) == 0
+    jobs = begun(place / "log")
+    assert len(jobs) == 4
+    assert all(name.startswith("demo-finetune-test-F0.5") for name in jobs)
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith("| random")]
+    assert line.endswith("| 4 |")  # all of them
+    assert "sd over splits" in printed
+
+
 def test_a_deleted_encoder_is_trained_again_only_where_it_is_needed(place: Path) -> None:
     """The ledger says it was trained; a new evaluation still needs the file."""
     assert grid(place) == 0
@@ -68,6 +85,8 @@ def test_a_deleted_encoder_is_trained_again_only_where_it_is_needed(place: Path)
     assert len(begun(place / "log")) == before
     assert grid(place, "--label-fractions", "0.25") == 0
     assert len(begun(place / "log")) == before + 8
+    lines = Counter(entry.name for entry in Ledger(place / "out" / "ledger.jsonl").read().entries)
+    assert sorted(lines.values()) == [1] * 8 + [2] * 4  # what was trained again is told again
 
 
 def test_a_failed_cell_is_recorded_and_the_others_go_on(
@@ -118,6 +137,7 @@ def test_the_page_has_tables_figures_controls_splits_and_environment(
     html, text = (out / "grid.html").read_text(), (out / "grid.md").read_text()
     for words in ("above random", "Paired differences on the same patients", "Split certificates", "class prior"):
         assert words in html
+    assert f"Source: {source_commit(HERE)}\n" in text
     for words in ("sd over splits", "### Differences on the same patients", "18 / 6 / 6", "python 3", "excludes 0"):
         assert words in text
     assert "<script" not in html
@@ -138,6 +158,24 @@ def test_only_the_report_is_made_where_that_is_asked(place: Path, capsys: pytest
     assert grid(place, "--report-only") == 0
     assert begun(place / "log") == before
     assert "| 1 of 2 |" in capsys.readouterr().out
+
+
+def test_a_report_needs_the_ledger_and_no_recordings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page of a grid that ran on another machine, or whose recordings are gone."""
+    own = place / "recordings"
+    own.mkdir()
+    (own / "one.dat").touch()
+    arguments = ["--methods", "cmsc", "--datasets", "ptbxl", "--downstream", "ptbxl,cardiology", "--seeds", "1"]
+    arguments += ["--data-root", str(place / "none"), "--out", str(place / "out"), "--command", FAKE]
+    assert run_all.main([*arguments, "--root", f"ptbxl={own}"]) == 0
+    first = capsys.readouterr().out
+    assert run_all.main([*arguments, "--report-only"]) == 0
+    said = capsys.readouterr()
+    assert said.out == first
+    assert "| cmsc | 0." in first
+    assert "cardiology is not on this machine" in said.err  # and nothing of it is in the ledger
+    assert run_all.main([*arguments, "--report-only", "--out", str(place / "other")]) == 2
+    assert "There is nothing to report" in capsys.readouterr().err
 
 
 def test_a_list_says_what_each_table_needs_and_what_is_here(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -162,6 +200,14 @@ def test_a_list_says_what_each_table_needs_and_what_is_here(capsys: pytest.Captu
         (("--datasets", "demo", "--embedding-dims", "32,x"), "--embedding-dims takes numbers"),
         (("--datasets", "demo", "--protocols", "zero-shot"), "No protocol 'zero-shot'"),
         (("--datasets", "demo", "--root", "ptbxl"), "--root takes NAME=PATH"),
+        (("--datasets", "demo", "--embedding-dims", "0"), "E is a number from 1, got 0"),
+        (("--datasets", "demo", "--label-fractions", "0.5,2"), "at most 1, got 2"),
+        (("--datasets", "demo", "--label-fractions", "nan"), "at most 1, got nan"),
+        (("effect-of-labels", "--datasets", "cardiology"), "Nothing is left of effect-of-labels on cardiology"),
+        (("--datasets", "demo", "--metric", "aurok"), "Did you mean 'auroc'"),
+        (("--smoke", "--metric", "aurok"), "Did you mean 'auroc'"),
+        (("--datasets", "demo", "--pretrain-option", "epochs"), "--pretrain-option takes NAME=VALUE"),
+        (("--datasets", "demo", "--command", "'python"), "--command takes words"),
         (("linear-main",), "chapman, physionet2020 are not on this machine"),
     ],
 )
@@ -178,9 +224,17 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("count", ["0", "-1", "some"])
+def test_intervals_cannot_be_left_out(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table without intervals over patients claims more than it knows; -1 came out after the grid had run."""
+    with pytest.raises(SystemExit, match="2"):
+        run_all.main(["--datasets", "demo", "--resamples", count])
+    assert "argument --resamples" in capsys.readouterr().err
+
+
 def test_what_lacks_its_data_is_left_out_and_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a table is better than none."""
-    arguments = ["linear-main", "--datasets", "chapman=demo", "--seeds", "1", "--resamples", "0", "--command", FAKE]
+    arguments = ["linear-main", "--datasets", "chapman=demo", "--seeds", "1", "--command", FAKE]
     assert run_all.main([*arguments, "--data-root", str(place / "none"), "--out", str(place / "out")]) == 0
     said = capsys.readouterr()
     assert "Warning: physionet2020 is not on this machine" in said.err

@@ -45,12 +45,13 @@ def entry(cell: Cell, trained: float, random: float, **more: object) -> Entry:
         status="done",
         label_fractions=(cell.label_fraction,),
         scores=(score(cell, cell.pretraining.method, trained), score(cell, "random", random)),
+        split={"hash": "of the patients", "seed": cell.pretraining.split_seed},
         **more,  # type: ignore[arg-type]
     )
 
 
 def table(
-    conditions: list[Condition], repeats: Repeats, entries: list[Entry], out: Path, resamples: int = 0
+    conditions: list[Condition], repeats: Repeats, entries: list[Entry], out: Path, resamples: int = 15
 ) -> Summary:
     measure = Measure(resamples=resamples)
     return summarise(conditions, repeats, Results(tuple(entries)), PAPER, measure, out, 1, lambda done, total: None)
@@ -224,7 +225,7 @@ def scored(tmp_path: Path) -> tuple[Path, list[Condition], Repeats, list[Entry]]
 def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(scored) -> None:
     """Seeds share their test patients: draws are averaged before the interval is cut."""
     out, conditions, repeats, entries = scored
-    _, line, _ = table(conditions, repeats, entries, out, resamples=15).lines
+    _, line, _ = table(conditions, repeats, entries, out).lines
     own = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/cmsc/0.5", 15, 0) for seed in (0, 1)]
     untrained = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/random/0.5", 15, 0) for seed in (0, 1)]
     mean = [sum(two) / 2 for two in zip(*own, strict=True)]
@@ -238,7 +239,7 @@ def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(s
 def test_differences_are_paired_draw_by_draw(scored) -> None:
     """The same patients stand in both: what is hard about them cancels."""
     out, conditions, repeats, entries = scored
-    summary = table(conditions, repeats, entries, out, resamples=15)
+    summary = table(conditions, repeats, entries, out)
     (found,) = summary.differences
     ours, theirs = (
         [draws_by_hand(out / f"{method}-{seed}.npz", f"probability/linear/{method}/0.5", 15, 0) for seed in (0, 1)]
@@ -253,7 +254,7 @@ def test_differences_are_paired_draw_by_draw(scored) -> None:
 def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
     """A mean over five seeds less one over three would be a difference of seeds too."""
     out, conditions, repeats, entries = scored
-    (found,) = table(conditions, repeats, entries[:-1], out, resamples=15).differences
+    (found,) = table(conditions, repeats, entries[:-1], out).differences
     assert found.repetitions == 1
     own = draws_by_hand(out / "cmsc-0.npz", "probability/linear/cmsc/0.5", 15, 0)
     other = draws_by_hand(out / "simclr-0.npz", "probability/linear/simclr/0.5", 15, 0)
@@ -262,12 +263,22 @@ def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
     )
 
 
+def test_other_patients_are_not_paired(scored) -> None:
+    """A draw names patients by their number: of other patients, the same numbers are other people."""
+    out, conditions, repeats, entries = scored
+    others = attrs.evolve(entries[-1], split={"hash": "of other patients", "seed": 0})
+    (found,) = table(conditions, repeats, [*entries[:-1], others], out).differences
+    assert found.repetitions == 1
+    unknown = [attrs.evolve(one, split={}) for one in entries]
+    assert table(conditions, repeats, unknown, out).differences == ()
+
+
 def test_draws_are_made_once(scored, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand bootstrap samples of a large test set take seconds; a page is made many times."""
     out, conditions, repeats, entries = scored
-    before = table(conditions, repeats, entries, out, resamples=15)
+    before = table(conditions, repeats, entries, out)
     monkeypatch.setattr("grid.draws.bootstrap", lambda *_: pytest.fail("drawn again"))
-    after = table(conditions, repeats, entries, out, resamples=15)
+    after = table(conditions, repeats, entries, out)
     assert score_sheet(after) == score_sheet(before)
 
 
@@ -275,7 +286,7 @@ def test_a_cell_without_predictions_has_a_mean_and_no_interval(scored) -> None:
     """Somebody may have deleted them to save space; the ledger still holds the score."""
     out, conditions, repeats, entries = scored
     (out / "cmsc-1.npz").unlink()
-    _, line, other = table(conditions, repeats, entries, out, resamples=15).lines
+    _, line, other = table(conditions, repeats, entries, out).lines
     assert line.spread is not None
     assert line.interval is None
     assert line.gain is None

@@ -268,6 +268,16 @@ def test_shares_of_labels_that_only_one_has_are_shown_but_not_compared(compared,
     found = compared("first", copy)
     assert {one.label_fraction for one in found.differences} == {1.0}
     assert {one.label_fraction for one in found.scores} == {0.5, 1.0}
+    said = "A (together) and B (together) are not compared at F = 0.5: B has no score there."
+    assert found.notes[0] == said
+    assert compared(copy, "first", "second").notes[0].endswith("at F = 0.5: A has no score there.")
+    for all_have in (compared("first", "warm"), compared("first", copy, fractions=(1.0,))):
+        assert not any("are not compared" in note for note in all_have.notes)
+    seed = shutil.copytree(runs["second"], tmp_path / "seed")
+    report = json.loads((runs["second"] / "report.json").read_text())
+    report["scores"] = [score for score in report["scores"] if score["label_fraction"] == 1.0]
+    (seed / "report.json").write_text(json.dumps(report))
+    assert compared("warm", "first", seed).notes[0].endswith("at F = 0.5: a seed of B has no score there.")
     held["scores"] = [{**score, "label_fraction": 0.1} for score in held["scores"]]
     (copy / "report.json").write_text(json.dumps(held))
     assert compared("first", copy).refused[0].reason == "they have no share of labels in common"

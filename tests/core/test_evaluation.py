@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 
 import attrs
 import numpy as np
@@ -12,7 +13,8 @@ from fake_runs import make_run, points
 from safetensors import safe_open
 
 from clocs_core.cli.main import open_session
-from clocs_core.errors import DataError, RunFolderError, SettingsError
+from clocs_core.errors import ClocsWarning, DataError, RunFolderError, SettingsError
+from clocs_core.evaluate import cells
 from clocs_core.evaluate.downstream import resolve_downstream
 from clocs_core.evaluate.predictionfile import read_predictions
 from clocs_core.evaluate.pretrained import open_encoder
@@ -277,6 +279,24 @@ def test_a_share_too_small_for_two_classes_costs_a_note_not_the_evaluation(evalu
     assert len(found.cells) == 6
 
 
+@pytest.mark.filterwarnings("always::clocs_core.ClocsWarning")
+def test_what_plugins_warn_of_stands_in_the_report_once_and_outlives_a_kill(evaluate, tmp_path, monkeypatch):
+    """A score made the slow or the inexact way says so to whoever reads it later, and not only in a terminal."""
+    real, screen = cells.linear, Screen()
+
+    def loud(*arguments):
+        warnings.warn("The slow way was taken.", ClocsWarning, stacklevel=1)
+        return real(*arguments)
+
+    monkeypatch.setattr(cells, "linear", loud)
+    found = evaluate(tmp_path / "e", screen=screen, dataset="many")
+    assert found.notes.count("The slow way was taken.") == screen.lines.count("The slow way was taken.") == 1
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(tmp_path / "f", screen=Screen(2), dataset="many")
+    monkeypatch.setattr(cells, "linear", real)
+    assert evaluate(tmp_path / "f", dataset="many").notes == found.notes
+
+
 def test_recordings_that_cannot_serve_leave_nothing_behind(evaluate, tmp_path):
     with pytest.raises(DataError, match="frames has a label for 'parity'"):
         evaluate(tmp_path / "e", "labelled=false")
@@ -347,6 +367,15 @@ def test_a_finished_evaluation_is_not_made_again(evaluate, uninterrupted):
     assert screen.stages == []
     assert "is finished" in screen.lines[0]
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_what_a_kill_at_the_very_end_left_is_cleared_at_the_next_start(evaluate, uninterrupted):
+    """The report is there, so nothing goes on from it."""
+    folder, first = uninterrupted["finetune"]
+    (folder / "cells").mkdir()
+    (folder / "cells" / "finetune-random-1.npz").write_bytes(b"")
+    assert evaluate(folder, FEW, **HOW) == first
+    assert not (folder / "cells").exists()
 
 
 def test_a_folder_of_other_settings_or_of_something_else_is_refused(evaluate, tmp_path):

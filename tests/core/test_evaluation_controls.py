@@ -12,10 +12,13 @@ import pytest
 from fake_runs import make_run, points
 from filelock import FileLock
 
+from clocs_core import evaluationfolder, workshop
 from clocs_core.cli import main
 from clocs_core.cli.main import open_session
-from clocs_core.evaluate.controls import control_name
+from clocs_core.errors import RunFolderError
+from clocs_core.evaluate.controls import control_name, digest_rows
 from clocs_core.evaluate.downstream import resolve_downstream
+from clocs_core.evaluate.predictionfile import read_predictions
 from clocs_core.evaluate.pretrained import open_encoder
 from clocs_core.evaluation import evaluate_encoder
 from clocs_core.report.evaluated import EvaluationReport
@@ -111,6 +114,17 @@ def test_reports_are_the_same_with_and_without_shared_controls(evaluate, tmp_pat
     assert first.taken == []
     assert sorted(second.taken) == sorted(ALL[protocol])
     assert len(names(controls)) == 4
+
+
+def test_files_are_read_once_and_rows_digested_once(evaluate, tmp_path, monkeypatch):
+    """Predictions of a large test are long to unpack, and a digest goes over all labelled frames."""
+    evaluate(tmp_path / "a", FEW, protocol="linear", controls=tmp_path / "c")
+    read, digested = [], []
+    monkeypatch.setattr(evaluationfolder, "read_predictions", lambda path: read.append(path) or read_predictions(path))
+    monkeypatch.setattr(workshop, "digest_rows", lambda bench: digested.append(bench) or digest_rows(bench))
+    found = evaluate(tmp_path / "b", FEW, protocol="linear", run=1, controls=tmp_path / "c")
+    assert len(read) == len(set(read)) == len(found.cells) == 6
+    assert len(digested) == 1
 
 
 def test_a_control_keeps_the_seconds_of_when_it_was_made(evaluate, tmp_path):
@@ -257,6 +271,16 @@ def test_a_place_that_cannot_be_is_one_line_and_leaves_nothing(runs, tmp_path, c
     words = ["evaluate", str(runs[0]), "--out", str(tmp_path / "e"), "--controls", str(tmp_path / "letter")]
     assert main([*words, "--device", "cpu", "--workers", "1"], points()) == 2
     assert f"Error: Cannot keep controls in {tmp_path / 'letter'}: " in capsys.readouterr().err
+    assert not (tmp_path / "e").exists()
+
+
+def test_a_read_only_place_is_refused_before_anything_is_read(evaluate, tmp_path, monkeypatch):
+    """Not after the minutes that the recordings, or the first control, take."""
+    monkeypatch.setattr("os.access", lambda path, _mode: path != tmp_path / "c")
+    screen = Screen()
+    with pytest.raises(RunFolderError, match=r"Cannot keep controls in .*/c: it is read-only\. Choose another folder"):
+        evaluate(tmp_path / "e", controls=tmp_path / "c", screen=screen)
+    assert screen.stages == []
     assert not (tmp_path / "e").exists()
 
 

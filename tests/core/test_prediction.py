@@ -145,7 +145,7 @@ def test_all_patients_of_its_own_data_set_and_another_split_are_told_of(predict)
     assert screen.stages == ["preparing recordings", "predicting"]
     assert screen.ticks
     predict("one", "split_seed=7", screen=screen)
-    assert "it may have learnt from these" in screen.warnings[0]
+    assert "it may have learnt from those of the validation and test part" in screen.warnings[0]
 
 
 def test_channels_are_chosen_by_name(predict):

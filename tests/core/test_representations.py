@@ -11,11 +11,14 @@ import torch
 from encoder_files import ALL_AT_ONCE, CPU, PATIENTS, installed, plan_of, write_encoder
 
 from clocs_core.errors import DataError, SettingsError, UnknownName
+from clocs_core.evaluate.ownframes import Unsaid
+from clocs_core.report.embedded import save_rows
 from clocs_core.representations import (
     choose_recordings,
+    embed_files,
     embed_recordings,
     get_recordings,
-    save_representations,
+    name_rows,
 )
 from clocs_core.train.encoderfile import load_encoder
 
@@ -51,7 +54,7 @@ def loaded(tmp_path, catalogue):
 
 
 def get(loaded, catalogue, given=(), assignments=(), show=None):
-    target = choose_recordings(loaded.about, catalogue, "demo", dict(given), assignments)
+    target = choose_recordings(loaded.about, catalogue, "demo", {"data": dict(given)}, assignments)
     return get_recordings(loaded.about, target, 1, show or Told())
 
 
@@ -71,7 +74,7 @@ def test_on_its_own_data_set_an_encoder_reads_what_the_run_read(tmp_path, catalo
 def test_on_another_data_set_what_the_encoder_fixes_stays(catalogue, loaded):
     """A frame's length and the normalisation are the encoder's; split, task and time scale are the data set's."""
     card = attrs.evolve(loaded.about, normalise="none", frame_samples=1000)
-    target = choose_recordings(card, catalogue, "ptbxl", {"root": "somewhere"})
+    target = choose_recordings(card, catalogue, "ptbxl", {"data": {"root": "somewhere"}})
     offer = catalogue.datasets.get("ptbxl").offer
     assert target.framing == attrs.evolve(offer.framing(1), frame_samples=1000)
     assert (target.recordings.data.normalise, target.recordings.data.root) == ("none", "somewhere")
@@ -85,7 +88,9 @@ def test_a_data_folder_that_is_given_wins_over_the_runs_own_place(tmp_path, cata
     write_encoder(tmp_path, plan_of(catalogue, root="/somewhere/of/the/run"))
     card = load_encoder(tmp_path, catalogue, CPU).about
     assert choose_recordings(card, catalogue, "demo", {}).recordings.data.root == "/somewhere/of/the/run"
-    data = choose_recordings(card, catalogue, "demo", {"data_root": "elsewhere"}).recordings.data
+    data = choose_recordings(card, catalogue, "demo", {"data": {"data_root": "elsewhere"}}).recordings.data
+    assert (data.root, data.data_root) == (None, "elsewhere")
+    data = choose_recordings(card, catalogue, "demo", {}, ["data_root=elsewhere"]).recordings.data
     assert (data.root, data.data_root) == (None, "elsewhere")
 
 
@@ -101,18 +106,19 @@ def test_a_data_folder_that_is_given_wins_over_the_runs_own_place(tmp_path, cata
 )
 def test_what_cannot_be_read_is_refused_at_once(catalogue, loaded, dataset, given, assignments, error, message):
     with pytest.raises(error, match=message):
-        choose_recordings(loaded.about, catalogue, dataset, given, assignments)
+        choose_recordings(loaded.about, catalogue, dataset, {"data": given}, assignments)
 
 
 def test_an_encoder_of_several_channels_takes_no_others(tmp_path, catalogue):
     """It knows channels by their place; given others it would compute something all the same."""
     write_encoder(tmp_path, plan_of(catalogue, ALL_AT_ONCE))
     card = load_encoder(tmp_path, catalogue, CPU).about
-    for given in (["II", "V2", "aVR", "aVL"], ["II"]):
-        with pytest.raises(SettingsError, match="Write `--leads II,V2,aVL,aVR`"):
-            choose_recordings(card, catalogue, "demo", {"channels": given})
-    with pytest.raises(SettingsError, match="needs an encoder that reads one channel at a time"):
+    with pytest.raises(SettingsError, match="The encoder reads II, V2, aVL, aVR at once, got II; leave out"):
+        choose_recordings(card, catalogue, "demo", {"data": {"channels": ["II"]}})
+    with pytest.raises(DataError, match=r"'cardiology' has no channel 'II'.* trained on II, V2, aVL, aVR, at once"):
         choose_recordings(card, catalogue, "cardiology", {})
+    turned = choose_recordings(card, catalogue, "demo", {"data": {"channels": ["II", "V2", "aVR", "aVL"]}})
+    assert turned.recordings.data.channels == card.channels  # by name: the order they are typed in says nothing
     assert choose_recordings(card, catalogue, "ptbxl", {}).recordings.data.channels == card.channels
 
 
@@ -121,7 +127,7 @@ def test_patients_divided_otherwise_than_in_the_run_are_a_warning(catalogue, loa
     get(loaded, catalogue, show=show)
     assert show.warned == []
     get(loaded, catalogue, {"split_seed": 1}, show=show)
-    assert show.warned[0].startswith("the patients are divided otherwise than in the run")
+    assert show.warned[0].startswith("the patients are divided otherwise than when the encoder was trained")
 
 
 def test_other_signals_than_those_of_the_run_are_a_warning(catalogue, loaded):
@@ -130,7 +136,7 @@ def test_other_signals_than_those_of_the_run_are_a_warning(catalogue, loaded):
     target = choose_recordings(loaded.about, catalogue, "demo", {}, ["normalise=none"])
     get_recordings(card, target, 1, show)
     assert show.warned == [
-        "the encoder was trained on signals of kind 'ppg', and demo has 'ecg'",
+        "the encoder was trained on signals of kind 'ppg', and these are 'ecg'",
         "the encoder was trained on signals in mmHg, and these are in mV",
     ]
     assert show.said == ["the run trained 2 encoders; the first is used, as in its evaluation"]
@@ -196,7 +202,7 @@ def test_no_frame_at_all_is_said(catalogue, loaded):
 def test_the_file_has_the_names_of_every_row_and_no_pickle(tmp_path, catalogue, loaded):
     material = get(loaded, catalogue)
     found = embed_recordings(loaded, material, "all", True, CPU, Told())
-    save_representations(found, {"dataset": "demo"}, tmp_path / "z.npz")
+    save_rows(name_rows(found), {"dataset": "demo"}, tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz", allow_pickle=False) as file:
         held = {name: file[name] for name in file.files}
     assert held["embedding"].dtype == np.float32
@@ -216,6 +222,37 @@ def test_the_file_has_the_names_of_every_row_and_no_pickle(tmp_path, catalogue, 
 def test_rows_without_a_label_have_an_empty_one(tmp_path, catalogue, loaded):
     found = embed_recordings(loaded, get(loaded, catalogue), "test", True, CPU, Told())
     bare = attrs.evolve(found.features, label=np.full(len(found), -1))
-    save_representations(attrs.evolve(found, features=bare), {}, tmp_path / "z.npz")
+    save_rows(name_rows(attrs.evolve(found, features=bare)), {}, tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz", allow_pickle=False) as file:
         assert set(file["label"]) == {""}
+
+
+# --------------------------------------------------------------------------------------------------- files of one's own
+
+
+def test_a_file_is_embedded_as_the_recording_of_the_data_set_is(tmp_path, catalogue, loaded):
+    """The same samples by another way: rows with the same channels, starts and numbers."""
+    material = get(loaded, catalogue)
+    found = name_rows(embed_recordings(loaded, material, "all", True, CPU, Told()))
+    prepared = material.evaluate
+    name = found.record[0]
+    mine = next(n for n, (record, _) in enumerate(prepared.records) if record == name)
+    frames = prepared.frames[prepared.record == mine] / prepared.gain[prepared.record == mine][:, None, None]
+    np.savez(tmp_path / "mine.npz", x=np.concatenate(list(frames), axis=1), channels=list(prepared.channels), fs=500)
+    show = Told()
+    rows = embed_files(loaded, [tmp_path / "mine.npz"], Unsaid(), CPU, show)
+    same = found.record == name
+    assert (rows.channel.tolist(), rows.start.tolist()) == (found.channel[same].tolist(), found.start[same].tolist())
+    np.testing.assert_allclose(rows.embedding, found.embedding[same], atol=1e-5)
+    assert (set(rows.record), set(rows.patient), set(rows.part), set(rows.label)) == ({"mine"}, {"mine"}, {""}, {""})
+    assert show.stages == ["embedding mine"]
+
+
+def test_files_of_all_channels_at_once_have_a_row_per_frame(tmp_path, catalogue):
+    write_encoder(tmp_path, plan_of(catalogue, ALL_AT_ONCE))
+    loaded = load_encoder(tmp_path, catalogue, CPU)
+    for name in ("a", "b"):
+        signal = np.random.default_rng(0).normal(size=(4, 5000))
+        np.savez(tmp_path / f"{name}.npz", x=signal, channels=["aVR", "II", "v2", "aVL"], fs=500)
+    rows = embed_files(loaded, [tmp_path / "a.npz", tmp_path / "b.npz"], Unsaid(), CPU, Told())
+    assert (rows.record.tolist(), set(rows.channel)) == (["a", "a", "b", "b"], {"all"})

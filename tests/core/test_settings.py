@@ -37,6 +37,12 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     assert DataSettings().split == "60/20/20"
 
 
+def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> None:
+    """What counts steps and what takes them must agree."""
+    assert TrainSettings(batch_size=8).together == 8
+    assert TrainSettings(batch_size=8, contrast_batch=32).together == 32
+
+
 @pytest.mark.parametrize(
     ("table", "key", "value", "message"),
     [

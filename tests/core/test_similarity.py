@@ -125,12 +125,13 @@ def test_the_patients_own_recordings_are_never_neighbours(material):
 
 def test_those_that_are_equally_near_share_a_rank(material):
     """In a list somebody has to stand first; the rank says that it means nothing. They are in the order of names."""
-    found = representations(material)
-    similar = find_similar(
-        representations(material, embedding=np.ones((len(found), 2))), "r0-0", "recording", "cosine", 3
-    )
+    equal = representations(material, embedding=np.ones((len(representations(material)), 2)))
+    similar = find_similar(equal, "r0-0", "recording", "cosine", 3)
     assert [one.rank for one in similar.neighbours] == [1, 1, 1]
     assert [one.place.record for one in similar.neighbours] == ["r1-0", "r1-1", "r2-0"]
+    backwards = attrs.evolve(equal, records=tuple(sorted(equal.records, reverse=True)))
+    similar = find_similar(backwards, "r5-1", "recording", "cosine", 3)
+    assert [one.place.record for one in similar.neighbours] == ["r0-0", "r0-1", "r1-0"]
 
 
 def test_embeddings_that_are_not_finite_are_left_out(material):

@@ -22,11 +22,10 @@ from torch import Tensor, nn
 
 from clocs_core import can_run_triton
 from clocs_plugins.cnn import fused_geometry as geometry
-from clocs_plugins.cnn.fused_geometry import Dropout, Parameters
+from clocs_plugins.cnn.dropout_bits import draw_noise, in_levels
+from clocs_plugins.cnn.fused_geometry import Parameters
 
-__all__ = ["Layer", "can_fuse", "draw_noise", "fused_blocks", "layer_of"]
-
-_LEVELS = 1 << 16  # of dropout's random bits
+__all__ = ["Layer", "can_fuse", "fused_blocks", "layer_of"]
 
 
 class Layer(NamedTuple):
@@ -90,15 +89,6 @@ def can_fuse(signal: Tensor, weights: Sequence[Tensor], stride: int) -> bool:
     return all(geometry.fits(block) for block in geometry.make_plan(signal, weights, stride, False).blocks)
 
 
-def draw_noise(size: int, device: torch.device) -> Tensor:
-    """Random bits for the dropout of all blocks, by torch's generator of the device, which knows of CUDA graphs.
-
-    Four of them from one draw of 64 bits: a third of the time of a draw for each.
-    """
-    draws = torch.empty((size + 3) // 4, dtype=torch.int64, device=device).random_(-(1 << 63), None)
-    return draws.view(torch.int16)[:size]
-
-
 @torch.no_grad()
 def _update(layers: Sequence[Layer], statistics: Tensor, starts: Sequence[int], momentum: float) -> None:
     """Running statistics as nn.BatchNorm1d keeps them, in two launches for all blocks."""
@@ -130,7 +120,7 @@ def _conv_blocks(
     plan = geometry.make_plan(signal, weights, stride, fold_first)
     parameters = [Parameters(*four) for four in zip(weights, gammas, betas, biases, strict=True)]
     with torch.cuda.device_of(signal):
-        return run_forward(signal, parameters, plan, noise, _dropout(dropout), eps)
+        return run_forward(signal, parameters, plan, noise, in_levels(dropout), eps)
 
 
 @_conv_blocks.register_fake
@@ -169,7 +159,7 @@ def _conv_blocks_backward(
 
     plan = geometry.make_plan(signal, weights, stride, fold_first)
     parameters = [Parameters(*three) for three in zip(weights, gammas, betas, strict=True)]
-    scale = _dropout(dropout).scale
+    scale = in_levels(dropout).scale
     with torch.cuda.device_of(signal):
         return run_backward(gradient, signal, parameters, plan, statistics, kept, scale, fold_first)
 
@@ -218,8 +208,3 @@ def _differentiate(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...
 
 
 _conv_blocks.register_autograd(_differentiate, setup_context=_keep)
-
-
-def _dropout(share: float) -> Dropout:
-    levels = min(round(share * _LEVELS), _LEVELS - 1)
-    return Dropout(levels - _LEVELS // 2, _LEVELS / (_LEVELS - levels))

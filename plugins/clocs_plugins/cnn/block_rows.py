@@ -31,16 +31,11 @@ from torch.autograd.function import once_differentiable
 from torch.linalg import vecdot
 
 from clocs_plugins.cnn.block import Block
-from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift
+from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift, shift_
+from clocs_plugins.cnn.dropout_bits import draw_noise, in_levels
 from clocs_plugins.cnn.windows import Windows, lay_windows
 
 __all__ = ["evaluate_block", "train_block"]
-
-LEVELS = 1 << 16
-"""Random numbers of 16 bits decide what is dropped, four from one draw of the generator, so p is a multiple of 1/65536.
-
-One number for each value, as nn.Dropout draws, takes an eighth of a whole step: the generator runs on one core.
-"""
 
 
 def train_block(block: Block, features: Tensor) -> Tensor:
@@ -63,7 +58,7 @@ def evaluate_block(block: Block, features: Tensor) -> Tensor:
     windows = lay_windows(features, conv.kernel_size[0], conv.stride[0])
     z = _convolve(windows, windows.rows(features), _as_matrix(conv.weight, scale))
     shift = norm.bias + (bias - mean) * scale
-    return scale_shift(torch.maximum(*windows.pairs(z)), torch.ones_like(scale), shift).relu_()
+    return shift_(torch.maximum(*windows.pairs(z)), shift).relu_()
 
 
 class _TrainedBlock(Function):
@@ -89,8 +84,7 @@ class _TrainedBlock(Function):
         mean, variance = moments(z, gamma.numel())
         inverse = (variance + eps).rsqrt()
         scale = gamma.abs() * inverse
-        dropped = round(dropout * LEVELS)
-        rescale = LEVELS / (LEVELS - dropped)
+        dropped, rescale = in_levels(dropout)
         best = torch.maximum(*windows.pairs(z))  # (n, pair, after)
         y = scale_shift(best, scale * rescale, (beta - scale * mean) * rescale).relu_()
         if dropped:
@@ -126,8 +120,7 @@ class _TrainedBlock(Function):
 
 def draw_levels(like: Tensor) -> Tensor:
     """Whole numbers from 0 to 65535 with equal chances, of a tensor's shape and type, by torch's own generator."""
-    draws = torch.empty((like.numel() + 3) // 4, dtype=torch.int64, device=like.device).random_(-(1 << 63), None)
-    return draws.view(torch.uint16)[: like.numel()].to(like.dtype).view(like.shape)
+    return draw_noise(like.numel(), like.device).view(torch.uint16).to(like.dtype).view(like.shape)
 
 
 def where_above(values: Tensor, others: Tensor, least: float) -> Tensor:

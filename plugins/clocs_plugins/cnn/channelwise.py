@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["moments", "scale_", "scale_shift"]
+__all__ = ["moments", "scale_", "scale_shift", "shift_"]
 
 _WIDE = 256
 """Values in a row. The more there are, the shorter the columns, whose sums lose digits with their length."""
@@ -39,6 +39,13 @@ def scale_(features: Tensor, scale: Tensor) -> Tensor:
     """The features themselves, changed: each channel times its coefficient (channel,)."""
     for part in _parts(features, scale.numel()):
         part.mul_(_along(part, scale))
+    return features
+
+
+def shift_(features: Tensor, shift: Tensor) -> Tensor:
+    """The features themselves, changed: each channel plus its coefficient (channel,)."""
+    for part in _parts(features, shift.numel()):
+        part.add_(_along(part, shift))
     return features
 
 

@@ -25,7 +25,8 @@ import triton.language as tl
 from torch import Tensor
 
 from clocs_plugins.cnn import fused_geometry as geometry
-from clocs_plugins.cnn.fused_geometry import Block, Dropout, Parameters, Plan
+from clocs_plugins.cnn.dropout_bits import Dropout
+from clocs_plugins.cnn.fused_geometry import Block, Parameters, Plan
 from clocs_plugins.cnn.fused_thin import convolve_thin_kernel
 from clocs_plugins.cnn.fused_tiles import (
     activate,

@@ -6,6 +6,7 @@ No triton here, so that shapes can be worked out where it is not installed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +14,6 @@ from torch import Tensor
 
 __all__ = [
     "Block",
-    "Dropout",
     "Parameters",
     "Plan",
     "Tile",
@@ -36,13 +36,6 @@ class Parameters(NamedTuple):
     gamma: Tensor  # (after,), as those below
     beta: Tensor
     bias: Tensor | None = None  # which the backward pass has no use for
-
-
-class Dropout(NamedTuple):
-    """Which 16-bit draws drop a feature, those below a threshold, and what the others are multiplied with."""
-
-    threshold: int
-    scale: float
 
 
 class Tile(NamedTuple):
@@ -153,7 +146,14 @@ def make_plan(signal: Tensor, weights: Sequence[Tensor], stride: int, fold_first
 
     fold_first: the signals get a gradient.
     """
-    blocks = tuple(_follow(signal, weights, stride))
+    signals, _, length = map(int, signal.shape)  # where shapes are symbols, for these sizes: so are the tiles
+    filters = tuple((int(one.shape[0]), int(one.shape[1]), int(one.shape[2])) for one in weights)
+    return _plan(signals, length, filters, stride, fold_first)
+
+
+@lru_cache(maxsize=64)  # a step asks five times; a run has two sizes of a batch or three
+def _plan(signals: int, length: int, filters: tuple[tuple[int, int, int], ...], stride: int, fold_first: bool) -> Plan:
+    blocks = tuple(_follow(signals, length, filters, stride))
     first = blocks[0]
     thin = not fold_first and first.kernel * first.before <= THIN_WINDOW
     pooled = [block.signals * block.pooled * block.after for block in blocks]
@@ -180,10 +180,8 @@ def make_plan(signal: Tensor, weights: Sequence[Tensor], stride: int, fold_first
     )
 
 
-def _follow(signal: Tensor, weights: Sequence[Tensor], stride: int) -> Iterable[Block]:
-    signals, _, length = signal.shape
-    for weight in weights:
-        after, before, kernel = weight.shape
+def _follow(signals: int, length: int, filters: Iterable[tuple[int, int, int]], stride: int) -> Iterable[Block]:
+    for after, before, kernel in filters:
         block = Block(signals, length, before, after, kernel, stride)
         length = block.pooled
         yield block

@@ -3,7 +3,7 @@
 plain   modules of torch, one after another: anywhere
 rows    `block_rows`: on a CPU, where a batch of 512 frames takes less than 0.4 of the plain time. Below some twenty
         frames its many small operations take longer than what they save
-fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs, in training
+fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs, in training. Asked for by name, they train or refuse
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from clocs_core import Unavailable, missing_for_triton
+from clocs_core import SettingsError, Unavailable, missing_for_triton
 from clocs_plugins.cnn.block import Block
 from clocs_plugins.cnn.block_fused import can_fuse, fused_blocks, layer_of
 from clocs_plugins.cnn.block_rows import evaluate_block, train_block
+from clocs_plugins.cnn.fused_geometry import LONGEST_WINDOW, WIDEST
 from clocs_plugins.cnn.linear_fused import can_fuse_linear, fused_linear
 
 __all__ = ["Implementation", "choose", "run_blocks", "run_linear"]
@@ -35,10 +36,16 @@ def run_blocks(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> 
 
 
 def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked: Implementation) -> Tensor:
-    """Features (n, feature) through the last layer, to (n, dim): by kernels where they can, unless asked otherwise."""
-    if asked in ("auto", "fused") and _linear_can(linear, activation, features):
-        assert linear.bias is not None  # or the kernels could not
-        return fused_linear(features, linear.weight, linear.bias, isinstance(activation, nn.ReLU))
+    """Features (n, feature) through the last layer, to (n, dim): by kernels where they can, unless asked otherwise.
+
+    Raises SettingsError where `fused` was asked for and cannot train this layer.
+    """
+    if asked in ("auto", "fused") and _in_training(linear, features):
+        if not (refusal := _linear_refusal(linear, activation, features)):
+            assert linear.bias is not None  # or the kernels would refuse
+            return fused_linear(features, linear.weight, linear.bias, isinstance(activation, nn.ReLU))
+        if asked == "fused":
+            raise SettingsError(f"The encoder cnn was asked for implementation=fused, which {refusal}. Use auto.")
     representation: Tensor = activation(linear(features))
     return representation
 
@@ -46,7 +53,8 @@ def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked
 def choose(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Way:
     """The way to go: what was asked for, where it can be done, or for `auto` the fastest that can.
 
-    Raises Unavailable where `rows` was asked for and the signals are on a GPU, or `fused` and they are not.
+    Evaluation is never fused. Raises Unavailable where `rows` was asked for and the signals are on a GPU, or `fused`
+    and they are not; SettingsError where `fused` cannot train these blocks on these signals.
     """
     if asked == "plain" or signal.device.type == "meta":
         return "plain"
@@ -58,11 +66,18 @@ def choose(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Way:
         )
     if asked == "fused" and (missing := missing_for_triton(signal.device)):
         raise Unavailable(f"The encoder cnn was asked for implementation=fused, which {missing}. Use auto.")
-    if not _as_written_for(blocks, signal):
+    if _for_modules(blocks, signal):
         return "plain"
+    refusal = _refusal(blocks, signal)
     if on_cpu and asked != "fused":
-        return "rows" if (asked == "rows" or signal.numel() >= ENOUGH) and _rows_can(blocks) else "plain"
-    return "fused" if _fused_can(blocks, signal) else "plain"
+        large = asked == "rows" or signal.numel() >= ENOUGH
+        return "rows" if large and not refusal and _rows_can(blocks) else "plain"
+    if not blocks.training:
+        return "plain"
+    refusal = refusal or _fused_refusal(blocks, signal)
+    if refusal and asked == "fused":
+        raise SettingsError(f"The encoder cnn was asked for implementation=fused, which {refusal}. Use auto.")
+    return "plain" if refusal else "fused"
 
 
 def _run_plain(blocks: nn.Sequential, signal: Tensor) -> Tensor:
@@ -97,24 +112,37 @@ _WAYS: Mapping[str, Callable[[nn.Sequential, Tensor], Tensor]] = {
 }
 
 
-def _as_written_for(blocks: nn.Sequential, signal: Tensor) -> bool:
-    """Whether these are signals and blocks that the other ways were written for; the plain way takes all others.
+def _for_modules(blocks: nn.Sequential, signal: Tensor) -> bool:
+    """Whether the plain way is the only one, whatever was asked for: tensors without values, and compilation.
 
-    In evaluation they keep nothing for a gradient. Tensors without values, autocast and compilation are for modules.
+    In evaluation the others keep nothing for a gradient. And what torch refuses, it refuses in its own words.
     """
-    built = _built(blocks)
     return (
-        type(signal) is Tensor
-        and signal.dtype in (torch.float32, torch.float64)
-        and (blocks.training or not torch.is_grad_enabled())
-        and not torch.is_autocast_enabled(signal.device.type)
-        and not torch.compiler.is_compiling()
-        and len(built) == len(blocks)
-        and all(_as_built(block, blocks.training, signal.dtype) for block in built)
-        and signal.ndim == 3
-        and signal.shape[1] == built[0].conv.in_channels
-        and len(signal) > 0
+        type(signal) is not Tensor
+        or torch.compiler.is_compiling()
+        or (torch.is_grad_enabled() and not blocks.training)
+        or signal.ndim != 3
+        or len(signal) == 0
+        or any(signal.shape[1] != conv.in_channels for conv in _convolutions(blocks)[:1])
     )
+
+
+def _refusal(blocks: nn.Sequential, signal: Tensor) -> str:
+    """What `rows` and `fused` were not written for, as the end of a sentence, or nothing."""
+    if signal.dtype not in (torch.float32, torch.float64):
+        return f"takes signals of float32 or float64, not {signal.dtype}"
+    if torch.is_autocast_enabled(signal.device.type):
+        return "knows no autocast"
+    built = _built(blocks)
+    if len(built) != len(blocks) or not all(_as_built(block, blocks.training, signal.dtype) for block in built):
+        return "takes blocks as they were built, all of them in one mode and in the dtype of the signals"
+    if any(map(_has_hooks, (blocks, *(part for block in built for part in (block, *block))))):
+        return "passes over the hooks that are registered on blocks or their parts"
+    return ""
+
+
+def _convolutions(blocks: nn.Sequential) -> list[nn.Conv1d]:
+    return [block.conv for block in _built(blocks) if isinstance(block.conv, nn.Conv1d)]
 
 
 def _built(blocks: nn.Sequential) -> list[Block]:
@@ -122,11 +150,11 @@ def _built(blocks: nn.Sequential) -> list[Block]:
 
 
 def _as_built(block: Block, training: bool, dtype: torch.dtype) -> bool:
-    """Whether a block's parts are those it was built of, in one mode, and nobody listens to them."""
+    """Whether a block's parts are those it was built of, in one mode and one dtype."""
     norm = block.norm
     return (
         [type(part) for part in block] == _PARTS
-        and all(part.training == training and not _has_hooks(part) for part in (block, *block))
+        and all(part.training == training for part in (block, *block))
         and block.conv.weight.dtype == norm.weight.dtype == dtype
         and norm.running_mean is not None
         and block.dropout.p < 1
@@ -141,33 +169,31 @@ def _rows_can(blocks: nn.Sequential) -> bool:
     return all(bool((block.norm.weight != 0).all()) for block in _built(blocks))
 
 
-def _fused_can(blocks: nn.Sequential, signal: Tensor) -> bool:
-    """Whether the kernels can: in training, with one stride, dropout, momentum and epsilon for all blocks."""
+def _fused_refusal(blocks: nn.Sequential, signal: Tensor) -> str:
+    """What the kernels cannot do, as the end of a sentence, or nothing."""
     built = _built(blocks)
     alike = {(block.conv.stride, block.dropout.p, block.norm.momentum, block.norm.eps) for block in built}
-    return (
-        blocks.training
-        and len(alike) == 1
-        and built[0].norm.momentum is not None
-        and can_fuse(signal, [block.conv.weight for block in built], built[0].conv.stride[0])
-    )
+    if len(alike) != 1 or built[0].norm.momentum is None:
+        return "takes blocks that have one stride, dropout, momentum and epsilon"
+    if not can_fuse(signal, [block.conv.weight for block in built], built[0].conv.stride[0]):
+        return f"takes float32 on a GPU, widths up to {WIDEST} and windows up to {LONGEST_WINDOW} values, padded"
+    return ""
 
 
-def _linear_can(linear: nn.Linear, activation: nn.Module, features: Tensor) -> bool:
-    """Whether this is a layer that the kernels were written for, as built, and in training."""
-    return (
-        type(features) is Tensor
-        and features.is_cuda
-        and type(linear) is nn.Linear
-        and type(activation) in (nn.ReLU, nn.Identity)
-        and linear.bias is not None
-        and linear.training
-        and not _has_hooks(linear)
-        and not _has_hooks(activation)
-        and not torch.is_autocast_enabled(features.device.type)
-        and not torch.compiler.is_compiling()
-        and can_fuse_linear(features, linear.weight)
-    )
+def _in_training(linear: nn.Linear, features: Tensor) -> bool:
+    """Whether this is where kernels are meant: values on a GPU, in training, that nobody compiles."""
+    return type(features) is Tensor and features.is_cuda and linear.training and not torch.compiler.is_compiling()
+
+
+def _linear_refusal(linear: nn.Linear, activation: nn.Module, features: Tensor) -> str:
+    """What the kernels of the last layer cannot do, as the end of a sentence, or nothing."""
+    if type(linear) is not nn.Linear or type(activation) not in (nn.ReLU, nn.Identity) or linear.bias is None:
+        return "takes the last layer as it was built"
+    if _has_hooks(linear) or _has_hooks(activation):
+        return "passes over the hooks that are registered on the last layer"
+    if torch.is_autocast_enabled(features.device.type):
+        return "knows no autocast"
+    return "" if can_fuse_linear(features, linear.weight) else f"takes some float32 on a GPU, not {features.dtype}"
 
 
 def _has_hooks(module: nn.Module) -> bool:

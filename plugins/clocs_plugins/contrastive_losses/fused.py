@@ -51,9 +51,9 @@ def contrast(
         patient = patient.to(torch.int64)
     tensor = temperature.to(views.device) if isinstance(temperature, Tensor) else None
     tau = 1.0 if isinstance(temperature, Tensor) else float(temperature)
-    loss: Tensor = _contrast(views, patient, tensor, tau, kind, 1 / pairs, two, shapes.as_numbers() if shapes else [])[
-        0
-    ]
+    numbers = shapes.as_numbers() if shapes else []
+    loss: Tensor
+    loss, *_ = _contrast(views, patient, tensor, tau, kind, 1 / pairs, two, numbers)
     return loss
 
 

@@ -17,7 +17,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from clocs_plugins.contrastive_losses.cosines import LEAST_NORM
+
 __all__ = ["others_kernel", "pack_kernel"]
+
+LEAST_SQUARE = tl.constexpr(LEAST_NORM**2)
 
 
 @triton.jit
@@ -68,7 +72,7 @@ def pack_kernel(
         at += place.to(tl.int64)[None, None, :] * dim_stride
         x = tl.load(views + at, mask=there[:, :, None] & (place < dim)[None, None, :], other=0.0).to(tl.float32)
         square = tl.sum(x * x, axis=2)
-        long_enough = square > 1e-16  # LEAST_NORM squared; a NaN is not, and stays a NaN when multiplied by 0
+        long_enough = square > LEAST_SQUARE  # a NaN is not, and stays a NaN when multiplied by 0
         scale = tl.where(long_enough, tl.rsqrt(tl.where(long_enough, square, 1.0)), 0.0)
         h, rest = halves(x * scale[:, :, None], packed.dtype.element_ty)
         to = view[:, None] * rows_padded + row[None, :]

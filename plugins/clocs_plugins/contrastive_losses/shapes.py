@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import attrs
 import torch
@@ -62,6 +63,7 @@ def power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
+@lru_cache(maxsize=64)  # a step asks twice, on the host, where its launches wait
 def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, roomy: bool) -> Shapes:
     """The tiles for one size.
 

@@ -87,19 +87,9 @@ def _invert(spectrum: Tensor, window: int, hop: int, like: Tensor) -> Tensor:
 
 
 def _envelope(pieces: Tensor, hop: int, samples: int) -> Tensor:
-    """The sum of squared windows (1, sample), made once for signals of one length."""
+    """The sum of squared windows (1, sample): of one row of pieces, which is little beside a batch of them."""
     _, time, window = pieces.shape
-    key = (time, window, hop, samples, pieces.dtype, pieces.device)
-    if key not in _ENVELOPES:
-        squares = _hann(pieces, window).square().expand(1, time, window)
-        made = _overlap_add(squares, hop, samples)
-        if type(made) is not torch.Tensor:  # one without values, as a dry run makes it, must not stay
-            return made
-        _ENVELOPES[key] = made
-    return _ENVELOPES[key]
-
-
-_ENVELOPES: dict[tuple[object, ...], Tensor] = {}
+    return _overlap_add(_hann(pieces, window).square().expand(1, time, window), hop, samples)
 
 
 def _overlap_add(pieces: Tensor, hop: int, samples: int) -> Tensor:

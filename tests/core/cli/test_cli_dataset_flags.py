@@ -59,6 +59,16 @@ def test_a_flag_wins_over_the_file(session: Session):
     assert _tables(session.catalogue, file, {"unit": "mV"})["dataset"] == {"unit": "mV", "sampling_rate": 100.0}
 
 
+def test_a_data_root_wins_over_the_folder_that_the_file_names(session: Session, tmp_path: Path):
+    """The settings of another run may name a folder of its own; who asks for another place means it."""
+    file = {"run": {"dataset": "own"}, "data": {"root": "/old", "split_seed": 3}}
+    assert _tables(session.catalogue, file, {"data_root": str(tmp_path)})["data"] == {
+        "split_seed": 3,
+        "data_root": str(tmp_path),
+    }
+    assert _tables(session.catalogue, file, {"split_seed": "4"})["data"] == {"root": "/old", "split_seed": 4}
+
+
 def test_a_data_set_without_the_option_says_so_by_the_name_of_the_flag(session: Session):
     with pytest.raises(
         SettingsError, match=r"--sampling-rate: data set 'tiny' has no option 'sampling_rate'\. There is"

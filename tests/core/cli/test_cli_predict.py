@@ -181,7 +181,7 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
         (["E", "--out", "gone/p.csv"], "Cannot write gone/p.csv: "),
         (["E", "--dataset", "mnay"], "No dataset 'mnay'. Did you mean 'many'"),
         (["E", "--dataset", "strange"], "Data set 'strange' has no channel 'left'. There is: down, up."),
-        (["E", "--unit", "mV"], "--unit: data set 'many' says it itself; leave it out."),
+        (["E", "--unit", "mV"], "--unit: data set 'many' has no option 'unit'."),
         (["E", "--channels", "left,left"], "A channel is named twice in left, left."),
         (["E", "-o", "normalise=none"], "The normalisation comes with the classifier: min-max."),
         (["E", "-o", "colour=red"], "-o colour: no part of this run has an option 'colour'."),

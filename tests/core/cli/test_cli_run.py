@@ -248,9 +248,12 @@ def test_a_run_says_what_it_saw_and_can_be_given_less(finished: Path, capsys: py
     assert seen["patients"] == document(finished)["split"]["patients"]["train"]
     assert seen["instances"] > 9
     fewer = [*FLAGS, "--data-root", str(finished.parent / "data"), "--out", str(finished.parent / "fewer")]
-    assert main([*fewer, "-o", "instances=9"]) == 0
-    assert f"trains on 9 of {seen['instances']} instances" in capsys.readouterr().err
-    assert document(finished.parent / "fewer")["exposure"] == {"patients": seen["patients"], "instances": 9, "steps": 2}
+    few, patients = seen["patients"] - 1, seen["patients"]
+    assert main([*fewer, "--batch-size", "2", "--contrast-batch", "4", "-o", f"instances={few}"]) == 0
+    said = f"trains on {few} of {seen['instances']} instances, of {few} of {patients} patients"
+    assert said in capsys.readouterr().err
+    steps = 2 * -(-few // 4)  # of two epochs: a step is a whole contrast, not one of its batches
+    assert document(finished.parent / "fewer")["exposure"] == {"patients": few, "instances": few, "steps": steps}
 
 
 def test_a_finished_run_has_all_its_files(finished: Path) -> None:

@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from encoder_files import ALL_AT_ONCE, PATIENTS, installed, plan_of, write_encoder
 
+from clocs_core import ClocsWarning, DataError
 from clocs_core.cli import main
+from clocs_core.cli.display import console_display
 
 RECORD = "patient-00003-visit-1"
 
@@ -121,7 +124,15 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--task", "rythm"], "Data set 'demo' has no task 'rythm'. Did you mean"),
         (["embed", "run", "--out", "z", "--split-seed", "x"], "data.split_seed: expected a whole number, got 'x'."),
         (["embed", "run", "--out", "z", "-o", "frame_samples=9"], "The encoder reads frames of 2500 samples, got"),
-        (["embed", "run", "--out", "z", "--dataset", "ptbxl", "--root", "x"], "Data set 'ptbxl' is not at x."),
+        (["embed", "run", "--out", "z", "--dataset", "ptbxl", "--root", "/x"], "Data set 'ptbxl' is not at /x."),
+        (["embed", "run", "--out", "z", "--unit", "mV"], "--unit: data set 'demo' has no option 'unit'."),
+        (["embed", "run", "--out", "z", "--input", "x.csv", "--part", "test"], "--input reads a file, and --part is"),
+        (["embed", "run", "--out", "z", "--input", "x.csv", "--task", "rhythm"], "--input reads a file, and --task is"),
+        (["embed", "run", "--out", "z", "--input", "x.csv", "--sampling-rate", "no"], "--sampling-rate must be a posi"),
+        (["embed", "run", "--out", "z", "--input", "gone.csv"], "There is no file gone.csv."),
+        (["export", "run", "--out", "gone/e.onnx"], "Cannot write gone/e.onnx: "),
+        (["export", "run", "--out", "e.onnx", "--sampling-rate", "0"], "--sampling-rate must be a positive number of"),
+        (["export", "run", "--out", "e.onnx", "--sampling-rate", "333.3"], "A frame lasts 5 s, which at 333.3 Hz are"),
         (
             ["similar", "run", "--record", "patient-00003-visit-11"],
             "Data set 'demo' has no record 'patient-00003-visit-11' here. Did you mean 'patient-00003-visit-1'",
@@ -154,7 +165,36 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
 def test_channels_that_the_encoder_does_not_read_are_a_mistake(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_encoder(place / "run", plan_of(installed(), ALL_AT_ONCE))
     assert main(["embed", "run", "--out", "z.npz", "--leads", "II,V2"]) == 2
-    assert "Error: The encoder reads II, V2, aVL, aVR at once, in this order" in capsys.readouterr().err
+    assert "Error: The encoder reads II, V2, aVL, aVR at once, got II, V2; leave out" in capsys.readouterr().err
+
+
+def test_a_file_of_ones_own_is_embedded(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text of one lead, sampled otherwise than the recordings of the run: ten seconds are two frames."""
+    seconds = np.arange(4000) / 400
+    np.savetxt(place / "my_ecg.csv", np.sin(2 * np.pi * seconds) + 0.1 * np.sin(35 * seconds))
+    words = ["--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "ii", "--unit", "mV"]
+    assert main(["embed", "run", *words, "--out", "z.npz"]) == 0
+    assert capsys.readouterr().out == "2 representations of 8 numbers, of 1 recording: z.npz\n"
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert (held["channel"].tolist(), held["start"].tolist()) == (["II", "II"], [0, 2000])
+        assert set(held["record"]) == {"my_ecg"}
+
+
+def warn_and_fail() -> None:
+    with console_display() as show:
+        for _ in range(2):
+            warnings.warn("half of it is missing", ClocsWarning, stacklevel=1)
+        show.say("reading")
+        raise DataError("no")
+
+
+def test_what_plugins_warn_of_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the bars and all that was said, where it is seen; also when the command fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with pytest.raises(DataError):
+            warn_and_fail()
+    assert capsys.readouterr().err.splitlines() == ["reading", "Warning: half of it is missing"]
 
 
 @pytest.mark.parametrize("command", ["embed", "similar"])

@@ -39,6 +39,30 @@ def test_an_empty_cell_is_a_missing_sample(tmp_path):
     assert np.array_equal(found.samples, [[1, np.nan, 5], [2, 4, 6]], equal_nan=True)
 
 
+@pytest.mark.parametrize("mark", ["\t", ";", ","])
+def test_blank_cells_at_the_ends_of_a_line_are_missing_samples_too(tmp_path, mark):
+    """Tabs are white space: a line that is stripped loses its last sample, or moves into the column before."""
+    lines = ["I,II,III", "1,2,3", ",5,6", "7,8,", ",11,"]
+    found = read_signal_file(write(tmp_path / "ecg.txt", "\n".join(lines).replace(",", mark)))
+    assert found.channels == ("I", "II", "III")
+    expected = [[1, np.nan, 7, np.nan], [2, 5, 8, 11], [3, 6, np.nan, np.nan]]
+    assert np.array_equal(found.samples, expected, equal_nan=True)
+    bare = read_signal_file(write(tmp_path / "bare.txt", "\n".join(lines[1:]).replace(",", mark)))
+    assert np.array_equal(bare.samples, expected, equal_nan=True)
+
+
+def test_spaces_around_a_line_of_spaces_are_nothing(tmp_path):
+    found = read_signal_file(write(tmp_path / "ecg.txt", "  1 2 \n 3   4\n"))
+    assert np.array_equal(found.samples, [[1, 3], [2, 4]])
+
+
+def test_an_array_of_times_beside_the_signal_is_not_the_signal(tmp_path):
+    """It comes first in many files, and has a trace of its own: a straight line."""
+    for names in ({"time": SAMPLES[0], "ecg": SAMPLES}, {"Time": SAMPLES[0], "signal": SAMPLES, "other": SAMPLES}):
+        np.savez(tmp_path / "a.npz", fs=100, **names)
+        assert np.array_equal(read_signal_file(tmp_path / "a.npz").samples, SAMPLES)
+
+
 def test_arrays_are_read_as_channels_of_samples(tmp_path):
     np.save(tmp_path / "a.npy", SAMPLES.astype(">f4"))
     found = read_signal_file(tmp_path / "a.npy")
@@ -99,6 +123,9 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.npy", np.array(["x"]), "has values of type <U1, expected numbers"),
         ("a.npy", np.array([[1], [None]], dtype=object), "cannot be read: .*pickle"),
         ("a.npz", {"fs": 3}, "has no array of samples, it has fs; call it x"),
+        ("a.npz", {"time": SAMPLES[0]}, "has no array of samples, it has time; call it x"),
+        ("a.npz", {"ecg": SAMPLES, "ppg": SAMPLES}, "several arrays that may be the signal: ecg, ppg. Keep one"),
+        ("a.npz", {"x": SAMPLES, "signal": SAMPLES}, "several arrays that may be the signal: x, signal"),
         ("a.npz", {"x": SAMPLES, "fs": [1, 2]}, "has 2 sampling rates"),
         ("a.npz", {"x": SAMPLES, "units": ["mV", "V"]}, "have the units V, mV, expected one for all"),
         ("a.npz", {"x": SAMPLES, "channels": ["I"]}, r"has 1 names \(I\) for 2 channels"),

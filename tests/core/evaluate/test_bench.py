@@ -21,7 +21,7 @@ def test_frames_without_a_label_are_left_out_of_every_part(tmp_path, task):
     assert [len(part) for part in whole.parts.values()] == [4 * 24 - 1, 24, 24]
     assert [len(part) for part in some.parts.values()] == [4 * 24 - 1 - 12, 12, 12]
     assert some.frames == whole.frames == {"train": 95, "validation": 24, "test": 24}
-    rows = some.rows_of("train")
+    rows = some.rows["train"]
     names = {some.store.records[number] for number in rows.record}
     assert names == {"r0-1", "r1-0", "r1-1", "r2-0", "r2-1", "r3-0", "r3-1"}
     assert (rows.label >= 0).all()
@@ -29,7 +29,7 @@ def test_frames_without_a_label_are_left_out_of_every_part(tmp_path, task):
 
 def test_rows_say_whose_they_are_and_what_they_have(tmp_path):
     bench = build_bench(tiny_divided(tmp_path), False, True, (), CPU)
-    rows = bench.rows_of("train")
+    rows = bench.rows["train"]
     for row in range(len(rows)):
         frame = int(bench.parts["train"].frame[row, 0])
         assert rows.label[row] == int(bench.store.label[frame])
@@ -50,7 +50,7 @@ def test_a_share_is_chosen_among_the_labelled_training_rows(tmp_path):
     bench = build_bench(tiny_divided(tmp_path, {"r0-0"}), False, True, (), CPU)
     assert len(bench.share(0.5, 3, "frames")) == (95 - 12) // 2
     one = bench.share(0.25, 3, "patients")
-    assert len(set(bench.rows_of("train").patient[one].tolist())) == 1
+    assert len(set(bench.rows["train"].patient[one].tolist())) == 1
     assert np.array_equal(bench.share(1.0, 3, "patients"), np.arange(95 - 12))
 
 

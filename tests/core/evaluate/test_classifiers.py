@@ -54,7 +54,14 @@ def test_of_several_the_pre_trained_one_with_the_most_labels_is_meant_unless_ano
     expected = evaluation / "classifiers" / f"{name}.safetensors"
     for place in (evaluation, evaluation.parent.parent):
         assert choose_classifier(place, init, fraction) == expected
-    assert choose_classifier(expected, "ignored", 0.1) == expected
+    assert choose_classifier(expected) == expected
+
+
+def test_a_file_is_one_classifier_and_none_other_can_be_asked_for(evaluation):
+    """Whoever says `--init random` beside the file of another would be given that other, and not told."""
+    file = evaluation / "classifiers" / "together-1.safetensors"
+    with pytest.raises(SettingsError, match=r"is one classifier; leave out --init random --label-fraction 0\.5, or"):
+        choose_classifier(file, "random", 0.5)
 
 
 def test_a_classifier_that_is_not_there_is_answered_with_those_that_are(evaluation, tmp_path):

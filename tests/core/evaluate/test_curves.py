@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_bench import ANY_OF, tiny_divided
-from tiny_material import FRAME, TASK
+from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
+from tiny_material import TASK
 from torch import nn
 
 from clocs_core import seeds
@@ -20,17 +20,12 @@ from clocs_core.evaluate.finetune import fine_tune
 from clocs_core.settings import TrainSettings
 from clocs_core.train.epochs import plain_epoch
 
-CPU, DIM = torch.device("cpu"), 5
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return build_bench(tiny_divided(tmp_path_factory.mktemp("frames"), (), request.param), False, False, (), CPU)
-
-
-def encoder(dropout=0.0):
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Flatten(), nn.Linear(FRAME, DIM), nn.Tanh(), nn.Dropout(dropout))
 
 
 def certainty(probability, _label, _weight):
@@ -42,34 +37,12 @@ def tune(bench, network=None, clock=None, epochs=4, score=certainty, **more):
     rows = np.arange(len(bench.parts["train"]))
     how = TrainSettings(epochs=epochs, batch_size=16, learning_rate=1e-2, patience=15)
     return fine_tune(
-        network or encoder(0.3), DIM, bench, rows, how, 0, "test", plain_epoch, clock or itertools.count().__next__,
-        lambda step, steps: None, score=score, **more,
+        network or simple_encoder(dropout=0.3), DIM, bench, rows, how, 0, "test", plain_epoch,
+        clock or itertools.count().__next__, lambda step, steps: None, score=score, **more,
     )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------ against a loop
-
-
-def signals_and_labels(bench, part, rows):
-    """Frame by frame, as the store has them."""
-    store, instances = bench.store, bench.parts[part]
-    signals, labels = [], []
-    for row in rows:
-        frame, channel = int(instances.frame[row, 0]), int(instances.channel[row, 0])
-        signals.append(store.signal[frame, store.column[channel]].float() / store.gain[frame])
-        labels.append(store.label[frame])
-    return torch.stack(signals)[:, None], torch.stack(labels)
-
-
-def loss_in_loops(logits, labels):
-    total = 0.0
-    for row, label in zip(logits, labels, strict=True):
-        if label.dim() == 0:
-            total = total - (row[label].exp() / row.exp().sum()).log()
-        else:
-            terms = [p if one == 1 else 1 - p for p, one in zip(1 / (1 + (-row).exp()), label, strict=True)]
-            total = total - sum(term.log() for term in terms) / len(terms)
-    return total / len(labels)
 
 
 def hope(probability, label, _weight):
@@ -93,8 +66,8 @@ def hope_in_loops(logits, labels):
 
 def test_every_epoch_has_the_losses_and_the_score_of_a_loop_written_out(bench):
     """Trained and scored here by hand: the weights after each epoch, not the best ones, on all validation frames."""
-    found = tune(bench, encoder(), epochs=3, score=hope)
-    mine = encoder()
+    found = tune(bench, simple_encoder(), epochs=3, score=hope)
+    mine = simple_encoder()
     torch.manual_seed(seeds.derive(0, "head"))
     head = nn.Linear(DIM, 3)
     optimiser = torch.optim.Adam([*mine.parameters(), *head.parameters()], lr=1e-2)
@@ -140,7 +113,7 @@ def test_scoring_costs_no_second_pass_and_changes_nothing(bench):
     """The network sees as many batches as without a score, and ends with the same weights, to the last bit."""
     calls, weights, progress = [], [], []
     for score in (None, certainty):
-        network, seen = encoder(0.3), []
+        network, seen = simple_encoder(dropout=0.3), []
         network.register_forward_pre_hook(lambda module, _given, seen=seen: seen.append(module.training))
         found = tune(bench, network, score=score)
         calls.append(seen)

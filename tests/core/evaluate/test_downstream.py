@@ -59,6 +59,17 @@ def test_assignments_win_over_everything(catalogue, opened):
     assert trained == TrainSettings(epochs=4, batch_size=8, learning_rate=0.01, patience=15)
 
 
+def test_a_data_root_that_is_given_now_wins_over_the_folder_that_the_run_was_made_with(catalogue, opened):
+    """Else the recordings of before would be scored, under the name of those that were asked for."""
+    old = attrs.evolve(opened, tables={**opened.tables, "data": {**opened.tables["data"], "root": "/old"}})
+    assert resolve(catalogue, old).data.root == "/old"
+    for tables, given in (({"data_root": "/new"}, ()), ({}, ("data_root=/new",)), ({}, ("data.data_root=/new",))):
+        made = resolve_downstream(catalogue, old, {"data": tables}, given).data
+        assert (made.root, made.data_root, made.split_seed) == (None, "/new", 5)
+    made = resolve_downstream(catalogue, old, {"data": {"data_root": "/new", "root": "/mine"}}).data
+    assert (made.root, made.data_root) == ("/mine", "/new")
+
+
 def test_an_untrained_encoder_has_its_own_options_and_only_itself_to_evaluate(catalogue):
     made = resolve(catalogue, None, "bias=false", dataset="many", encoder="flat", embedding_dim=6)
     assert made.inits == ("random",)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tiny_bench import ANY_OF, tiny_divided
+from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
 from tiny_material import FRAME, TASK
 from torch import nn
 
@@ -17,17 +17,12 @@ from clocs_core.evaluate.finetune import build_classifier, fine_tune, predict
 from clocs_core.settings import TrainSettings
 from clocs_core.train.epochs import plain_epoch
 
-CPU, DIM = torch.device("cpu"), 5
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return build_bench(tiny_divided(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, (), CPU)
-
-
-def simple_encoder(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Flatten(), nn.Linear(FRAME, DIM), nn.Tanh())
 
 
 def noisy_encoder(seed=0):
@@ -54,29 +49,6 @@ def same(first, second):
 
 
 # ---------------------------------------------------------------------------------------------------- against a loop
-
-
-def signals_and_labels(bench, part, rows):
-    """Frame by frame, as the store has them."""
-    store, instances = bench.store, bench.parts[part]
-    signals, labels = [], []
-    for row in rows:
-        frame, channel = int(instances.frame[row, 0]), int(instances.channel[row, 0])
-        signals.append(store.signal[frame, store.column[channel]].float() / store.gain[frame])
-        labels.append(store.label[frame])
-    return torch.stack(signals)[:, None], torch.stack(labels)
-
-
-def loss_in_loops(logits, labels):
-    """Cross-entropy of the class that is, or the mean over classes of that of each."""
-    total = 0.0
-    for row, label in zip(logits, labels, strict=True):
-        if label.dim() == 0:
-            total = total - (row[label].exp() / row.exp().sum()).log()
-        else:
-            terms = [p if one == 1 else 1 - p for p, one in zip(1 / (1 + (-row).exp()), label, strict=True)]
-            total = total - sum(term.log() for term in terms) / len(terms)
-    return total / len(labels)
 
 
 def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clocs_core.data.records import Framing, Task
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluate.classifiers import ClassifierCard
-from clocs_core.evaluate.fitting import fit_channels, fit_framing, fit_unit
+from clocs_core.evaluate.fitting import as_argument, fit_channels, fit_framing, fit_names, fit_unit
 
 CARD = ClassifierCard(
     init="method",
@@ -63,6 +63,25 @@ def test_a_missing_channel_is_refused_with_what_is_there():
         fit_channels(TOGETHER, ("II",), (), "ecg.csv")
     with pytest.raises(SettingsError, match="A channel is named twice in II, II"):
         fit_channels(CARD, ("II",), ("II", "II"), "x")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("ii", "V2"), ("II", "V2")),
+        (("Lead II", "LEAD_V2"), ("II", "V2")),
+        ((" v2 ", "lead"), ("V2", "lead")),
+        (("MLII", "I"), ("MLII", "I")),  # near, and another place on the body
+        (("ii", "II"), ("ii", "II")),  # one of them is another channel; nobody here knows which
+    ],
+)
+def test_names_that_differ_in_spelling_alone_are_the_same(names, expected):
+    assert fit_names(CARD, names) == expected
+
+
+def test_a_name_that_two_channels_fit_is_nobodys():
+    """A device may tell x and X apart."""
+    assert fit_names(attrs.evolve(CARD, channels=("x", "X")), ("lead x", "X")) == ("lead x", "X")
 
 
 # ---------------------------------------------------------------------------------------------------------------- units
@@ -136,5 +155,8 @@ def test_a_frame_lasts_as_long_as_in_training(trained, rate, samples, window):
 
 
 def test_a_file_that_does_not_say_its_rate_is_asked_about():
+    silent = attrs.evolve(CARD, says_rate=False)
     with pytest.raises(SettingsError, match="its file does not say which that was; say it with `--trained-at HZ`"):
-        fit_framing(attrs.evolve(CARD, says_rate=False), 400.0, None)
+        fit_framing(silent, 400.0, None)
+    with pytest.raises(SettingsError, match="say it with `trained_at=HZ`"):
+        fit_framing(silent, 400.0, None, as_argument)

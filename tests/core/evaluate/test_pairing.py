@@ -8,8 +8,8 @@ import pytest
 
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluate.linear import Predictions
-from clocs_core.evaluate.pairing import mean_interval, read_test_rows, why_not_same
-from clocs_core.evaluate.predictionfile import save_predictions
+from clocs_core.evaluate.pairing import mean_interval, why_not_same
+from clocs_core.evaluate.predictionfile import read_predicted_rows, save_predictions
 from clocs_core.evaluate.statistics import Interval
 
 
@@ -22,7 +22,7 @@ def rows_of(tmp_path, record=(0, 0, 1, 2), label=(0, 0, 1, 0), people=("p1", "p1
     path = tmp_path / "predictions.npz"
     rows = Predictions(probability, np.array(label), patient, record)
     save_predictions({("linear", "m", 1.0): rows}, patients, ("a", "b", "c"), path)
-    return read_test_rows(path)
+    return read_predicted_rows(path)
 
 
 def test_rows_come_back_with_their_names(tmp_path):
@@ -34,7 +34,7 @@ def test_rows_come_back_with_their_names(tmp_path):
     assert list(found.predicted) == [("linear", "m", 1.0)]
     (tmp_path / "predictions.npz").write_bytes(b"half")
     with pytest.raises(RunFolderError, match="holds no predictions that can be read"):
-        read_test_rows(tmp_path / "predictions.npz")
+        read_predicted_rows(tmp_path / "predictions.npz")
 
 
 @pytest.mark.parametrize("level", ["frame", "record"])

@@ -13,7 +13,8 @@ from PIL import Image
 from clocs_core.extend.events import EmbeddingMap, Picture
 from clocs_core.report import figures
 from clocs_core.report.document import EpochRow
-from clocs_core.report.figures import embedding_map, health_curves, loss_curves, score_bars, traces
+from clocs_core.report.figures import embedding_map, health_curves, loss_curves, score_bars
+from clocs_core.report.traces import traces
 from clocs_core.scores import Score
 
 HOSTILE = ("$x_{$", "_hidden", "<script>", "患者\n7", "", "a" * 300)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clocs_core.report.figures import neighbour_traces
 from clocs_core.report.neighbours import render_neighbours
+from clocs_core.report.traces import neighbour_traces
 
 HOSTILE = "<script>alert(1)</script>"
 

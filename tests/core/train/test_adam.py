@@ -61,6 +61,18 @@ def test_its_state_is_that_of_torchs_adam():
         torch.testing.assert_close(a, b)
 
 
+@pytest.mark.parametrize(("values", "most"), [(1, 1), (48_000, 13), (3_000_017, 257)])
+def test_a_large_network_is_cut_into_larger_pieces(values, most, monkeypatch):
+    """A piece costs the host something, and 30 of them a launch: 25 million weights would be 6,000 pieces."""
+    weight, cut = nn.Parameter(torch.zeros(values)), []
+    monkeypatch.setattr(torch, "_fused_adam_", lambda pieces, *rest, **named: cut.extend(map(len, pieces)))
+    weight.grad = torch.ones_like(weight)
+    SplitAdam([weight], 0.1).step()
+    assert sum(cut) == values
+    assert len(cut) <= most
+    assert all(size % PIECE == 0 for size in cut[:-1])  # so that every piece begins where vectors of four can be read
+
+
 def test_a_weight_that_cannot_be_cut_without_a_copy_is_updated_whole():
     """Such as a convolution with its channels last."""
     weight = nn.Parameter(torch.randn(4, 5, 6).transpose(0, 2))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import attrs
 import pytest
 import torch
 from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from clocs_core.cli.main import open_session
 from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.extend.catalogue import Shelf
 from clocs_core.extend.offers import Encoder, Needs
 from clocs_core.runfolder import RunFolder
+from clocs_core.scores import Score
 from clocs_core.settings import SCHEMA
+from clocs_core.train import described
 from clocs_core.train.checkpoint import read_tensors, save_tensors
-from clocs_core.train.encoderfile import FILE, load_encoder, read_card
+from clocs_core.train.encoderfile import FILE, add_scores, load_encoder, read_card
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def test_the_card_says_what_the_encoder_needs_and_where_it_comes_from(tmp_path, 
     assert (card.method, card.dataset, card.encoder, card.embedding_dim, card.count) == ("cmsc", "demo", "cnn", 8, 1)
     assert (card.channels, card.input_channels, card.frame_samples) == (("V2", "II"), 1, 2500)
     assert (card.unit, card.modality, card.normalise) == ("mV", "ecg", "min-max")
-    assert (card.task, card.pretrain_framing, card.evaluate_framing) == (
+    assert (card.task, card.pretrain_framing, card.framing) == (
         plan.task,
         plan.pretrain_framing,
         plan.evaluate_framing,
@@ -61,6 +68,44 @@ def test_the_card_says_what_the_encoder_needs_and_where_it_comes_from(tmp_path, 
     assert card.settings == plan.tables()
     assert card.versions == {"clocs": "0.1", "plugin cnn": "clocs 0.1"}
     assert card.licence == plan.dataset.offer.licence
+    assert (card.frame_rate, card.says_rate) == (500.0, True)
+
+
+def test_scores_are_added_when_they_are_known(tmp_path, catalogue):
+    """The weights are written before they are scored. JSON has no NaN, so a score that is none is null there."""
+    encoders, path = write_encoder(tmp_path, plan_of(catalogue))
+    assert read_card(path).scores == ()
+    scores = [Score("linear", "cmsc", "demo", 1.0, "auroc", "frame", 0.75, 0.5, 1.0)]
+    scores += [Score("prior", "random", "demo", 1.0, "auroc", "frame", float("nan"), 0.5, 0.5)]
+    add_scores(path, scores)
+    loaded = load_encoder(path, catalogue, CPU)
+    assert loaded.about.scores[0] == scores[0]
+    assert math.isnan(loaded.about.scores[1].value)
+    held = json.loads(safe_open(path, framework="pt").metadata()["clocs"], parse_constant=pytest.fail)
+    assert held["scores"][1]["value"] is None
+    for name, tensor in encoders.state_dict().items():
+        assert torch.equal(loaded.modules.state_dict()[name], tensor)
+    add_scores(path, scores[:1])
+    assert len(read_card(path).scores) == 1
+
+
+def test_weights_and_description_are_of_one_reading(tmp_path, catalogue, monkeypatch):
+    """A file that is written anew between two readings would give the weights of one run and the card of another."""
+    _, path = write_encoder(tmp_path, plan_of(catalogue))
+    opened = []
+    monkeypatch.setattr(
+        described, "safe_open", lambda *given, **more: opened.append(given) or safe_open(*given, **more)
+    )
+    load_encoder(path, catalogue, CPU)
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("text", ["[1]", '"schema"', "null", "3"])
+def test_a_description_that_is_no_object_is_refused(tmp_path, text):
+    path = tmp_path / FILE
+    save_file({"x": torch.zeros(1)}, path, {"clocs": text})
+    with pytest.raises(RunFolderError, match="holds no encoder of this version of clocs: it says nothing of itself"):
+        read_card(path)
 
 
 def test_a_run_folder_serves_as_well_as_its_file(tmp_path, catalogue):

@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from label_oracle import CLASSES, LABELS, NO_LABEL, as_labels, loss_in_loops
 
 from clocs_core import Task, label_loss
 
 seeds = st.integers(0, 2**31)
 quick = settings(deadline=None, max_examples=20)  # the first call of a torch operation is slow
-CLASSES = 3
-NAN = float("nan")
 LOSSES = {kind: label_loss(Task("rhythm", ("a", "b", "c"), kind=kind)) for kind in ("one_of", "any_of")}
-NO_LABEL = {"one_of": -1, "any_of": [NAN] * CLASSES}
-LABELS = {
-    ("one_of", "all labelled"): [0, 2, 1, 1, 0],
-    ("one_of", "some labelled"): [0, -1, 1, -1, 2],
-    ("one_of", "one labelled"): [-1, -1, -1, -1, 2],
-    ("one_of", "batch of one"): [1],
-    ("any_of", "all labelled"): [[0, 0, 0], [1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 1]],
-    ("any_of", "some labelled"): [[0, 0, 0], [NAN] * 3, [1, 0, 1], [NAN] * 3, [0, 0, 1]],
-    ("any_of", "partly labelled"): [[0, 0, 0], [NAN, 1, 0], [1, 0, 1], [1, 1, NAN], [0, 0, 1]],
-    ("any_of", "batch of one"): [[0, 1, 1]],
-}
-
-
-def cross_entropy(logits, label):
-    return -math.log(math.exp(logits[label]) / sum(math.exp(one) for one in logits))
-
-
-def binary_cross_entropy(logits, label):
-    terms = []
-    for logit, answer in zip(logits, label, strict=True):
-        probability = 1 / (1 + math.exp(-logit))
-        terms.append(-math.log(probability if answer == 1 else 1 - probability))
-    return sum(terms) / len(terms)
-
-
-def oracle(kind, logits, labels):
-    terms = []
-    for view in logits.tolist():
-        for row, label in zip(view, labels.tolist(), strict=True):
-            if kind == "one_of" and label != -1:
-                terms.append(cross_entropy(row, label))
-            if kind == "any_of" and not any(math.isnan(one) for one in label):
-                terms.append(binary_cross_entropy(row, label))
-    return sum(terms) / len(terms) if terms else 0.0
-
-
-def as_labels(kind, rows):
-    return torch.tensor(rows, dtype=torch.int64 if kind == "one_of" else torch.float32)
 
 
 def random_logits(seed, views=1, batch=5, dtype=torch.float64):
@@ -69,7 +28,7 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_frames_that_have_a_label(kind
     found = LOSSES[kind](logits, labels)
     assert found.shape == ()
     assert found.dtype == torch.float64
-    assert found.item() == pytest.approx(oracle(kind, logits, labels), rel=1e-12)
+    assert found.item() == pytest.approx(loss_in_loops(kind, logits, labels), rel=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "case"), LABELS)

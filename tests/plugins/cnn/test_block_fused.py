@@ -17,7 +17,8 @@ import torch
 from torch import nn
 
 from clocs_plugins.cnn import fused_geometry as geometry
-from clocs_plugins.cnn.block_fused import can_fuse, draw_noise, fused_blocks, layer_of
+from clocs_plugins.cnn.block_fused import can_fuse, fused_blocks, layer_of
+from clocs_plugins.cnn.dropout_bits import draw_noise
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
 

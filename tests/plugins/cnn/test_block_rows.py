@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_plugins.cnn import block_rows
-from clocs_plugins.cnn.block_rows import LEVELS, draw_levels
+from clocs_plugins.cnn.block_rows import draw_levels
+from clocs_plugins.cnn.dropout_bits import LEVELS
 from clocs_plugins.cnn.implementations import choose
 from clocs_plugins.cnn.network import CNN, least_samples
 

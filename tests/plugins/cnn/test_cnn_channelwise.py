@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift
+from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift, shift_
 
 SHAPES = [(1, 4), (63, 4), (64, 4), (65, 4), (999, 5), (17, 1), (300, 1), (40, 300), (1, 256), (513, 16), (2, 3)]
 
@@ -33,6 +33,8 @@ def test_every_channel_has_its_own_coefficients(shape):
     assert torch.equal(features, before)
     assert scale_(features, scale) is features
     torch.testing.assert_close(features, before * scale, rtol=1e-13, atol=1e-13)
+    assert shift_(features, shift) is features
+    torch.testing.assert_close(features, before * scale + shift, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("rows", [425_984, 425_983])

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clocs_core import Unavailable
+from clocs_core import SettingsError, Unavailable
 from clocs_core.testing.encoders import checks_of_encoder
 from clocs_plugins.cnn import CNNOptions, clocs_encoders
 from clocs_plugins.cnn.implementations import ENOUGH, choose
@@ -77,6 +77,10 @@ def listen(made):
     made.blocks[1].pool.register_forward_hook(lambda *_: None)
 
 
+def listen_to_all_blocks(made):
+    made.blocks.register_forward_hook(lambda *_: None)
+
+
 def listen_to_a_gradient(made):
     made.blocks[0].register_full_backward_hook(lambda *_: None)
 
@@ -115,6 +119,7 @@ def zero_gamma(made):
 
 CHANGES = [
     listen,
+    listen_to_all_blocks,
     listen_to_a_gradient,
     stop_one_norm,
     stop_one_dropout,
@@ -162,6 +167,37 @@ def test_a_way_that_a_device_does_not_have_is_refused_if_it_is_asked_for():
         choose(blocks, on_gpu, "rows")
     with pytest.raises(Unavailable, match=r"implementation=fused, which needs an NVIDIA GPU, and the data is on cpu"):
         choose(blocks, torch.randn(4, 1, 500), "fused")
+
+
+REFUSALS = {
+    "takes signals of float32 or float64, not torch.float16": lambda made: made.half(),
+    "passes over the hooks that are registered": listen_to_all_blocks,
+    "takes blocks as they were built": drop_all,
+    "takes blocks that have one stride, dropout, momentum": lambda made: setattr(made.blocks[1].dropout, "p", 0.5),
+    "takes float32 on a GPU, widths up to 64": lambda made: made,  # on a CPU, that is
+}
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_kernels_that_were_asked_for_by_name_train_or_say_why_not(reason, monkeypatch):
+    """As impl=fused of a loss does: whoever measures them must not measure torch's modules. Evaluation is plain."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")  # else a machine without a GPU is refused before anything is looked at
+    made = network("fused")
+    REFUSALS[reason](made)
+    signal = torch.randn(4, 1, 500, dtype=made.linear.weight.dtype)
+    with pytest.raises(SettingsError, match=f"asked for implementation=fused, which {reason}.*Use auto"):
+        made(signal)
+    with torch.no_grad():
+        assert way(made.eval(), signal) == "plain"
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_a_last_layer_that_somebody_listens_to_is_refused_by_name():
+    made, signal = network("fused").cuda(), torch.randn(8, 1, 500, device="cuda")
+    made(signal)
+    made.linear.register_forward_hook(lambda *_: None)
+    with pytest.raises(SettingsError, match=r"passes over the hooks that are registered on the last layer\. Use auto"):
+        made(signal)
 
 
 @pytest.mark.cuda

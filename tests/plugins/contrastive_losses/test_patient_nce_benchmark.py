@@ -7,14 +7,15 @@ from functools import partial
 
 import patient_nce as benchmark
 import pytest
+import step_clock
 
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "SAMPLE_MS", 0.1)
-    monkeypatch.setattr(benchmark, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(step_clock, "SAMPLE_MS", 0.1)
+    monkeypatch.setattr(step_clock, "MOST_SECONDS", 0.01)
 
     def go(*arguments):
         where = ("--device", "cpu", "--impl", "chunked", "--out", str(tmp_path / "found.json"))
@@ -29,6 +30,8 @@ def test_what_it_writes_has_agreement_time_machine_and_versions(run):
     status, found, printed = run("--sizes", "64,16,2", "--batches", "32")
     assert status == 0
     assert {"date", "device", "versions", "sizes", "two_views", "seconds"} <= set(found)
+    asked = "--device cpu --impl chunked --out found.json --sizes 64,16,2 --batches 32"
+    assert found["command"] == f"python benchmarks/patient_nce.py {asked}"
     (row,) = found["sizes"]
     assert list(row["times"]) == ["chunked", "reference compiled"]
     for one in row["times"].values():

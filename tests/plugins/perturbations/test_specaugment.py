@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_core import SettingsError
 from clocs_plugins.perturbations.options import SpecAugmentOptions
@@ -181,6 +182,17 @@ def test_a_masked_stretch_is_silent_and_the_rest_is_untouched():
     apart = (masked - signal).abs()
     assert (apart[: max(0, silent[0] - 256)] < 1e-9).all()
     assert (apart[silent[-1] + 256 :] < 1e-9).all()
+
+
+@pytest.mark.parametrize("mask", MASKS.values())
+def test_tensors_without_values_can_be_masked_after_some_that_had_them(mask):
+    """A dry run may follow a real one in the same process: nothing that was computed there may come up in it."""
+    settings = {"width": 0.2, "repeats": 1, "window": 16, "hop": 4}
+    generator = torch.Generator()
+    mask(random_signal(100), generator, **settings)
+    with FakeTensorMode():
+        assert mask(torch.empty(3, 100, dtype=torch.float64), generator, **settings).shape == (3, 100)
+    assert mask(random_signal(100), generator, **settings).isfinite().all()
 
 
 @pytest.mark.parametrize(

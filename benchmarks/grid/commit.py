@@ -1,0 +1,25 @@
+"""Which state of the source made a result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+__all__ = ["source_commit"]
+
+
+def source_commit(folder: Path) -> str:
+    """The commit of a source tree, "-dirty" behind it where files differ; "unknown" outside of a repository.
+
+    CLOCS_COMMIT says it where the tree is a copy without its repository, as on a machine that is lent for an hour.
+    """
+    said = os.environ.get("CLOCS_COMMIT")
+    if said:
+        return said
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:  # no git
+        return "unknown"
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,52 @@
+"""`clocs export`: the encoder of a run as a file for programs that have no PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clocs_core.cli.ownfiles import hertz, refuse_unwritable
+from clocs_core.cli.session import Session, pass_session
+
+__all__ = ["export_command"]
+
+
+@click.command("export")
+@click.argument("run", metavar="RUN")
+@click.option("--format", "kind", type=click.Choice(["onnx"]), default="onnx", show_default=True, help="Of the file.")
+@click.option("--out", metavar="FILE", required=True, help="The file to write, such as encoder.onnx.")
+@click.option(
+    "--sampling-rate",
+    metavar="HZ",
+    help="Of the recordings that it will be given; the file resamples them. Default: as the run evaluated them.",
+)
+@click.option(
+    "--trained-at",
+    metavar="HZ",
+    help="The rate of the recordings that it was trained on, where the encoder's file does not say it.",
+)
+@pass_session
+def export_command(
+    session: Session, /, run: str, kind: str, out: str, sampling_rate: str | None, trained_at: str | None
+) -> None:
+    """Write the encoder of RUN (a run folder, or its encoder file) as ONNX, resampling and normalisation included.
+
+    The file takes windows of a recording, each of which is a frame, and is compared with PyTorch before it is written.
+    """
+    import torch
+
+    from clocs_core.export import choose_window, export_onnx
+    from clocs_core.train.encoderfile import load_encoder
+
+    refuse_unwritable(Path(out))
+    loaded = load_encoder(Path(run), session.catalogue, torch.device("cpu"))
+    rate, trained = hertz("--sampling-rate", sampling_rate), hertz("--trained-at", trained_at)
+    window = choose_window(loaded.about, rate, trained)
+    difference = export_onnx(loaded, window, Path(out))
+    card = loaded.about
+    at = "" if window.rate is None else f" at {window.rate:g} Hz"
+    click.echo(
+        f"{out}: signal (n, {card.input_channels}, {window.samples}) in {card.unit or 'its unit'}{at} to embedding "
+        f"(n, {card.embedding_dim}); differs from PyTorch by at most {difference:.1g}"
+    )

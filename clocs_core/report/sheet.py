@@ -1,0 +1,119 @@
+"""The sheet that pictures are drawn on: its axes, colours and words, and how it becomes a file.
+
+The same numbers give the same bytes; nothing global is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.ticker import MaxNLocator
+from PIL import Image
+
+from clocs_core.extend.events import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["label", "legend", "legend_beside", "line", "picture", "printable", "sheet", "to_png", "to_svg"]
+
+DPI = 144
+FONT = "DejaVu Sans"  # ships with matplotlib, so that a picture looks the same everywhere
+
+# Okabe and Ito's palette, told apart by readers with any colour vision. Its yellow is too faint on white.
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+PALETTE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+MARKERS = ("o", "^", "s")  # a second round of the palette comes with another shape
+INK, GREY, RULE = "#222222", "#8a8a8a", "#e4e4e4"
+TEXT: dict[str, Any] = {"color": INK, "fontfamily": FONT, "parse_math": False}  # a patient may be called "$x$"
+
+
+def sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A white sheet with its axes in reading order; width and height in inches."""
+    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.spines[["left", "bottom"]].set_color(GREY)
+        each.grid(color=RULE, linewidth=0.6)
+        each.set_axisbelow(True)
+        each.tick_params(labelsize=8, color=GREY, labelcolor=INK, labelfontfamily=FONT)
+    return figure, axes
+
+
+def line(
+    axes: Axes, x: Sequence[int], y: Sequence[float], colour: str, name: str, dashes: tuple[float, ...] = ()
+) -> None:
+    """Draw values (n,) by epoch (n,); name: for the legend."""
+    marker = "o" if len(x) < 25 else ""  # one epoch alone would draw no line
+    axes.plot(x, y, color=colour, linewidth=1.5, marker=marker, markersize=3, dashes=dashes, label=name)
+
+
+def label(axes: Axes, title: str, x: str, y: str) -> None:
+    """Write a title and the names of both axes; whole numbers along epochs."""
+    axes.set_title(printable(title), loc="left", fontsize=9, pad=5, **TEXT)
+    axes.set_xlabel(printable(x), fontsize=8, **TEXT)
+    axes.set_ylabel(printable(y), fontsize=8, **TEXT)
+    if x == "epoch":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def legend(axes: Axes) -> None:
+    """Write the names of what was drawn into the axes."""
+    axes.legend(frameon=False, prop={"family": FONT, "size": 8}, labelcolor=INK)
+
+
+def legend_beside(axes: Axes, names: Sequence[str]) -> None:
+    """A legend outside the axes. Names are set afterwards: matplotlib would leave out one that begins with '_'."""
+    words = axes.legend(
+        axes.get_lines(),
+        [str(place) for place in range(len(names))],
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        frameon=False,
+        labelcolor=INK,
+        prop={"family": FONT, "size": 8},
+    )
+    for text, name in zip(words.get_texts(), names, strict=True):
+        text.set(text=printable(name, 24), parse_math=False)
+
+
+def printable(text: str, most: int = 90) -> str:
+    """Text in one line that the font has glyphs for, cut to `most` characters."""
+    shown = "".join(letter if ord(letter) in _glyphs() else "?" for letter in " ".join(text.split()))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    return frozenset(get_font(findfont(FONT)).get_charmap())
+
+
+def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
+    """The figure with its words, as a PNG."""
+    return Picture(name, title, caption, to_png(figure))
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as a PNG of 128 colours, a third of the size of one with all; it holds no date and no version."""
+    drawn, buffer = BytesIO(), BytesIO()
+    canvas = FigureCanvasAgg(figure)
+    figure.savefig(drawn, format="rgba")
+    image = Image.frombytes("RGBA", canvas.get_width_height(), drawn.getvalue()).convert("RGB")
+    image.quantize(128, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True, dpi=(DPI, DPI))
+    return buffer.getvalue()
+
+
+def to_svg(figure: Figure, name: str) -> bytes:
+    """The figure as an SVG without a date; the ids inside follow from its name, and so are the same every time."""
+    buffer = BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # put back afterwards
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
