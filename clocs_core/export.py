@@ -25,6 +25,7 @@ from clocs_core.errors import SettingsError, Unavailable
 from clocs_core.evaluate.astrained import AsTrained, outputs_of
 from clocs_core.evaluate.fitting import fit_framing
 from clocs_core.files import write_atomically
+from clocs_core.report.document import as_plain
 from clocs_core.stretch import build_stretch
 from clocs_core.train.encoderfile import EncoderCard, LoadedEncoder
 
@@ -136,7 +137,8 @@ def describe(card: EncoderCard, window: Window) -> dict[str, Any]:
     """What the file says of itself: the encoder's card without its run's settings, which name folders; its input."""
     kept = attrs.asdict(card, filter=lambda field, _: field.name not in ("settings", "says_rate"))
     reads = {"samples": window.samples, "sampling_rate": window.rate, "unit": card.unit}
-    return {**kept, "input": {**reads, "channels": list(card.channels) if card.input_channels > 1 else ["any one"]}}
+    told: dict[str, Any] = as_plain(kept)  # no NaN, which JSON does not have
+    return {**told, "input": {**reads, "channels": list(card.channels) if card.input_channels > 1 else ["any one"]}}
 
 
 def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:

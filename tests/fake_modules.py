@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 
 import torch
+from fake_offers import burn
 from torch import nn
 from torch.nn import functional as F
 
@@ -23,6 +25,8 @@ class FakeEncoder(nn.Module):
             self.spare = nn.Linear(3, 3)
         if flaw == "hidden-state":
             self.shift = torch.randn(1)
+        if flaw == "hidden-number":
+            self.shift = float(torch.randn(1))
         if flaw == "own-seed":
             with torch.random.fork_rng(devices=[]):
                 torch.seed()
@@ -32,7 +36,7 @@ class FakeEncoder(nn.Module):
         flaw = self.flaw
         if flaw == "in-place":
             signal.mul_(0.5)
-        if flaw == "divides":
+        if flaw == "divides" or (flaw == "divides-in-evaluation" and not self.training):
             signal = signal / signal.std(-1, keepdim=True)
         if flaw == "batch-norm":
             signal = signal - signal.mean(0, keepdim=True)
@@ -40,15 +44,22 @@ class FakeEncoder(nn.Module):
             signal = F.dropout(signal, 0.5)
         if flaw == "device":
             signal = signal + torch.zeros(1)
+        if flaw == "device-by-name":
+            signal = signal + torch.zeros(1, device="cpu")
+        if flaw == "slow":
+            burn()
         if flaw == "item":
             signal = signal + 0 * signal.sum().item()
         features = F.adaptive_avg_pool1d(self.convolution(signal).tanh(), 5).flatten(1)
         z = self.linear(features)  # (n, dim)
+        if flaw == "jitter":  # less than rounding, but not nothing
+            source = torch.Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))
+            return z + 5e-7 * torch.rand(z.shape, generator=source, device=z.device)
         if flaw == "double":
             return z.double()
         if flaw == "detached":
             return z.detach()
-        return z + self.shift if flaw == "hidden-state" else z
+        return z + self.shift if flaw in ("hidden-state", "hidden-number") else z
 
 
 class FakeObjective(nn.Module):
@@ -61,9 +72,15 @@ class FakeObjective(nn.Module):
         if flaw not in ("shares", "target-wants-gradient"):
             self.target.requires_grad_(False)
         self.head = nn.Linear(dim, dim)
+        if flaw == "own-seed":
+            with torch.random.fork_rng(devices=[]):
+                torch.seed()
+                nn.init.normal_(self.head.bias)
         self.steps = 0
         if flaw == "hidden-state":
             self.shift = torch.randn(dim)
+        if flaw == "hidden-number":
+            self.shift = float(torch.randn(1))
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, encode, views):
@@ -71,11 +88,19 @@ class FakeObjective(nn.Module):
         z = encode(views.signal)  # (view, batch, dim)
         with torch.no_grad():
             target = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
-        if flaw == "hidden-state":
+        if flaw in ("hidden-state", "hidden-number"):
             target = target + self.shift
         if flaw == "detached":
             z = z.detach()
         loss = F.mse_loss(self.head(z), target)
+        if flaw == "in-place":
+            views.signal.mul_(2)
+        if flaw == "device":
+            return loss + torch.zeros(1).sum()
+        if flaw == "device-by-name":
+            return loss + (target * torch.zeros(target.shape[-1], device="cpu")).sum()
+        if flaw == "slow":
+            burn()
         if flaw == "vector":
             return loss[None]
         if flaw == "infinite":

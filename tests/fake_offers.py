@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 import sys
+import tempfile
+import time
 import types
 from functools import partial
 from pathlib import Path
@@ -78,6 +81,10 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
     files = [header, header.with_suffix(".npy")]
     if flaw == "reads-signal":
         np.load(files[1])
+    if flaw == "patient-by-task":
+        patient = f"{patient}-{task.name}"
+    if flaw == "two-forms" and header.stem == "r01":
+        patient = patient.upper()
     if flaw == "missing-file":
         files.append(header.with_suffix(".mat"))
     if flaw == "no-files":
@@ -109,6 +116,14 @@ def load(entry: Entry, options: Flaw) -> Record:
         samples = samples + hash(entry.record) % 1000003
     if flaw == "imports-torch":
         sys.modules.setdefault("torch", types.ModuleType("torch"))  # as importing it does, but quick
+    if flaw == "reads-neighbours":
+        np.load(entry.files[1].with_name("r05.npy"))
+    if flaw == "online":
+        socket.socket().close()
+    if flaw == "writes":
+        tempfile.TemporaryFile().close()
+    if flaw == "slow":
+        burn()
     if flaw == "complex":
         samples = samples.astype(np.complex128)
     if flaw == "no-sample":
@@ -118,6 +133,13 @@ def load(entry: Entry, options: Flaw) -> Record:
     patient = "somebody" if flaw == "other-patient" else entry.patient
     label = None if flaw == "forgets-label" else entry.label
     return Record(patient, entry.record, channels, unit, 100.0, samples, label)
+
+
+def burn(seconds: float = 0.006) -> None:
+    """Use the processor for a while."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def framing_by_length(segments: int) -> Framing:
@@ -166,12 +188,18 @@ def make_views(batch, generator, flaw):
         signal = signal.double()
     if flaw == "device":
         signal = signal + torch.ones(1, dtype=signal.dtype)
+    if flaw == "device-by-name":
+        signal = signal + torch.ones(1, dtype=signal.dtype, device="cpu")
+    if flaw == "slow":
+        burn()
     if flaw == "divides":
         signal = signal / signal.std(-1, keepdim=True)
     if flaw == "in-place":
         batch.signal.mul_(2)
-    if flaw == "entropy":
+    if flaw in ("entropy", "entropy-and-draws"):
         signal = signal + int.from_bytes(os.urandom(4), "little")
+    if flaw == "entropy-and-draws":
+        signal = signal + torch.randn(1, generator=generator, device=device, dtype=signal.dtype)
     if flaw == "global-randomness":
         signal = signal + 0 * torch.rand(1, device=device, dtype=signal.dtype)
     if flaw == "numpy-randomness":
@@ -209,6 +237,12 @@ def perturb(signal, generator, flaw):
         return signal.float() + noise.float()
     if flaw == "device":
         return signal + torch.zeros(1, dtype=signal.dtype) + noise
+    if flaw == "device-by-name":
+        return signal + torch.zeros(1, dtype=signal.dtype, device="cpu") + noise
+    if flaw == "batch-deviation":
+        return signal + noise * signal.std()
+    if flaw == "slow":
+        burn()
     if flaw == "divides":
         return signal / signal.std(-1, keepdim=True) + noise
     if flaw == "in-place":
@@ -218,7 +252,7 @@ def perturb(signal, generator, flaw):
     if flaw == "global-randomness":
         return signal + noise + 0 * torch.rand(1, device=signal.device, dtype=signal.dtype)
     if flaw == "item":
-        return signal + noise * float(signal.abs().max())
+        return signal + noise + 0 * float(signal.abs().max())
     return signal + noise
 
 
@@ -258,10 +292,19 @@ def compute_loss(z, patient, flaw):
         return loss.double()
     if flaw == "infinite":
         return loss + float("inf")
-    if flaw == "no-other":
-        return loss - (similarity * (same - itself)).sum() / (same - itself).sum()
-    if flaw == "no-stranger":
-        return loss + (similarity * (1 - same)).sum() / (1 - same).sum()
+    if flaw in ("no-other", "no-other-of-many"):
+        alone = float(flaw == "no-other-of-many" and batch == 1)
+        return loss - (similarity * (same - itself)).sum() / ((same - itself).sum() + alone)
+    if flaw in ("no-stranger", "no-stranger-of-many"):
+        alone = float(flaw == "no-stranger-of-many" and batch == 1)
+        return loss + (similarity * (1 - same)).sum() / ((1 - same).sum() + alone)
+    if flaw == "infinite-for-pairs":  # of instances, where nothing else is odd
+        pairs = (same.sum() == 2 * batch) & (z.detach().norm(dim=-1) > 0).all()
+        return loss + torch.where(pairs, float("inf"), 0.0)
+    if flaw == "device-by-name":
+        return loss + torch.zeros(1, device="cpu").expand(batch).mul(similarity.diagonal()).sum()
+    if flaw == "slow":
+        burn()
     if flaw == "batch-minus-one":
         return loss + 0 / (batch - 1)
     if flaw == "position":
@@ -317,6 +360,12 @@ class Score:
             return "good"
         if flaw == "error":
             right = 1 - right
+        if flaw == "slow":
+            burn()
+        if flaw == "random":
+            np.random.rand()  # noqa: NPY002  the flaw
+        if flaw == "root":
+            weight = np.sqrt(weight)
         if flaw == "sum":
             return float((right * weight).sum())
         if flaw == "unweighted":
@@ -328,6 +377,10 @@ class Score:
         if flaw == "absent-class" and len(np.unique(label.argmax(1) if label.ndim == 2 else label)) < 3:
             raise ValueError("a class is missing")
         score = float((right * weight).sum() / weight.sum())
+        if flaw == "first-row":
+            return score + 1e-3 * float(probability[weight > 0][0, 0])
+        if flaw == "single-precision" and len(np.unique(label.argmax(1) if label.ndim == 2 else label)) == 3:
+            return np.float32(score)
         if flaw == "in-place":
             weight *= 0
         return score

@@ -1,22 +1,21 @@
-"""The pages agree with the code: hooks, links, plugins, commands and fields. Long commands are parsed, not run."""
+"""The pages agree with the code: hooks, links, plugins and fields. test_doc_commands.py has the commands."""
 
 import ast
 import importlib
 import inspect
 import json
 import re
-import shlex
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import attrs
-import click
 import pytest
+from doc_commands import FENCE, PAGES, ROOT, write_files
 from safetensors import safe_open
 
-from clocs_core.cli import build_cli, main
+from clocs_core.cli import main
 from clocs_core.cli.main import open_session
 from clocs_core.extend import hookspecs
 from clocs_core.extend.host import installed_entry_points, load_plugins
@@ -25,15 +24,11 @@ from clocs_core.runfolder import RunFolder
 from clocs_core.scores import Comparison, Score
 from clocs_core.testing import checks_of, failures
 
-ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 MACHINE = re.compile(r"(?<![\w.])/(tmp|work|home|root|Users|mnt|var)\b")
-FENCE = re.compile(r"^```(?P<kind>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-GLOBAL_FLAGS = re.compile(r"\s--(without\s+\S+|trace-hooks)")
 
 
 def name_of(page):
@@ -42,14 +37,6 @@ def name_of(page):
 
 def blocks(page, kind):
     return [found["body"] for found in FENCE.finditer(TEXT[page]) if found["kind"] == kind]
-
-
-def write_files(page, folder):
-    """Write the blocks that name a file; their names."""
-    found = {block["file"]: block["body"] for block in FENCE.finditer(TEXT[page]) if block["file"]}
-    for name, body in found.items():
-        (folder / name).write_text(body, encoding="utf-8")
-    return set(found)
 
 
 def section(page, heading):
@@ -173,63 +160,6 @@ def test_the_order_of_imports_is_the_one_that_is_enforced():
     assert [re.findall(r"`([^`]+)`", line) for line in told] == [[name or "clocs_core" for name in row] for row in rows]
 
 
-# ---------------------------------------------------------------------------------------------------- the command lines
-
-
-def command_lines():
-    """Every `clocs …` in a console block or in inline code, with its page."""
-    found = []
-    for page in PAGES:
-        shown = [line[2:] for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]
-        shown += re.findall(r"(?<!`)`(clocs [^`]+)`(?!`)", FENCE.sub("", TEXT[page]))
-        found += [(page.name, line) for line in shown if line.startswith("clocs ")]
-    return sorted(set(found))
-
-
-def test_there_are_command_lines_to_check():
-    assert len(command_lines()) > 15
-
-
-@pytest.mark.parametrize(("page", "line"), command_lines())
-def test_a_command_line_can_be_typed(page, line):
-    """The command exists, and so do its flags."""
-    cli = build_cli(open_session(None, (), False))
-    assert {"without", "trace_hooks"} <= {parameter.name for parameter in cli.params}
-    words = shlex.split(GLOBAL_FLAGS.sub("", line))[1:]
-    if not words:  # `clocs --without PLUGIN`
-        return
-    with click.Context(cli) as above:
-        if words[0].startswith("-"):
-            assert words[0] in {flag for one in cli.get_params(above) for flag in one.opts}
-            return
-        command = cli.get_command(above, words[0])
-        assert command is not None, line
-        if "--help" not in words:
-            command.make_context(words[0], words[1:], parent=above)
-
-
-def runs():
-    return [line for _, line in command_lines() if re.search(r"run .*--dataset (demo|ward)\b", line)]
-
-
-@pytest.mark.parametrize("line", sorted(set(runs())))
-def test_the_names_and_options_of_a_run_are_known(line, tmp_path, plugin, capsys):
-    """Everything is resolved before the run folder is looked at: one that is taken ends the command there."""
-    for page in (README, DOCS / "write-a-plugin.md"):
-        write_files(page, tmp_path)
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "file").touch()
-    words = [*shlex.split(line)[1:], "--out", str(tmp_path / "taken")]
-    assert main(words, [*installed_entry_points(), plugin("wander"), plugin("ward")]) == 2
-    assert "is there already" in capsys.readouterr().err
-
-
-def test_the_make_targets_that_are_named_exist():
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
-    named = {target for text in TEXT.values() for target in re.findall(r"(?:`|\$ )make (\w+)", text)}
-    assert {"demo", "test"} <= named <= targets
-
-
 # ---------------------------------------------------------------------------------------------------------- the plugins
 
 
@@ -239,16 +169,6 @@ def test_the_plugin_of_the_readme_has_about_ten_lines_and_keeps_its_promises(tmp
     assert len(code) <= 11
     catalogue = open_session([plugin("wander")], (), False).catalogue
     assert failures(checks_of(catalogue.perturbations.get("wander").offer)) == {}
-
-
-def test_the_plugin_of_the_readme_runs(tmp_path, plugin, monkeypatch):
-    write_files(README, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    words = "run --plugin cmsc --dataset demo -o perturbations=wander --epochs 1 --batch-size 16 --out runs/first"
-    small = ["-o", "patients=12", "-o", "resamples=10"]
-    assert main([*words.split(), *small], [*installed_entry_points(), plugin("wander")]) == 0
-    settings = json.loads((tmp_path / "runs/first/report.json").read_text(encoding="utf-8"))["settings"]
-    assert settings["run"]["perturbations"] == ["wander"]
 
 
 def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plugin, monkeypatch):
@@ -264,10 +184,6 @@ def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plug
     small = ["--epochs", "1", "-o", "resamples=10"]
     assert main([*words.split(), *small], [*installed_entry_points(), plugin("ward")]) == 0
     run_folder_is_as_described(tmp_path / "runs" / "first")
-    loader = next(block for block in blocks(DOCS / "run-folder.md", "python") if "safe_open" in block)
-    names = {}
-    exec(loader, names)
-    assert not names["encoder"].training
 
 
 @pytest.mark.parametrize("page", [README, DOCS / "write-a-plugin.md"], ids=name_of)

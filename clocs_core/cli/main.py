@@ -15,6 +15,7 @@ from clocs_core.cli.compare import compare_command
 from clocs_core.cli.data import data_group
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
+from clocs_core.cli.export import export_command
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
@@ -88,6 +89,7 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(verify_command)
     cli.add_command(embed_command)
     cli.add_command(similar_command)
+    cli.add_command(export_command)
     session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 

@@ -1,4 +1,4 @@
-"""`clocs plugins`: what is installed, from which distribution, offering what."""
+"""`clocs plugins`: what is installed, from which distribution, offering what; and the commands for plugins' authors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import json
 
 import click
 
+from clocs_core.cli.plugins_new import new_command
+from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import Session, pass_session
+from clocs_core.extend.api_version import shown
 from clocs_core.options import field_types, help_of
 
 __all__ = ["plugins_command"]
 
 
-@click.command("plugins")
+@click.group("plugins", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every option of every offer.")
 @pass_session
-def plugins_command(session: Session, as_json: bool) -> None:
-    """List the plugins that are installed and what they offer."""
+@click.pass_context
+def plugins_command(context: click.Context, session: Session, as_json: bool) -> None:
+    """List the plugins that are installed and what they offer; make a new one, or test one."""
+    if context.invoked_subcommand is not None:
+        return
     if as_json:
         click.echo(json.dumps(_document(session), indent=2))
         return
@@ -38,6 +44,10 @@ def plugins_command(session: Session, as_json: bool) -> None:
     for broken in session.host.broken:
         click.secho(f"{broken.name}", bold=True, nl=False)
         click.echo(f"  ({broken.distribution})  not loaded")
+
+
+plugins_command.add_command(new_command)
+plugins_command.add_command(test_command)
 
 
 def _document(session: Session) -> dict[str, object]:
@@ -66,6 +76,7 @@ def _document(session: Session) -> dict[str, object]:
         for item in shelf
     ]
     return {
+        "api": shown(),
         "plugins": [
             {"name": one.name, "distribution": one.distribution, "version": one.version} for one in session.host.plugins
         ],

@@ -1,7 +1,8 @@
 """The hooks, in the order in which they are called. `docs/hooks.md` has one heading for each.
 
 A plugin is a module named by an entry point of the group `clocs`. It marks functions of these names with
-`clocs_core.hookimpl`; each may ask for fewer arguments than the spec has, never for others.
+`clocs_core.hookimpl`; each may ask for fewer arguments than the spec has, never for others. It may say in `CLOCS_API`
+for which version of them it was written.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
 
     from clocs_core.extend.events import EpochDone, RunDone, RunStarted
 
-__all__ = ["PROJECT", "hookimpl"]
+__all__ = ["API_VERSION", "PROJECT", "hookimpl"]
 
 PROJECT = "clocs"
+
+# (major, minor) of all that a plugin is written against: the hooks, the offers and the rest of the public names. The
+# minor rises when something is added, the major when a plugin has to change; `docs/stability.md` says what counts.
+API_VERSION = (1, 0)
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

@@ -16,6 +16,7 @@ import pluggy
 
 from clocs_core.errors import PluginError, neighbours
 from clocs_core.extend import hookspecs
+from clocs_core.extend.api_version import DECLARED, what_to_upgrade
 
 __all__ = ["Broken", "Host", "Plugin", "installed_entry_points", "load_plugins"]
 
@@ -57,6 +58,10 @@ class Host:
     manager: pluggy.PluginManager
     plugins: tuple[Plugin, ...]
     broken: tuple[Broken, ...]
+
+    def names(self) -> set[str]:
+        """The names of all plugins, loaded or set aside."""
+        return {plugin.name for plugin in self.plugins} | {broken.name for broken in self.broken}
 
     def results(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, object]]:
         """Call one hook plugin by plugin, in the order of their names, so that every result has an owner."""
@@ -149,12 +154,15 @@ def _register(manager: pluggy.PluginManager, point: EntryPoint) -> Plugin | Brok
     distribution, version = _distribution(point)
     try:
         module = point.load()
+        problem = what_to_upgrade(getattr(module, DECLARED, None), distribution)
+        if problem:  # before its hooks are looked at: those of another version need not exist here
+            return _of_another_version(point.name, distribution, version, problem)
         _refuse_strange_hooks(manager, module)
         manager.register(module, point.name)
-    except (Exception, SystemExit) as problem:  # importing a stranger's module may do anything
+    except (Exception, SystemExit) as failure:  # importing a stranger's module may do anything
         if manager.has_plugin(point.name):
             manager.unregister(name=point.name)
-        cause = _first_line(problem)
+        cause = _first_line(failure)
         return Broken(
             point.name,
             distribution,
@@ -162,6 +170,15 @@ def _register(manager: pluggy.PluginManager, point: EntryPoint) -> Plugin | Brok
             f"Repair or uninstall {distribution}, or silence this with `--without {point.name}`.",
         )
     return Plugin(point.name, distribution, version, module)
+
+
+def _of_another_version(name: str, distribution: str, version: str, problem: str) -> Broken:
+    return Broken(
+        name,
+        distribution,
+        f"Plugin {name!r} ({distribution} {version}) is not loaded because {problem}, "
+        f"or silence this with `--without {name}`.",
+    )
 
 
 def _refuse_strange_hooks(manager: pluggy.PluginManager, module: ModuleType) -> None:

@@ -6,13 +6,16 @@ A plugin's own test is one line, whatever runs it:
     def test_the_offer_keeps_its_promises(check):
         check.run()
 
-Nothing here imports pytest. A check that cannot be made, because a data set has no files here, raises
-`unittest.SkipTest`, which pytest and unittest both show as skipped, with the reason. Importing this imports no torch.
+`checks_of_project(folder)` gives the checks of all plugins that a project's pyproject.toml names, as
+`clocs plugins test` makes them. Nothing here imports pytest. A check that cannot be made, because a data set has no
+files here, raises `unittest.SkipTest`, which pytest and unittest both show as skipped, with the reason. Importing this
+imports no torch.
 """
 
 from clocs_core.testing.checks import Check, ConformanceError, failures
 from clocs_core.testing.kit import checks_of, checks_of_catalogue
 from clocs_core.testing.plugins import checks_of_plugins
+from clocs_core.testing.project import checks_of_project
 from clocs_core.testing.synthetic import synthetic_batch, synthetic_record
 
 __all__ = [
@@ -21,6 +24,7 @@ __all__ = [
     "checks_of",
     "checks_of_catalogue",
     "checks_of_plugins",
+    "checks_of_project",
     "failures",
     "synthetic_batch",
     "synthetic_record",

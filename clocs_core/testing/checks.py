@@ -27,11 +27,15 @@ class ConformanceError(AssertionError):
 
 @attrs.frozen
 class Check:
-    """One rule for one offer. `run` raises ConformanceError where it is broken; str() is an id for a test."""
+    """One rule for one offer. `run` raises ConformanceError where it is broken; str() is an id for a test.
+
+    rule: the sentence that the offer must keep.
+    """
 
     name: str
     offer: str
     run: Callable[[], None] = attrs.field(repr=False)
+    rule: str = attrs.field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"{self.offer}:{self.name}"
@@ -63,7 +67,7 @@ def label_of(offer: Offer) -> str:
 
 def make_checks(label: str, rules: Iterable[Rule[C]], case: C) -> list[Check]:
     """The checks of rules for one case."""
-    return [Check(_name(rule), label, partial(_run, label, rule, case)) for rule in rules]
+    return [Check(_name(rule), label, partial(_run, label, rule, case), _text(rule)) for rule in rules]
 
 
 def skipped(label: str, name: str, reason: str) -> Check:
@@ -72,15 +76,20 @@ def skipped(label: str, name: str, reason: str) -> Check:
     def skip() -> None:
         raise unittest.SkipTest(f"{label}: {reason}")
 
-    return Check(name, label, skip)
+    return Check(name, label, skip, "Other checks could be made.")
 
 
 def _name(rule: Callable[..., None]) -> str:
     return rule.__name__.strip("_").replace("_", "-")
 
 
+def _text(rule: Callable[..., None]) -> str:
+    """The first paragraph of a rule's docstring, on one line."""
+    return " ".join((rule.__doc__ or "").split("\n\n")[0].split())
+
+
 def _run(label: str, rule: Rule[C], case: C) -> None:
-    text = " ".join((rule.__doc__ or "").split())
+    text = _text(rule)
     try:
         rule(case)
     except ConformanceError as problem:

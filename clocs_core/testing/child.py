@@ -45,6 +45,7 @@ def try_imports(modules: list[str], heavy: tuple[str, ...], budget: float) -> di
             "heavy": [one for one in heavy if one in sys.modules],
             "sockets": [what for event, what in events if event.startswith("socket.")],
             "written": [what for event, what in events if event == "write"],
+            "api": getattr(sys.modules.get(name), "CLOCS_API", None),
         }
         told[name] = found
         if error or found["heavy"] or found["sockets"] or found["written"] or seconds > budget:
@@ -63,15 +64,23 @@ def try_dataset(pickled: bytes) -> dict[str, Any]:
         listing = offer.scan(root, task, options)
         after = bytes_read()
         opened = {what for event, what in events if event == "open"}
-        records = [offer.load(entry, options) for entry in entries]
+        did = list(events)
+        loads = []
+        for entry in entries:
+            events.clear()
+            loads.append((offer.load(entry, options), {what for event, what in events if event == "open"}))
+            did += events
     except BaseException as problem:  # a stranger's code may do anything
         return {"error": f"{type(problem).__name__}: {problem}"}
     return {
         "error": "",
         "listing": listing,
         "opened": opened,
+        "opened_by_load": [opens for _, opens in loads],
+        "sockets": [what for event, what in did if event.startswith("socket.")],
+        "written": [what for event, what in did if event == "write"],
         "bytes_read": None if before is None or after is None else after - before,
-        "records": [(r.patient, r.record, r.channels, r.unit, r.sampling_rate, r.label, r.samples) for r in records],
+        "records": [(r.patient, r.record, r.channels, r.unit, r.sampling_rate, r.label, r.samples) for r, _ in loads],
         "torch": "torch" in sys.modules,
     }
 
@@ -89,6 +98,7 @@ def watch() -> Events:
             path, mode, flags = arguments
             writes = flags & (os.O_WRONLY | os.O_RDWR) if isinstance(flags, int) else False
             writes = writes or (isinstance(mode, str) and any(letter in mode for letter in "wax+"))
+            writes = writes and os.fsdecode(path) != os.devnull
             events.append(("write" if writes else "open", os.path.realpath(os.fsdecode(path))))
 
     sys.addaudithook(note)

@@ -1,4 +1,4 @@
-"""Rules for data sets: what they declare holds together. `recordings` has those for what is found and read."""
+"""Rules for data sets: what they declare holds together. `recordings` and `loads` have those for files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 from clocs_core.data.records import Framing
 from clocs_core.extend.offers import Dataset
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, skipped
-from clocs_core.testing.recordings import RULES, DatasetCase
+from clocs_core.testing.loads import LOAD_RULES
+from clocs_core.testing.recordings import SCAN_RULES, DatasetCase
 
 __all__ = ["checks_of_dataset"]
 
+RULES = (*SCAN_RULES, *LOAD_RULES)
 NOWHERE = Path("an-embedded-data-set-reads-no-file")
 
 

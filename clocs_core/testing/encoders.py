@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from clocs_core.extend.offers import Encoder
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.pace import expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_other_devices
+from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
 
 __all__ = ["checks_of_encoder"]
 
@@ -49,6 +50,7 @@ def checks_of_encoder(offer: Encoder, options: Any) -> list[Check]:
         _signal_unchanged,
         _device,
         _no_host_sync,
+        _quick,
     )
     return make_checks(label_of(offer), rules, _Case(offer, options))
 
@@ -149,9 +151,16 @@ def _device(case: _Case) -> None:
     """Every tensor is made on the device of the signal."""
     made, signal = case.build().eval(), case.signal()
     refuse_other_devices(lambda: made(signal), signal.device)
+    refuse_named_devices(lambda move: case.build().eval().to("meta")(move(signal)))
 
 
 def _no_host_sync(case: _Case) -> None:
     """No value is needed on the host, in training and in evaluation."""
     for made in (case.build().train(), case.build().eval()):
         refuse_host_sync(lambda fake, made=made: made(fake(case.signal())))  # type: ignore[misc]
+
+
+def _quick(case: _Case) -> None:
+    """A few short signals take little processor time."""
+    made, signal = case.build().eval(), case.signal()
+    expect_quick(lambda: made(signal), f"{ROWS} frames of {SAMPLES} samples", "Encode all rows at once, without loops.")

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from clocs_core.extend.offers import Loss
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.tensors import close, refuse_host_sync, refuse_other_devices, refuse_other_randomness
+from clocs_core.testing.pace import expect_quick
+from clocs_core.testing.tensors import (
+    close,
+    refuse_host_sync,
+    refuse_named_devices,
+    refuse_other_devices,
+    refuse_other_randomness,
+)
 
 __all__ = ["checks_of_loss"]
 
@@ -48,6 +55,7 @@ def checks_of_loss(offer: Loss, options: Any) -> list[Check]:
         _pure,
         _device,
         _no_host_sync,
+        _quick,
     )
     return make_checks(label_of(offer), rules, _Case(offer, options))
 
@@ -134,11 +142,20 @@ def _device(case: _Case) -> None:
     """Every tensor is made on the device of the embeddings."""
     z, patient = case.embeddings(), case.patient()
     refuse_other_devices(lambda: case.loss(z, patient), z.device)
+    refuse_named_devices(lambda move: case.loss(move(z), move(patient)))
 
 
 def _no_host_sync(case: _Case) -> None:
     """No value is needed on the host."""
     refuse_host_sync(lambda fake: case.loss(fake(case.embeddings()), fake(case.patient())))
+
+
+def _quick(case: _Case) -> None:
+    """A small batch takes little processor time."""
+    z, patient = case.embeddings(), case.patient()
+    expect_quick(
+        lambda: case.loss(z, patient), f"{VIEWS} views of {BATCH}", "Compare all pairs at once, without loops."
+    )
 
 
 def _expect_finite(case: _Case, z: Tensor, patient: Tensor) -> None:

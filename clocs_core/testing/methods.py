@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,10 @@ class _Case:
     catalogue: Catalogue
 
     def parts(self) -> dict[str, Offer]:
-        return parts_of(self.offer, self.catalogue)
+        try:
+            return parts_of(self.offer, self.catalogue)
+        except ClocsError as problem:  # the rule `parts` tells of it
+            raise unittest.SkipTest(f"a part is missing: {problem}") from None
 
     def presets(self) -> list[tuple[str, Presets]]:
         """Everything that is preset, each with a word on where."""
@@ -56,7 +60,7 @@ def checks_of_method(offer: Method, catalogue: Catalogue) -> list[Check]:
 def _parts(case: _Case) -> None:
     """Every part that the method names is offered by a plugin that is installed."""
     try:
-        case.parts()
+        parts_of(case.offer, case.catalogue)
     except ClocsError as problem:
         expect(
             False, "parts that are on offer", str(problem), "Name them as they are offered, and depend on their plugin."

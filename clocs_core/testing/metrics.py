@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from clocs_core.extend.offers import Metric
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.pace import expect_quick
 
 __all__ = ["checks_of_metric"]
 
@@ -62,6 +65,8 @@ def checks_of_metric(offer: Metric) -> list[Check]:
         _order_of_rows,
         _absent_class,
         _arguments_unchanged,
+        _pure,
+        _quick,
     )
     return make_checks(label_of(offer), rules, _Case(offer))
 
@@ -153,6 +158,28 @@ def _arguments_unchanged(case: _Case) -> None:
         case.offer.score(*given)
         same = all(np.array_equal(a, b) for a, b in zip(given, kept, strict=True))
         expect(same, "the arrays as they were", "other values", "Work on copies.")
+
+
+def _pure(case: _Case) -> None:
+    """The same rows give the same score, and no random generator moves."""
+    for sample in case.samples():
+        before = _random_states()
+        first, second = case.score(sample), case.score(sample)
+        same = first == second or (np.isnan(first) and np.isnan(second))
+        expect(bool(same), f"the same score, {first}", second, "Draw nothing: the bootstrap draws the rows.")
+        moved = before != _random_states()
+        expect(not moved, "no use of a global random generator", "one has moved", "Seed a generator of your own.")
+
+
+def _quick(case: _Case) -> None:
+    """A score of a few rows takes little processor time: it is computed for every bootstrap sample."""
+    for sample in case.samples():
+        expect_quick(lambda sample=sample: case.score(sample), f"{ROWS} rows", "Score all rows at once, without loops.")  # type: ignore[misc]
+
+
+def _random_states() -> tuple[bytes, bytes]:
+    theirs = np.random.get_state()  # noqa: NPY002  the old global generator is what is watched
+    return pickle.dumps(theirs), pickle.dumps(random.getstate())
 
 
 def _expect_same(found: float, expected: float, change: str) -> None:

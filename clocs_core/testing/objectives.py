@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,8 @@ from clocs_core.data.records import Task
 from clocs_core.extend.offers import Objective, Setup
 from clocs_core.testing.assembly import ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync
+from clocs_core.testing.pace import expect_quick
+from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync, refuse_named_devices, refuse_other_devices
 from clocs_core.train.step import encode, train_step
 
 __all__ = ["checks_of_objective"]
@@ -35,6 +37,13 @@ class _Made:
     def loss(self) -> Tensor:
         found: Tensor = self.objective(partial(encode, list(self.encoders), self.views.encoder_of_view), self.views)
         return found
+
+    def moved(self, move: Callable[[Tensor], Tensor]) -> _Made:
+        """The same with a function applied to each tensor of the views."""
+        views, target = self.views, self.views.target
+        batch: Batch = on_tensors(views.batch, move)
+        target = None if target is None else move(target)
+        return attrs.evolve(self, views=attrs.evolve(views, signal=move(views.signal), batch=batch, target=target))
 
     def eval(self) -> _Made:
         return attrs.evolve(self, objective=self.objective.eval(), encoders=self.encoders.eval())
@@ -66,7 +75,11 @@ def checks_of_objective(offer: Objective, options: Any, source: ViewSource) -> l
         _own_gradient,
         _own_parameters,
         _state,
+        _seeded,
+        _views_unchanged,
+        _device,
         _no_host_sync,
+        _quick,
         _after_step_finite,
         _after_step_changes_itself,
         _after_step_in_place,
@@ -119,6 +132,7 @@ def _state(case: _Case) -> None:
     first = case.make(seed=0)
     train_step(list(first.encoders), first.objective, _optimiser(first), first.views)
     other = _encoder(first.views.signal.shape[2])  # another encoder: what is copied from it must be loaded too
+    first = attrs.evolve(first, views=case.source.views(SAMPLES))
     second = attrs.evolve(case.make(seed=1, encoders=nn.ModuleList([other])), encoders=first.encoders)
     second.objective.load_state_dict(first.objective.state_dict())
     with torch.random.fork_rng(devices=[]):
@@ -130,17 +144,39 @@ def _state(case: _Case) -> None:
     expect(close(found, expected, 1e-6), f"the same loss, {expected.tolist()}", found.tolist(), advice)
 
 
+def _seeded(case: _Case) -> None:
+    """Two objectives built under the same torch.manual_seed have the same state."""
+    first, second = (case.make(seed=2).objective.state_dict() for _ in range(2))
+    odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+
+
+def _views_unchanged(case: _Case) -> None:
+    """The views are not modified: their memory is the batch's."""
+    made, before = case.make(), case.source.views(SAMPLES)
+    made.loss()
+    same = torch.equal(made.views.signal, before.signal) and torch.equal(made.views.batch.patient, before.batch.patient)
+    expect(same, "the views as they were", "other values", "Use no in-place op on the views.")
+
+
+def _device(case: _Case) -> None:
+    """Every tensor is made on the device of the views."""
+    made = case.make()
+    refuse_other_devices(made.loss, made.views.signal.device)
+    elsewhere = attrs.evolve(case.make(), objective=made.objective.to("meta"), encoders=made.encoders.to("meta"))
+    refuse_named_devices(lambda move: elsewhere.moved(move).loss())
+
+
+def _quick(case: _Case) -> None:
+    """The loss of a small batch takes little processor time."""
+    made = case.make()
+    expect_quick(made.loss, "a small batch", "Compute all instances at once, without loops.")
+
+
 def _no_host_sync(case: _Case) -> None:
     """No value is needed on the host to compute the loss."""
     made = case.make()
-
-    def forward(fake: Any) -> None:
-        views, target = made.views, made.views.target
-        batch: Batch = on_tensors(views.batch, fake)
-        target = None if target is None else fake(target)
-        attrs.evolve(made, views=attrs.evolve(views, signal=fake(views.signal), batch=batch, target=target)).loss()
-
-    refuse_host_sync(forward)
+    refuse_host_sync(lambda fake: made.moved(fake).loss())
 
 
 def _after_step_finite(case: _Case) -> None:

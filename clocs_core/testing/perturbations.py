@@ -10,8 +10,15 @@ from torch import Tensor
 
 from clocs_core.extend.offers import Perturbation
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.pace import expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.testing.tensors import equal, refuse_host_sync, refuse_other_devices, refuse_other_randomness
+from clocs_core.testing.tensors import (
+    equal,
+    refuse_host_sync,
+    refuse_named_devices,
+    refuse_other_devices,
+    refuse_other_randomness,
+)
 
 __all__ = ["checks_of_perturbation"]
 
@@ -29,6 +36,10 @@ class _Case:
         """Views of two segments, (view, batch, channel, sample), the last instance flat."""
         return synthetic_batch(BATCH, 2, 3, SAMPLES).signal.transpose(0, 1).contiguous().to(dtype)
 
+    def units(self) -> list[str]:
+        """The units that are accepted; those that are not are another rule's business."""
+        return [unit for unit in UNITS if not _refusal(self, unit)]
+
     def apply(self, signal: Tensor, unit: str = "mV") -> Tensor:
         return self.offer.build(self.options, unit)(signal, torch.Generator().manual_seed(1))
 
@@ -45,7 +56,9 @@ def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
         _seeded,
         _own_randomness,
         _says_whether_it_draws,
+        _rows_are_independent,
         _no_host_sync,
+        _quick,
     )
     return make_checks(label_of(offer), rules, _Case(offer, options))
 
@@ -53,11 +66,16 @@ def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
 def _units(case: _Case) -> None:
     """Signals of any unit are accepted: a voltage, or none at all."""
     for unit in UNITS:
-        try:
-            made = case.offer.build(case.options, unit)
-            made(case.signal(), torch.Generator().manual_seed(1))
-        except Exception as problem:  # whatever it raises, the unit is what was tried
-            expect(False, f"unit {unit!r} to be accepted", repr(problem), "Fall back to a size relative to the signal.")
+        found = _refusal(case, unit)
+        expect(not found, f"unit {unit!r} to be accepted", found, "Fall back to a size relative to the signal.")
+
+
+def _refusal(case: _Case, unit: str) -> str:
+    try:
+        case.apply(case.signal(), unit)
+    except Exception as problem:  # whatever it raises, the unit is what was tried
+        return repr(problem)
+    return ""
 
 
 def _shape(case: _Case) -> None:
@@ -79,11 +97,12 @@ def _device(case: _Case) -> None:
     """The device stays, and everything is made on it."""
     signal = case.signal()
     refuse_other_devices(lambda: case.apply(signal), signal.device)
+    refuse_named_devices(lambda move: case.apply(move(signal)))
 
 
 def _finite(case: _Case) -> None:
     """Finite signals, flat ones included, stay finite, in every unit."""
-    for unit in UNITS:
+    for unit in case.units():
         finite = bool(case.apply(case.signal(), unit).isfinite().all())
         advice = "A flat signal has no deviation: do not divide by it."
         expect(finite, f"finite signals in unit {unit!r}", "a NaN or an infinity", advice)
@@ -122,5 +141,23 @@ def _says_whether_it_draws(case: _Case) -> None:
 def _no_host_sync(case: _Case) -> None:
     """No value is needed on the host, in any unit."""
     signal = case.signal()
-    for unit in UNITS:
+    for unit in case.units():
         refuse_host_sync(lambda fake, unit=unit: case.apply(fake(signal), unit))  # type: ignore[misc]
+
+
+def _rows_are_independent(case: _Case) -> None:
+    """What becomes of a signal does not depend on the other signals of the batch."""
+    signal = case.signal().flatten(0, -2)  # (n, sample)
+    other = signal.clone()
+    other[0] = 3 * other[0] + 1
+    first, again, second = (case.apply(one.clone())[1:] for one in (signal, signal, other))
+    if not equal(first, again):  # the rule `seeded` tells of it
+        return
+    advice = "Take means and deviations over the samples of one signal: dim=-1, keepdim=True."
+    expect(equal(first, second), "the other signals as before", "others, after one signal was changed", advice)
+
+
+def _quick(case: _Case) -> None:
+    """A small batch takes little processor time."""
+    signal = case.signal()
+    expect_quick(lambda: case.apply(signal), f"{signal.numel()} samples", "Compute all signals at once, without loops.")

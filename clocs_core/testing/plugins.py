@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from clocs_core.extend.api_version import DECLARED, shown, what_to_upgrade
 from clocs_core.testing.checks import Check, expect, make_checks
 from clocs_core.testing.isolated import run_isolated
 
@@ -24,7 +25,7 @@ def checks_of_plugins(modules: Iterable[ModuleType | str], budget: float = BUDGE
     """
     names = [module if isinstance(module, str) else module.__name__ for module in modules]
     reports = _Reports(names, budget)
-    rules = (_imports, _light, _quick, _no_socket, _writes_nothing)
+    rules = (_imports, _light, _quick, _no_socket, _writes_nothing, _api)
     return [check for name in names for check in make_checks(f"plugin:{name}", rules, _Case(name, reports))]
 
 
@@ -81,3 +82,10 @@ def _writes_nothing(case: _Case) -> None:
     """Importing it writes no file and makes no folder."""
     written = case.report()["written"]
     expect(not written, "nothing written", ", ".join(written), "Make folders when an offer is used.")
+
+
+def _api(case: _Case) -> None:
+    """CLOCS_API, where the module has it, is a version of the hooks that this clocs can serve."""
+    declared = case.report()["api"]
+    problem = what_to_upgrade(declared, "the plugin")
+    expect(not problem, f"{DECLARED} of at most {shown()!r}", repr(declared), f"As it is, {problem}.")

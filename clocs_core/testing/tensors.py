@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from clocs_core.data.batches import Batch
 from clocs_core.testing.checks import expect
@@ -21,6 +21,7 @@ __all__ = [
     "equal",
     "on_tensors",
     "refuse_host_sync",
+    "refuse_named_devices",
     "refuse_other_devices",
     "refuse_other_randomness",
 ]
@@ -59,6 +60,25 @@ def refuse_other_devices(call: Callable[[], Tensor], device: torch.device) -> No
         )
     else:
         expect(found == device, f"a result on {device}", found, "Pass device=signal.device wherever a tensor is made.")
+
+
+def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -> None:
+    """Run `call` on tensors without values of another device: what is made on the CPU by name does not meet them.
+
+    `call` is given a function that makes such a tensor of a real one. What else goes wrong is another rule's business.
+    """
+    mode, device = FakeTensorMode(allow_non_fake_inputs=True), torch.device("meta")
+    advice = "Name no device: pass device=signal.device wherever a tensor is made."
+    try:
+        with mode:
+            found = call(lambda tensor: FakeTensor(mode, tensor.to(device), device)).device
+    except (
+        Exception
+    ) as problem:  # the kind that torch raises for this is not public; its words have been the same for long
+        mixed = "to be on the same device" in str(problem)
+        expect(not mixed, "every tensor to be made on the device of the input", str(problem).split(".")[0], advice)
+    else:
+        expect(found == device, "a result on the device of the input", f"one on {found}", advice)
 
 
 def refuse_other_randomness(call: Callable[[], object], advice: str) -> None:

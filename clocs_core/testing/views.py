@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from torch import Tensor
 from clocs_core.data.batches import Batch, Views
 from clocs_core.extend.offers import Needs, ViewGenerator
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.pace import expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import (
     close,
@@ -18,6 +20,7 @@ from clocs_core.testing.tensors import (
     equal,
     on_tensors,
     refuse_host_sync,
+    refuse_named_devices,
     refuse_other_devices,
     refuse_other_randomness,
 )
@@ -40,7 +43,10 @@ class _Case:
     options: Any
 
     def needs(self) -> Needs:
-        return self.offer.needs(self.options)
+        needs = self.offer.needs(self.options)
+        if not isinstance(needs, Needs):  # the rule `needs` tells of it
+            raise unittest.SkipTest("needs(options) gives no Needs, so no batch can be made")
+        return needs
 
     def batch(self) -> Batch:
         return batch_for(self.needs())
@@ -67,13 +73,14 @@ def checks_of_views(offer: ViewGenerator, options: Any) -> list[Check]:
         _own_randomness,
         _order_of_batch,
         _no_host_sync,
+        _quick,
     )
     return make_checks(label_of(offer), rules, _Case(offer, options))
 
 
 def _needs(case: _Case) -> None:
     """needs(options) gives Needs that can be met."""
-    needs = case.needs()
+    needs = case.offer.needs(case.options)
     expect(isinstance(needs, Needs), "Needs", repr(needs), "Return clocs_core.Needs(...).")
     least = min(needs.segments, needs.least_channels, needs.encoders)
     expect(least >= 1, "one or more segments, channels and encoders", repr(needs), "Ask for at least one of each.")
@@ -105,6 +112,7 @@ def _device(case: _Case) -> None:
     """Views are made on the batch's device, and so is everything that they are made with."""
     batch = case.batch()
     refuse_other_devices(lambda: case.make(batch).signal, batch.signal.device)
+    refuse_named_devices(lambda move: case.make(on_tensors(batch, move)).signal)
 
 
 def _finite(case: _Case) -> None:
@@ -201,3 +209,9 @@ def _no_host_sync(case: _Case) -> None:
     """No value is needed on the host while views are made."""
     batch = case.batch()
     refuse_host_sync(lambda fake: case.make(on_tensors(batch, fake)))
+
+
+def _quick(case: _Case) -> None:
+    """The views of a small batch take little processor time."""
+    batch = case.batch()
+    expect_quick(lambda: case.make(batch), f"views of {BATCH} instances", "Make all views at once, without loops.")

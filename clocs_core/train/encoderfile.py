@@ -180,4 +180,5 @@ def _card(about: Mapping[str, Any], file: Path) -> EncoderCard:
 
 
 def _score(row: Mapping[str, Any]) -> Score:
-    return Score(**{name: math.nan if value is None else value for name, value in row.items()})
+    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in row.items()}
+    return Score(**fields)

@@ -76,10 +76,18 @@ def encode(
     for number, encoder in enumerate(encoders):
         mine = [view for view, which in enumerate(encoder_of_view) if which == number]
         if mine:
-            z = _tensor(encoder(signal[mine].flatten(0, 1))).view(len(mine), batch, -1)
+            z = _tensor(encoder(_views(signal, mine).flatten(0, 1))).view(len(mine), batch, -1)
             for row, view in zip(z, mine, strict=True):
                 parts[view] = row
     return torch.stack(parts)  # (view, batch, dim)
+
+
+def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
+    """Some views, by number, in rising order. An index by a list would be copied to the device at every step."""
+    first, after = chosen[0], chosen[-1] + 1
+    if after - first == len(chosen):
+        return signal[first:after]
+    return torch.stack([signal[view] for view in chosen])
 
 
 def train_step(

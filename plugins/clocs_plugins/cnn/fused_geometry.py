@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
 
 __all__ = [
@@ -148,10 +149,10 @@ def make_plan(signal: Tensor, weights: Sequence[Tensor], stride: int, fold_first
     """
     signals, _, length = map(int, signal.shape)  # where shapes are symbols, for these sizes: so are the tiles
     filters = tuple((int(one.shape[0]), int(one.shape[1]), int(one.shape[2])) for one in weights)
-    return _plan(signals, length, filters, stride, fold_first)
+    plan = _plan if torch.compiler.is_compiling() else _kept_plan  # a compiler looks through a cache, and warns of it
+    return plan(signals, length, filters, stride, fold_first)
 
 
-@lru_cache(maxsize=64)  # a step asks five times; a run has two sizes of a batch or three
 def _plan(signals: int, length: int, filters: tuple[tuple[int, int, int], ...], stride: int, fold_first: bool) -> Plan:
     blocks = tuple(_follow(signals, length, filters, stride))
     first = blocks[0]
@@ -178,6 +179,9 @@ def _plan(signals: int, length: int, filters: tuple[tuple[int, int, int], ...], 
         gradient_at,
         gradient_size,
     )
+
+
+_kept_plan = lru_cache(maxsize=64)(_plan)  # a step asks five times; a run has two sizes of a batch or three
 
 
 def _follow(signals: int, length: int, filters: Iterable[tuple[int, int, int]], stride: int) -> Iterable[Block]:

@@ -1,6 +1,6 @@
 """Follow a run in TensorBoard: losses and health by epoch; scores, pictures and embeddings at the end.
 
-`tensorboard --logdir` on a folder of runs shows them side by side.
+`tensorboard --logdir` on a folder of runs shows them side by side, and `clocs tensorboard` adds evaluations to them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 from clocs_core import hookimpl
 
 if TYPE_CHECKING:
+    import click
+
     from clocs_core import EpochDone, RunDone, RunStarted
+
+
+@hookimpl
+def clocs_commands(cli: click.Group) -> None:
+    """Add the command that shows evaluations."""
+    from clocs_plugins.tensorboard.command import tensorboard_command
+
+    cli.add_command(tensorboard_command)
 
 
 @hookimpl

@@ -12,7 +12,7 @@ import click
 import pytest
 from fake_plugins import FakePoint, fake_point, offers, tiny, together
 
-from clocs_core import Variant, __version__
+from clocs_core import API_VERSION, Variant, __version__
 from clocs_core.cli import main
 
 
@@ -62,7 +62,8 @@ def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]
     """Other programs read it; `clocs run --help` sends people there."""
     assert main(["plugins", "--json"], [fake_point("all", **offers()), BROKEN]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"plugins", "offers", "broken"}
+    assert set(document) == {"api", "plugins", "offers", "broken"}
+    assert document["api"] == f"{API_VERSION[0]}.{API_VERSION[1]}"
     assert document["plugins"] == [{"name": "all", "distribution": "fakes", "version": "1.0"}]
     assert document["broken"][0]["name"] == "late"
     assert document["broken"][0]["problem"].startswith("Plugin 'late' (clocs-late 1.0) could not be loaded")

@@ -49,6 +49,29 @@ def test_each_view_goes_to_the_encoder_it_names():
         assert torch.allclose(z[view], encoders[which].linear(views.signal[view, :, 0]))
 
 
+@pytest.mark.parametrize("which", [(0, 1, 0), (0, 0, 1), (1, 0, 1, 1)])
+def test_views_of_an_encoder_need_not_stand_together(which):
+    """Leads of two modalities may be named in any order."""
+    views, encoders = make_views(views=len(which)), [Flat(), Flat()]
+    z = encode(encoders, which, views.signal)
+    for view, number in enumerate(which):
+        assert torch.allclose(z[view], encoders[number].linear(views.signal[view, :, 0]))
+    assert [encoder.calls for encoder in encoders] == [1, 1]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("which", [(0, 1, 0), (0, 0, 1)])
+def test_views_of_several_encoders_can_be_captured(which):
+    """A copy from the host within a step, such as an index by a list, would break the capture of a graph."""
+    views, encoders = make_views(views=3).signal.cuda(), [Flat().cuda(), Flat().cuda()]
+    expected = encode(encoders, which, views)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = encode(encoders, which, views)
+    graph.replay()
+    assert torch.allclose(found, expected)
+
+
 def test_perturbations_come_in_the_order_given_and_before_the_normalisation():
     """The released code applies its own order whatever the list says; the order here is the user's."""
     seen = []

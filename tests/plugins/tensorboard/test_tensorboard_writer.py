@@ -6,62 +6,16 @@ from pathlib import Path
 import numpy as np
 import pluggy
 import pytest
-import torch
 from google.protobuf import text_format
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+from tensorboard_runs import PNG, epoch_done, run_at, run_done
 
 import clocs_plugins.tensorboard as plugin
-from clocs_core import EmbeddingMap, EpochDone, Health, Picture, RunDone, RunStarted, Score
+from clocs_core import EmbeddingMap, RunDone
 from clocs_core.extend import hookspecs
-from clocs_plugins.tensorboard.writer import PROJECTED, add_epoch, add_results, begin
-
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000030000000208060000009d7482ab"
-    "0000001349444154789c63fcffff7f030300066401010000ffff03000a1b02fe"
-)  # a header that says 3 x 2; the plugin hands the bytes on as they are
-
-
-def run_at(folder: Path, first_epoch: int = 1) -> RunStarted:
-    settings = {"train": {"epochs": 3, "learning_rate": 1e-4}, "loss": {"name": "a|b"}}
-    return RunStarted(folder=folder, method="m", dataset="d", settings=settings, first_epoch=first_epoch)
-
-
-def epoch_done(epoch: int, train: float, losses: list[float]) -> EpochDone:
-    return EpochDone(
-        epoch=epoch,
-        losses=torch.tensor(losses),
-        train_loss=train,
-        validation_loss=train + 1,
-        health=Health(
-            effective_rank=7.5, embedding_dim=16, same_patient=0.75, other_patient=0.25, loss_over_log_batch=0.5
-        ),
-        improved=True,
-        best_epoch=epoch,
-        instances=4,
-        seconds=0.1,
-        last=False,
-    )
-
-
-def score(protocol: str, init: str, value: float, fraction: float = 1.0) -> Score:
-    return Score(protocol, init, "d", fraction, "auroc", "frame", value, value - 0.125, value + 0.125)
-
-
-def run_done(count: int = 3) -> RunDone:
-    return RunDone(
-        epochs_run=2,
-        best_epoch=1,
-        scores=(score("linear", "m", 0.75), score("linear", "random", 0.5), score("linear", "m", 0.25, 0.1)),
-        comparisons=(),
-        embeddings=EmbeddingMap(
-            embedding=np.arange(count * 2, dtype=np.float32).reshape(count, 2) / 3,
-            patient=tuple(f"p\t{i}" for i in range(count)),
-            record=tuple(f"r\n{i}" for i in range(count)),
-            label=tuple("AF" for _ in range(count)),
-        ),
-        pictures=(Picture("loss", "Loss", "By epoch.", PNG),),
-    )
+from clocs_plugins.tensorboard.projector import PROJECTED
+from clocs_plugins.tensorboard.writer import add_epoch, add_results, begin
 
 
 def read(folder: Path) -> EventAccumulator:
@@ -170,9 +124,11 @@ def test_scores_are_scalars_and_a_table(tmp_path):
     run = run_at(tmp_path)
     begin(run, 0.0)
     add_results(run, run_done(), 0.0)
-    assert curve(tmp_path, "score/linear/m/auroc/frame") == [(2, 0.75)]
-    assert curve(tmp_path, "score/linear/random/auroc/frame") == [(2, 0.5)]
-    assert curve(tmp_path, "score/linear/m/auroc/frame/labels_0.1") == [(2, 0.25)]
+    assert curve(tmp_path, "final/linear/auroc/frame") == [(2, 0.75)]
+    assert curve(tmp_path, "scores_of_controls/linear/random/auroc/frame") == [(2, 0.5)]
+    assert curve(tmp_path, "scores_of_controls/prior/auroc/frame") == [(2, 0.5)]
+    assert curve(tmp_path, "gain_over_random/linear/auroc/frame") == [(2, 0.25)]
+    assert curve(tmp_path, "final/linear/auroc/frame/labels_0.1") == [(2, 0.25)]
     assert "| linear | m | 1 | auroc | frame | 0.750 | 0.625 to 0.875 |" in text(tmp_path, "scores")
 
 

@@ -1,0 +1,59 @@
+"""The names of a new plugin: what its distribution, its package and its offers are called, all from one name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from keyword import iskeyword
+
+import attrs
+
+from clocs_core.errors import SettingsError, neighbours
+
+__all__ = ["DEFAULT_KINDS", "KINDS", "Names", "choose_kinds", "name_plugin"]
+
+KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
+DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
+PARTS = ("views", "encoder", "loss")  # what the method of a new plugin is put together from
+LONGEST = 40  # characters: names stand in lines of code, and these have an end
+_DISTRIBUTION = re.compile(r"[a-z0-9]|[a-z0-9][a-z0-9._-]*[a-z0-9]", re.ASCII | re.IGNORECASE)
+
+
+@attrs.frozen
+class Names:
+    """What a new plugin is called: "clocs-plugin-eeg" for pip, "clocs_plugin_eeg" for import, "eeg" for clocs."""
+
+    distribution: str
+    package: str
+    plugin: str
+
+
+def name_plugin(distribution: str) -> Names:
+    """The names that follow from the distribution's. Raises SettingsError where it is no name for one."""
+    advice = "Use letters, digits and single '-', such as clocs-plugin-eeg."
+    if not _DISTRIBUTION.fullmatch(distribution):
+        raise SettingsError(f"{distribution!r} cannot be the name of a distribution. {advice}")
+    if len(distribution) > LONGEST:
+        raise SettingsError(f"{distribution!r} has {len(distribution)} characters, expected at most {LONGEST}.")
+    package = re.sub(r"[-_.]+", "_", distribution).lower()
+    if not package.isidentifier() or iskeyword(package):
+        raise SettingsError(f"{distribution!r} would be imported as {package!r}, which Python cannot. {advice}")
+    plugin = re.sub(r"^clocs_(plugins?_)?", "", package)
+    if plugin in ("clocs", "clocs_core", "plugin", "plugins"):
+        raise SettingsError(f"{distribution!r} says nothing of what the plugin is about. {advice}")
+    return Names(distribution, package, plugin.replace("_", "-"))
+
+
+def choose_kinds(asked: Iterable[str]) -> tuple[str, ...]:
+    """The kinds that were asked for, in the order of the hooks; a method brings the parts that it is made of.
+
+    asked: names of kinds, several of them with commas between; nothing at all stands for the usual ones.
+    """
+    names = [name for text in asked for name in (part.strip() for part in text.split(",")) if name]
+    for name in names:
+        if name not in KINDS:
+            raise SettingsError(f"There is no kind of offer {name!r}.{neighbours(name, KINDS)}")
+    chosen = set(names) or set(DEFAULT_KINDS)
+    if "method" in chosen:
+        chosen.update(PARTS)
+    return tuple(kind for kind in KINDS if kind in chosen)

@@ -1,0 +1,74 @@
+"""A new plugin on disk: one template per file, filled in and written all at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from clocs_core import API_VERSION, __version__
+from clocs_core.errors import SettingsError
+from clocs_core.files import write_atomically
+from clocs_core.scaffold.naming import Names
+
+__all__ = ["render_plugin", "write_plugin"]
+
+EVERY = {  # where a template's text goes
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "gitignore": ".gitignore",
+    "workflow.yml": ".github/workflows/test.yml",
+    "card.py": "src/{package}/__init__.py",
+    "py.typed": "src/{package}/py.typed",
+    "test_promises.py": "tests/test_promises.py",
+}
+BY_KIND = {
+    "dataset": {"recordings.py": "src/{package}/recordings.py", "test_recordings.py": "tests/test_recordings.py"},
+    "views": {"frames.py": "src/{package}/frames.py"},
+    "perturbation": {"drift.py": "src/{package}/drift.py", "test_drift.py": "tests/test_drift.py"},
+    "encoder": {"encoder.py": "src/{package}/encoder.py", "network.py": "src/{package}/network.py"},
+    "loss": {"contrast.py": "src/{package}/contrast.py", "test_contrast.py": "tests/test_contrast.py"},
+    "objective": {"predict.py": "src/{package}/predict.py", "predictor.py": "src/{package}/predictor.py"},
+    "method": {"methods.py": "src/{package}/methods.py"},
+    "metric": {"accuracy.py": "src/{package}/accuracy.py"},
+}
+
+
+def render_plugin(names: Names, kinds: Sequence[str]) -> dict[str, str]:
+    """The text of every file of a new plugin with these kinds of offers, by its path below the folder."""
+    chosen = dict(EVERY)
+    for kind in kinds:
+        chosen |= BY_KIND[kind]
+    environment = Environment(  # the templates are our own and what they make is no HTML
+        loader=FunctionLoader(_template),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    known = {"names": names, "kinds": kinds, "api": f"{API_VERSION[0]}.{API_VERSION[1]}", "clocs": __version__}
+    return {
+        path.format(package=names.package): environment.get_template(template).render(known)
+        for template, path in chosen.items()
+    }
+
+
+def write_plugin(folder: Path, texts: dict[str, str]) -> None:
+    """Write the files of a new plugin; the folder appears whole or not at all. Raises where it is there already."""
+    if folder.exists():
+        raise SettingsError(f"{folder} is there already, and nothing in it is touched. Say another place with `--out`.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as aside:
+        made = Path(aside) / folder.name
+        for path, text in texts.items():
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(made / path, text)
+        made.rename(folder)
+
+
+def _template(name: str) -> str:
+    return files("clocs_core.scaffold").joinpath("templates", f"{name}.jinja").read_text(encoding="utf-8")

@@ -1,0 +1,86 @@
+"""What disturbs a pulse wave: wandering of its baseline, breathing, and motion. This card imports no torch.
+
+A perturbation knows samples, not seconds. So speeds are in cycles per frame: 3 of them in 10 s are 0.3 Hz.
+Strengths are relative to each signal's own standard deviation, because a PPG has no unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+from clocs_core import Perturbation, option
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+__all__ = ["DRIFT", "MODULATION", "MOTION", "DriftOptions", "ModulationOptions", "MotionOptions"]
+
+_strength = (lambda size: 0 <= size < float("inf"), "be zero or more, and finite")
+_cycles = (lambda count: 0 < count < float("inf"), "be positive and finite")
+_share = (lambda share: 0 <= share <= 1, "be between 0 and 1")
+
+
+@attrs.frozen
+class DriftOptions:
+    """Options of the perturbation `ppg-drift`."""
+
+    strength: float = option(0.5, "of the wander, in standard deviations of the signal", check=_strength)
+    cycles: float = option(2.0, "of the fastest wave in a frame; slower ones are as likely", check=_cycles)
+
+
+@attrs.frozen
+class ModulationOptions:
+    """Options of the perturbation `ppg-modulation`. In 10 s, breathing has 2 to 5 cycles."""
+
+    depth: float = option(0.3, "how much the strongest breath takes from the pulse wave, and gives", check=_share)
+    cycles: float = option(4.0, "of the fastest breathing in a frame; slower is as likely", check=_cycles)
+
+
+@attrs.frozen
+class MotionOptions:
+    """Options of the perturbation `ppg-motion`."""
+
+    strength: float = option(1.0, "of a burst, in standard deviations of the signal", check=_strength)
+    length: float = option(0.2, "of the longest burst, as a share of the frame", check=_share)
+    cycles: float = option(20.0, "of the fastest shaking in a frame; slower is as likely", check=_cycles)
+
+
+def build_drift(options: DriftOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
+    """The function that lets baselines wander."""
+    from clocs_plugin_ppg.perturbations.waves import drift
+
+    return partial(drift, strength=options.strength, cycles=options.cycles)
+
+
+def build_modulation(options: ModulationOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
+    """The function that lets signals breathe."""
+    from clocs_plugin_ppg.perturbations.waves import modulate
+
+    return partial(modulate, depth=options.depth, cycles=options.cycles)
+
+
+def build_motion(options: MotionOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
+    """The function that shakes signals."""
+    from clocs_plugin_ppg.perturbations.waves import shake
+
+    return partial(shake, strength=options.strength, length=options.length, cycles=options.cycles)
+
+
+DRIFT = Perturbation(
+    name="ppg-drift", summary="The baseline of every signal wanders slowly.", options=DriftOptions, build=build_drift
+)
+MODULATION = Perturbation(
+    name="ppg-modulation",
+    summary="The amplitude of every signal rises and falls, as with breathing.",
+    options=ModulationOptions,
+    build=build_modulation,
+)
+MOTION = Perturbation(
+    name="ppg-motion",
+    summary="A burst of shaking, as of a moving finger, is added to every signal.",
+    options=MotionOptions,
+    build=build_motion,
+)

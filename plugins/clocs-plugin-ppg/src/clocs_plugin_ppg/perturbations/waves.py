@@ -1,0 +1,69 @@
+"""Slow and fast waves, added to signals or multiplied with them. All batched, on the signal's device, no host sync."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+__all__ = ["drift", "modulate", "shake"]
+
+WAVES = 3  # in a mixture: enough that no two look alike
+
+
+def drift(signal: Tensor, generator: Generator, *, strength: float, cycles: float) -> Tensor:
+    """Signals (..., sample) plus a mixture of waves of up to `cycles` in a frame, each signal its own.
+
+    The mixture has `strength` standard deviations of the signal at most; a flat signal stays flat.
+    """
+    return signal + strength * _deviation(signal) * _mixture(signal, generator, cycles)
+
+
+def modulate(signal: Tensor, generator: Generator, *, depth: float, cycles: float) -> Tensor:
+    """Signals (..., sample) whose distance from their mean is multiplied with 1 ± `depth`, in waves, each its own."""
+    mean = signal.mean(-1, keepdim=True)  # (..., 1)
+    wave = _waves(signal, generator, cycles, 1)[0]  # (..., sample)
+    return mean + (signal - mean) * (1 + depth * wave)
+
+
+def shake(signal: Tensor, generator: Generator, *, strength: float, length: float, cycles: float) -> Tensor:
+    """Signals (..., sample) plus a burst of waves under a bell, at a place and of a length that are drawn.
+
+    A burst is at most `length` of the frame long, lies within it, and has `strength` standard deviations at most.
+    """
+    place, share = _draw(signal, generator, 2)  # (..., 1) each
+    long = (length * share).clamp(min=torch.finfo(signal.dtype).tiny)
+    since = (_time(signal) - place * (1 - long)) / long  # 0 where the burst begins, 1 where it ends
+    bell = torch.where((since > 0) & (since < 1), (pi * since).sin().square(), 0)  # (..., sample)
+    return signal + strength * _deviation(signal) * bell * _mixture(signal, generator, cycles)
+
+
+def _mixture(signal: Tensor, generator: Generator, cycles: float) -> Tensor:
+    """The mean of a few waves, each between -1 and 1: (..., sample)."""
+    return _waves(signal, generator, cycles, WAVES).mean(0)
+
+
+def _waves(signal: Tensor, generator: Generator, cycles: float, count: int) -> Tensor:
+    """Sines of up to `cycles` in a frame and of any phase: (count, ..., sample)."""
+    speed, phase = _draw(signal, generator, 2 * count).split(count)  # (count, ..., 1) each
+    return torch.sin(2 * pi * (cycles * speed * _time(signal) + phase))
+
+
+def _draw(signal: Tensor, generator: Generator, count: int) -> Tensor:
+    """Numbers between 0 and 1 for each signal: (count, ..., 1)."""
+    shape = (count, *signal.shape[:-1], 1)
+    return torch.rand(shape, generator=generator, device=signal.device, dtype=signal.dtype)
+
+
+def _time(signal: Tensor) -> Tensor:
+    """When each sample is, from 0 to nearly 1 within the frame: (sample,)."""
+    samples = signal.shape[-1]
+    return torch.arange(samples, device=signal.device, dtype=signal.dtype) / samples
+
+
+def _deviation(signal: Tensor) -> Tensor:
+    return signal.std(-1, correction=0, keepdim=True)  # (..., 1)

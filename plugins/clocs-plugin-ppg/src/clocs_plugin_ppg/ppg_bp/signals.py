@@ -1,0 +1,74 @@
+"""Reading one recording of PPG-BP: numbers between tabs, counts of a converter of 12 bits at 1000 Hz."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clocs_core import DataError, Entry, Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["band_pass", "read_recording"]
+
+RATE = 1000.0  # Hz
+FULL_SCALE = 4095  # counts; what is stronger than the converter can say
+ORDER = 2  # of the Butterworth filter; both ways through it make four
+
+
+def read_recording(entry: Entry, band: tuple[float, ...] | None, samples: int) -> Record:
+    """Load one recording, filtered to `band` (Hz) unless that is None. Clipped samples are missing ones (NaN).
+
+    Two of the published files hold two recordings, one behind the other with a jump between; the first is read.
+    Raises DataError where the file holds anything but numbers.
+    """
+    counts = _read_counts(entry)
+    tolerated: tuple[str, ...] = ()
+    if len(counts) > samples:
+        tolerated = (f"The file holds {len(counts):,} samples, more than one recording; {samples:,} were read.",)
+        counts = counts[:samples]
+    wave = _without_clipping(counts)
+    if band is not None:
+        wave = band_pass(wave, band)
+    return Record(entry.patient, entry.record, ("PPG",), "counts", RATE, wave[None], entry.label, tolerated=tolerated)
+
+
+def band_pass(wave: NDArray[np.float64], band: tuple[float, ...]) -> NDArray[np.float64]:
+    """A wave (sample,) between two frequencies (Hz), not shifted in time. NaN stay NaN, bridged by a line meanwhile.
+
+    The ends are mirrored for a period of the lower frequency: the recordings are about as short as one, and what a
+    filter makes of its start would otherwise be in all of them.
+    """
+    import numpy as np
+    from scipy import signal
+
+    missing = ~np.isfinite(wave)
+    if missing.all():
+        return wave
+    at = np.arange(len(wave))
+    bridged = np.where(missing, np.interp(at, at[~missing], wave[~missing]), wave)
+    sections = signal.butter(ORDER, band, btype="bandpass", fs=RATE, output="sos")
+    ends = min(len(wave) - 1, round(RATE / band[0]))
+    passed = np.asarray(signal.sosfiltfilt(sections, bridged, padtype="even", padlen=ends), dtype=np.float64)
+    return np.where(missing, np.nan, passed)
+
+
+def _read_counts(entry: Entry) -> NDArray[np.float64]:
+    import numpy as np
+
+    file = entry.files[0]
+    words = file.read_text(encoding="ascii", errors="replace").split()  # the last number has a tab behind it
+    try:
+        counts = np.array(words, dtype=np.float64)
+    except ValueError as problem:
+        raise DataError(f"{file} should hold numbers with tabs between them: {problem}. Download it again.") from None
+    if len(counts) == 0:
+        raise DataError(f"{file} holds no number. Download it again.")
+    return counts
+
+
+def _without_clipping(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.where((counts >= FULL_SCALE) | (counts <= 0), np.nan, counts)

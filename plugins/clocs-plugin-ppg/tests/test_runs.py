@@ -1,0 +1,100 @@
+"""The whole way, as processes: a run on each data set, and encoders from one modality to the other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def clocs(place: Path, *arguments: object) -> str:
+    """What the command line prints, run in a process of its own in the folder `place`."""
+    words = [*map(str, arguments), "--data-root", "data", "-o", "resamples=10"]
+    done = subprocess.run(
+        [sys.executable, "-m", "clocs_core", *words], cwd=place, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run(place: Path, root: Path, method: str, dataset: str, *arguments: object) -> dict[str, Any]:
+    """The report of a run that is over in seconds, in the folder `run`."""
+    tiny = ("--epochs", 1, "--batch-size", 8, "--embedding-dim", 8, "--workers", 1, "--device", "cpu", "--out", "run")
+    clocs(place, "run", "--plugin", method, "--dataset", dataset, "--root", root, *tiny, *arguments)
+    found: dict[str, Any] = json.loads((place / "run" / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def pulses(made_ppg_bp: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of CMSC on pulse waves."""
+    place = tmp_path_factory.mktemp("pulses")
+    run(place, made_ppg_bp, "cmsc", "ppg-bp")
+    return place
+
+
+@pytest.fixture(scope="module")
+def modalities(made_bidmc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of ECG against PPG; the encoder of the PPG is the one to go on with."""
+    place = tmp_path_factory.mktemp("modalities")
+    run(place, made_bidmc, "cross-modal", "bidmc", "--task", "sex", "-o", "evaluated=second")
+    return place
+
+
+def inits(place: Path) -> set[str]:
+    report = json.loads((place / "report.json").read_text(encoding="utf-8"))
+    return {score["init"] for score in report["scores"]}
+
+
+def test_a_run_on_pulse_waves_ends_with_scores_beside_an_untrained_encoder(pulses: Path):
+    """CMSC needs two frames in each recording of 2.1 s."""
+    assert inits(pulses / "run") >= {"cmsc", "random"}
+
+
+def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
+    """The file of the run holds both; the first of them is what is evaluated."""
+    from safetensors import safe_open
+
+    assert inits(modalities / "run") >= {"cross-modal", "random"}
+    with safe_open(modalities / "run" / "encoder.safetensors", "np") as file:
+        assert {name.split(".")[0] for name in file.keys()} == {"0", "1"}  # noqa: SIM118  # it is no dictionary
+
+
+@pytest.mark.slow
+def test_an_encoder_of_pulse_waves_is_fine_tuned_on_the_ecg(pulses: Path, made_bidmc: Path):
+    """Frames of the length that the encoder reads are made of the ECG, without an option."""
+    there = ("--dataset", "bidmc", "--task", "sex", "--channels", "II", "--root", made_bidmc, "--out", "there")
+    clocs(pulses, "evaluate", "run", *there, "--protocol", "finetune", "--epochs", 1)
+    assert inits(pulses / "there") >= {"cmsc", "random"}
+
+
+@pytest.mark.slow
+def test_an_encoder_that_saw_the_ecg_too_is_fine_tuned_on_pulse_waves(modalities: Path, made_ppg_bp: Path):
+    """The other way round, from a run with two encoders."""
+    there = ("--dataset", "ppg-bp", "--root", made_ppg_bp, "--out", "there")
+    clocs(modalities, "evaluate", "run", *there, "--protocol", "finetune", "--epochs", 1)
+    assert inits(modalities / "there") >= {"cross-modal", "random"}
+
+
+@pytest.mark.slow
+def test_vital_signs_are_views_of_one_patient(made_bidmc: Path, tmp_path: Path):
+    """The example of intensive care in the paper: saturation and breathing as two views."""
+    frames = ("-o", "sampling_rate=none", "-o", "source_samples=1500")  # 12 s
+    options = (*frames, "-o", "keep_flat=true", "-o", "normalise=none")
+    run(tmp_path, made_bidmc, "cmlc", "bidmc", "--task", "sex", "--channels", "numerics", *options)
+    assert inits(tmp_path / "run") >= {"cmlc", "random"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "perturbed"), [("simclr", True), ("byol", True), ("mt-ssl", False)])
+def test_other_methods_run_on_pulse_waves_with_their_perturbations(
+    made_ppg_bp: Path, tmp_path: Path, method: str, perturbed: bool
+):
+    """Somebody else's methods, by name; what disturbs a pulse wave is put in place of what disturbs an ECG."""
+    options = ("-o", "perturbations=ppg-drift,ppg-modulation,ppg-motion") if perturbed else ()
+    run(tmp_path, made_ppg_bp, method, "ppg-bp", *options)
+    assert inits(tmp_path / "run") >= {method, "random"}

@@ -1,0 +1,28 @@
+"""`clocs tensorboard`: evaluations beside the runs they belong to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clocs_core import RunFolderError
+
+__all__ = ["tensorboard_command"]
+
+
+@click.command("tensorboard")
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
+def tensorboard_command(folder: Path) -> None:
+    """Let TensorBoard show the finished evaluations below FOLDER.
+
+    FOLDER: of a run, of many runs or of a grid. Runs are in TensorBoard already, from their first epoch on; evaluations
+    are added by this command, which may be repeated.
+    """
+    from clocs_plugins.tensorboard.evaluations import write_evaluations
+
+    if not folder.is_dir():
+        raise RunFolderError(f"There is no folder {folder}; `clocs run` makes one for each run, in runs/.")
+    found, written = write_evaluations(folder)
+    click.echo(f"{found} finished evaluations below {folder}: {written} added, {found - written} were there.")
+    click.echo(f"See them with: tensorboard --logdir {folder}")

@@ -1,0 +1,107 @@
+"""Writes what `clocs evaluate` found as TensorBoard reads it. No hook tells of evaluations, so it is done when asked.
+
+An evaluation is a run of its own, in its own folder: it has settings and scores of its own, under the names that those
+of pre-trainings have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+from tensorboard.compat.proto.event_pb2 import Event
+
+from clocs_core import Comparison, RunFolderError, Score
+from clocs_plugins.tensorboard.eventfile import frame, make_event, next_after, opening
+from clocs_plugins.tensorboard.results import score_values
+from clocs_plugins.tensorboard.trials import session_end, session_start
+from clocs_plugins.tensorboard.values import layout, scalar
+
+__all__ = ["CHARTS", "write_evaluations"]
+
+CHARTS = {
+    "fine-tuning": {
+        "loss": ["finetune/train_loss", "finetune/validation_loss"],
+        "score of the validation part": ["finetune/validation_score", "finetune_of_controls/.*/validation_score"],
+    }
+}
+
+Row = TypeVar("Row", Score, Comparison)
+
+
+def write_evaluations(folder: Path) -> tuple[int, int]:
+    """Write the events of every finished evaluation below a folder: how many there are, and how many were written.
+
+    One whose events are newer than its report is left as it is. Raises RunFolderError for a report of another kind.
+    """
+    found = [path for path in sorted(folder.rglob("report.json")) if "protocol" in _read(path)]
+    stale = [path for path in found if not _is_newer(_events_of(path), path)]
+    for path in stale:
+        _replace(_events_of(path), frame(_events(path, _read(path))))
+    return len(found), len(stale)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as problem:
+        raise RunFolderError(f"{path} is no report: {problem}. Remove it, or evaluate again.") from None
+    if not isinstance(report, dict) or report.get("schema") != 1:
+        raise RunFolderError(f"{path} is no report of schema 1. Remove it, or look in another folder.")
+    return report
+
+
+def _events_of(report: Path) -> Path:
+    return report.with_name(next_after(None, 0))
+
+
+def _is_newer(events: Path, report: Path) -> bool:
+    return events.exists() and events.stat().st_mtime_ns >= report.stat().st_mtime_ns
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """In one move; TensorBoard reads whatever has `tfevents` in its name, so the part that is under way has not."""
+    part = file.with_name(".events.part")
+    part.write_bytes(content)
+    part.replace(file)
+
+
+def _events(path: Path, report: Mapping[str, Any]) -> Iterator[Event]:
+    ended = path.stat().st_mtime
+    began = ended - sum(report["seconds"].values())
+    keys = {"method": "init", "dataset": "dataset", "seed": "seed", "stage": "protocol"}
+    about = {name: str(report[key]) for name, key in keys.items()} | {"pretrained_on": report["encoder"]["dataset"]}
+    yield from opening(0, began)
+    yield make_event(0, began, [layout(CHARTS), session_start(about, report["settings"], began)])
+    for curve in report["curves"]:
+        yield from _curve(report["init"], curve, ended)
+    scores = score_values(report["init"], _rows(Score, report["scores"]), _rows(Comparison, report["comparisons"]))
+    last = max((len(curve["values"]) for curve in report["curves"]), default=0)
+    yield make_event(last, ended, [*scores, session_end(ended)])
+
+
+def _curve(init: str, curve: Mapping[str, Any], wall_time: float) -> Iterator[Event]:
+    """How one fine-tuning went, an event per epoch."""
+    start = "finetune" if curve["init"] == init else f"finetune_of_controls/{curve['init']}"
+    share = "" if curve["label_fraction"] == 1 else f"/labels_{curve['label_fraction']:g}"
+    for point in curve["values"]:
+        names = ("train_loss", "validation_loss", "validation_score")
+        known = [name for name in names if point[name] is not None]  # JSON has no NaN
+        values = [scalar(f"{start}/{name}{share}", float(point[name])) for name in known]
+        yield make_event(point["epoch"], wall_time, values)
+
+
+def _rows(cls: type[Row], rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Records of what JSON has: null where a number is missing, and text where it is infinite."""
+    names = [field.name for field in attrs.fields(cls)]
+    return [cls(**{name: _read_back(name, row[name]) for name in names}) for row in rows]
+
+
+def _read_back(name: str, value: Any) -> Any:
+    if name not in ("value", "low", "high", "difference"):
+        return value
+    return math.nan if value is None else float(value)

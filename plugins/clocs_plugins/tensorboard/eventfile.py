@@ -1,0 +1,62 @@
+"""Events files as TensorBoard reads them: their names, their framing, and what each begins with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from pathlib import Path
+
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+__all__ = ["append", "frame", "make_event", "newest", "next_after", "opening"]
+
+_NAME = re.compile(r"events\.out\.tfevents\.\d{10}\.(\d{4,})\.clocs")
+
+
+def newest(folder: Path) -> Path | None:
+    """The file that was begun last: counts rise over all files of a run, whatever epoch each began with."""
+    found = [file for file in folder.glob("events.out.tfevents.*.clocs") if _NAME.fullmatch(file.name)]
+    return max(found, key=_count_of, default=None)
+
+
+def next_after(file: Path | None, first_step: int) -> str:
+    """The name of the file that follows. TensorBoard reads the files of a run in the order of their names."""
+    return f"events.out.tfevents.{first_step:010d}.{_count_of(file) + 1:04d}.clocs"
+
+
+def append(file: Path, events: Iterable[Event]) -> None:
+    """Append events in one write, to a file that may not be there yet."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("ab") as stream:
+        stream.write(frame(events))
+
+
+def frame(events: Iterable[Event]) -> bytes:
+    """Events with their lengths and checksums."""
+    framed = BytesIO()
+    writer = RecordWriter(framed)
+    for event in events:
+        writer.write(event.SerializeToString())
+    return framed.getvalue()
+
+
+def opening(first_step: int, wall_time: float) -> list[Event]:
+    """What a file begins with: its version, and that steps from the first on are to be forgotten if known."""
+    start = SessionLog(status=SessionLog.START)
+    return [
+        Event(wall_time=wall_time, file_version="brain.Event:2"),
+        Event(wall_time=wall_time, step=first_step, session_log=start),
+    ]
+
+
+def make_event(step: int, wall_time: float, values: Sequence[Summary.Value]) -> Event:
+    """One event with the values of a step."""
+    return Event(wall_time=wall_time, step=step, summary=Summary(value=values))
+
+
+def _count_of(file: Path | None) -> int:
+    match = _NAME.fullmatch(file.name) if file else None
+    return int(match[1]) if match else 0

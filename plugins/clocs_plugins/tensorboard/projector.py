@@ -1,0 +1,42 @@
+"""Embeddings with labels and patients, as files that TensorBoard's projector reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from clocs_core import EmbeddingMap
+
+__all__ = ["PROJECTED", "write_projector"]
+
+PROJECTED = 5000  # points in the projector, which slows down beyond
+
+_CONFIG = """\
+embeddings {{
+  tensor_name: "{part} part"
+  tensor_path: "projector/embeddings.tsv"
+  metadata_path: "projector/metadata.tsv"
+}}
+"""
+
+
+def write_projector(folder: Path, embeddings: EmbeddingMap) -> None:
+    """Embeddings and what they are of as tables, at most PROJECTED rows, evenly spaced, and where to find them."""
+    count = len(embeddings.embedding)
+    kept = np.linspace(0, count - 1, min(count, PROJECTED)).astype(int)
+    columns = {"label": embeddings.label, "patient": embeddings.patient, "record": embeddings.record}
+    (folder / "projector").mkdir(exist_ok=True)
+    with (folder / "projector" / "embeddings.tsv").open("w", encoding="ascii", newline="\n") as stream:
+        np.savetxt(stream, embeddings.embedding[kept], fmt="%.7g", delimiter="\t")
+    (folder / "projector" / "metadata.tsv").write_text(_metadata(columns, kept.tolist()), "utf-8", newline="\n")
+    (folder / "projector_config.pbtxt").write_text(_CONFIG.format(part=embeddings.part), "utf-8", newline="\n")
+
+
+def _metadata(columns: Mapping[str, Sequence[str]], kept: Sequence[int]) -> str:
+    """A table with headings; a tab or a line break inside a name becomes a space, or the rows would shift."""
+    rows = [[" ".join(column[row].split()) for column in columns.values()] for row in kept]
+    return "".join("\t".join(cells) + "\n" for cells in [list(columns), *rows])

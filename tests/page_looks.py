@@ -1,0 +1,112 @@
+"""What is wrong with a page, as a reader would see it: lists that are empty where all is well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from browser import Page
+
+READABLE = 4.5  # WCAG 2.2, 1.4.3: contrast of text against what is behind it
+
+_PICTURES = """
+[...document.images].filter(image => {
+  const box = image.getBoundingClientRect(), wide = document.documentElement.clientWidth;
+  const outside = image.closest('.scroll') === null && (box.left < 0 || box.right > wide + 0.5);
+  return !image.naturalWidth || box.width < 1 || box.height < 1 || outside;
+}).map(image => image.alt || image.src.slice(0, 60))
+"""
+
+_OVERFLOW = """
+(() => {
+  const wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= wide) return [];
+  const own = one => ["auto", "scroll"].includes(getComputedStyle(one).overflowX);
+  const scrolls = one => one && (own(one) || scrolls(one.parentElement));
+  const over = [...document.body.querySelectorAll('*')].filter(
+    one => one.getBoundingClientRect().right > wide + 0.5 && !scrolls(one)
+  );
+  return [`the page is ${document.documentElement.scrollWidth} px wide`,
+          ...over.slice(0, 5).map(one => `${one.tagName} ${one.className}: ${one.textContent.trim().slice(0, 40)}`)];
+})()
+"""
+
+_CUT = """
+[...document.querySelectorAll('table, pre')].filter(one => {
+  for (let box = one; box && box !== document.body; box = box.parentElement) {
+    const style = getComputedStyle(box).overflowX, inner = box.scrollWidth > box.clientWidth + 1;
+    if (inner && (style === 'hidden' || style === 'clip')) return true;
+    if (style === 'auto' || style === 'scroll') return box.getBoundingClientRect().width < 100;
+  }
+  return false;
+}).map(one => one.textContent.trim().slice(0, 40))
+"""
+
+_FAINT = """
+(least => {
+  const parts = colour => {
+    const found = colour.match(/^rgba?\\(([^)]+)\\)$/);
+    if (!found) throw new Error('no colour that is known here: ' + colour);
+    const [r, g, b, a = 1] = found[1].split(/[\\s,/]+/).map(Number);
+    return [r, g, b, a];
+  };
+  const over = (top, below) => [0, 1, 2].map(n => top[n] * top[3] + below[n] * (1 - top[3])).concat(1);
+  const behind = one => {
+    const layers = [];
+    for (let box = one; box; box = box.parentElement) layers.push(parts(getComputedStyle(box).backgroundColor));
+    const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    return layers.reverse().reduce((below, top) => over(top, below), dark ? [18, 18, 18, 1] : [255, 255, 255, 1]);
+  };
+  const light = colour => colour.slice(0, 3).map(c => c / 255).map(
+    c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4
+  ).reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
+  const contrast = one => {
+    const ground = behind(one), ink = over(parts(getComputedStyle(one).color), ground);
+    const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const own = one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+  return [...document.body.querySelectorAll('*')]
+    .filter(one => own(one) && one.getClientRects().length && !['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(one.tagName))
+    .map(one => [contrast(one), one])
+    .filter(([found]) => found < least)
+    .map(([found, one]) => `${found.toFixed(2)}: ${one.tagName} ${one.textContent.trim().slice(0, 40)}`);
+})
+"""
+
+
+def unseen_pictures(page: Page) -> list[str]:
+    """Pictures that did not load, have no size or stick out of the page."""
+    return page.value(_PICTURES)
+
+
+def overflow(page: Page) -> list[str]:
+    """Whether the page must be moved sideways to be read, and by what."""
+    return page.value(_OVERFLOW)
+
+
+def cut_tables(page: Page) -> list[str]:
+    """Tables and listings of which a part cannot be reached: cut off, or in a box too narrow to read."""
+    return page.value(_CUT)
+
+
+def faint_texts(page: Page, least: float = READABLE) -> list[str]:
+    """Texts that are hard to tell from what is behind them, with their contrast."""
+    return page.value(f"({_FAINT})({least})")
+
+
+def requests_outside(page: Page) -> list[str]:
+    """What the page asked of anybody but itself and the files beside it."""
+    return [url for url in page.requests if not url.startswith(("file:", "data:", "about:"))]
+
+
+def looks(page: Page, url: str) -> dict[str, Any]:
+    """All of the above for a page, on a desk and on a phone, by day and by night; only what is wrong."""
+    page.open(url)
+    found: dict[str, Any] = {"requests": requests_outside(page), "console": list(page.complaints)}
+    for width in (1280, 390):
+        for dark in (False, True):
+            page.show(width, dark=dark)
+            where = f"{width} px, {'dark' if dark else 'light'}"
+            for look in (unseen_pictures, overflow, cut_tables, faint_texts):
+                found[f"{look.__name__} at {where}"] = look(page)
+    return {name: wrong for name, wrong in found.items() if wrong}

@@ -1,0 +1,62 @@
+"""A run's events by hand, for tests of what TensorBoard makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from clocs_core import Comparison, EmbeddingMap, EpochDone, Health, Picture, RunDone, RunStarted, Score
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000030000000208060000009d7482ab"
+    "0000001349444154789c63fcffff7f030300066401010000ffff03000a1b02fe"
+)  # a header that says 3 x 2; the plugin hands the bytes on as they are
+
+
+def run_at(folder: Path, first_epoch: int = 1, method: str = "m", **more: dict[str, object]) -> RunStarted:
+    settings = {"run": {"seed": 4}, "train": {"epochs": 3, "learning_rate": 1e-4}, "loss": {"name": "a|b"}} | more
+    return RunStarted(folder=folder, method=method, dataset="d", settings=settings, first_epoch=first_epoch)
+
+
+def epoch_done(epoch: int, train: float, losses: list[float]) -> EpochDone:
+    return EpochDone(
+        epoch=epoch,
+        losses=torch.tensor(losses),
+        train_loss=train,
+        validation_loss=train + 1,
+        health=Health(
+            effective_rank=7.5, embedding_dim=16, same_patient=0.75, other_patient=0.25, loss_over_log_batch=0.5
+        ),
+        improved=True,
+        best_epoch=epoch,
+        instances=4,
+        seconds=0.1,
+        last=False,
+    )
+
+
+def score(protocol: str, init: str, value: float, fraction: float = 1.0) -> Score:
+    return Score(protocol, init, "d", fraction, "auroc", "frame", value, value - 0.125, value + 0.125)
+
+
+def run_done(count: int = 3, method: str = "m", value: float = 0.75) -> RunDone:
+    return RunDone(
+        epochs_run=2,
+        best_epoch=1,
+        scores=(
+            score("linear", method, value),
+            score("linear", "random", 0.5),
+            score("linear", method, 0.25, 0.1),
+            score("prior", "random", 0.5),
+        ),
+        comparisons=(Comparison(method, "random", "linear", "d", 1.0, "auroc", "frame", value - 0.5, 0.0, 0.5),),
+        embeddings=EmbeddingMap(
+            embedding=np.arange(count * 2, dtype=np.float32).reshape(count, 2) / 3,
+            patient=tuple(f"p\t{i}" for i in range(count)),
+            record=tuple(f"r\n{i}" for i in range(count)),
+            label=tuple("AF" for _ in range(count)),
+        ),
+        pictures=(Picture("loss", "Loss", "By epoch.", PNG),),
+    )

@@ -1,0 +1,201 @@
+"""The documentation as a site: it builds without a warning, has every public name, and loads nothing from elsewhere."""
+
+import html
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import attrs
+import click
+import pytest
+
+import clocs_core
+import clocs_core.testing
+from clocs_core.cli import build_cli
+from clocs_core.cli.main import open_session
+from clocs_core.extend import hookspecs, offers
+from clocs_core.extend.host import installed_entry_points
+
+pytest.importorskip("material", reason="the site needs `pip install 'clocs[docs]'`")
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def configuration(folder):
+    from mkdocs.config import load_config
+
+    return load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, built once. A warning, such as a link to an anchor that is not there, ends the build."""
+    from mkdocs.commands.build import build
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        config = configuration(tmp_path_factory.mktemp("site"))
+        config.plugins.run_event("startup", command="build", dirty=False)
+        build(config)
+    return Path(config.site_dir)
+
+
+class Seen(HTMLParser):
+    """What a page has: anchors, what it loads, and how often each tag stands in its article."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.anchors, self.loads, self.tags, self.inside = set(), set(), {}, 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, pairs):
+        given = dict(pairs)
+        self.anchors.add(given.get("id"))
+        self.loads |= {given["href"]} if tag == "link" and "href" in given else set()
+        self.loads |= {given[key] for key in ("src", "srcset", "data", "poster") if given.get(key)}
+        self.inside += tag == "article"
+        if self.inside:
+            self.tags[tag] = self.tags.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        self.inside -= tag == "article"
+
+
+def built_in():
+    """What a fresh installation has; another plugin on this machine is on no page."""
+    return open_session([point for point in installed_entry_points() if point.dist.name == "clocs"], (), False)
+
+
+def page(site, name):
+    return (site / name / "index.html").read_text(encoding="utf-8")
+
+
+def article(site, name):
+    return html.unescape(re.sub(r"<[^>]+>", "", page(site, name).partition("<article")[2].partition("</article>")[0]))
+
+
+# ------------------------------------------------------------------------------------------------ made from the code
+
+
+def test_every_hook_has_a_heading_with_what_its_specification_says(site):
+    text = article(site, "reference/hooks")
+    names = [name for name in vars(hookspecs) if name.startswith("clocs_")]
+    assert set(names) <= Seen(page(site, "reference/hooks")).anchors
+    for name in names:
+        assert getattr(hookspecs, name).__doc__.split(". Called")[0].replace("`", "") in text
+
+
+def test_every_public_name_has_a_heading_on_one_page(site):
+    """An API that is not written down is guessed at."""
+    api, offered = (Seen(page(site, f"reference/{name}")).anchors for name in ("api", "offers"))
+    for name in clocs_core.__all__:
+        assert (name.lower() in api) + (name.lower() in offered) == 1, name
+    assert {name.lower() for name in clocs_core.testing.__all__} <= Seen(page(site, "reference/testing")).anchors
+
+
+def test_every_field_of_an_offer_is_listed_with_its_type(site):
+    sections = re.split(r'<h3 id="', page(site, "reference/offers"))
+    found = {section.partition('"')[0]: section for section in sections}
+    for name in set(offers.__all__) & set(clocs_core.__all__):
+        cls = getattr(offers, name)
+        for field in attrs.fields(cls) if isinstance(cls, type) and attrs.has(cls) else ():
+            row = f"<td><code>{field.name}</code></td>\n<td><code>{html.escape(str(field.type), quote=False)}</code>"
+            assert row in found[name.lower()], f"{name}.{field.name}"
+
+
+def commands(group, path="clocs"):
+    """Every command with its path. Shares no code with the page."""
+    yield path, group
+    for name, below in getattr(group, "commands", {}).items():
+        yield from commands(below, f"{path} {name}")
+
+
+def test_every_command_is_there_with_every_flag_and_its_help(site):
+    sections = dict(
+        section.split("¶", 1) for section in re.split(r"\n(?=clocs[\w -]*¶)", article(site, "reference/commands"))[1:]
+    )
+    for path, command in commands(build_cli(built_in())):
+        said = sections[path]
+        for flag in command.params:
+            if isinstance(flag, click.Option) and not flag.hidden:
+                assert all(re.search(rf"(?<![\w-]){name}(?![\w-])", said) for name in flag.opts), f"{path} {flag.opts}"
+                assert (flag.help or "").replace("`", "") in said
+
+
+def test_every_option_of_every_built_in_offer_is_listed(site):
+    """In the order of the catalogue: a method and its objective may share a name."""
+    sections = iter(re.split(r"\n(?=\S+¶\n)", article(site, "reference/options"))[1:])
+    for shelf in built_in().catalogue.shelves():
+        for item in shelf:
+            text = next(section for section in sections if section.startswith(f"{item.offer.name}¶"))
+            for field in attrs.fields(item.offer.options):
+                assert re.search(rf"^{field.name}$", text, flags=re.MULTILINE), f"{item.offer.name}: {field.name}"
+
+
+# ---------------------------------------------------------------------------------------------------------- the pages
+
+
+def test_no_page_loads_anything_from_another_server(site):
+    """Whoever reads at a hospital may have no way out, and nobody is to be followed around."""
+    pages = [*site.rglob("*.html")]
+    assert len(pages) > 20
+    for one in pages:
+        text = one.read_text(encoding="utf-8")
+        assert not [place for place in Seen(text).loads if re.match(r"(https?:)?//", place)], one
+        assert 'class="mermaid"' not in text  # the theme would fetch the program that draws it
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import )[\"']?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+@pytest.mark.parametrize("source", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_a_page_has_the_lists_tables_and_blocks_that_a_forge_shows(source, site):
+    """Two readers of Markdown: what is a list for one can be a paragraph for the other."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark").enable(["table"])
+    wanted = Seen(f"<article>{reader.render(source.read_text(encoding='utf-8'))}</article>").tags
+    found = Seen(page(site, "" if source.stem == "index" else source.stem)).tags
+    for tag in ("ul", "ol", "li", "table", "tr", "pre", "h1", "h2", "h3", "em", "strong", "img"):
+        assert found.get(tag, 0) == wanted.get(tag, 0), tag
+
+
+def test_the_groups_of_the_site_are_those_of_the_index():
+    """Somebody who reads docs/ without the site finds a page in the same place."""
+    nav = configuration("unused").nav[1:]
+    told = re.split(r"^## ", (DOCS / "index.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for group, section in zip(nav, told, strict=True):
+        ((title, pages),) = group.items()
+        assert section.startswith(f"{title}\n")
+        listed = re.findall(r"^- \[([^\]]+)\]\(([^)]+)\)", section, flags=re.MULTILINE)
+        here = {path for one in pages for path in one.values() if (DOCS / path).exists()}
+        assert {path for _, path in listed if not path.startswith("../")} == here
+
+
+# ---------------------------------------------------------------------------------------------------------- the links
+
+
+@pytest.fixture
+def keep_inside(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    yield __import__("outside_links").keep_inside
+    sys.modules.pop("outside_links")
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "mended"),
+    [
+        ("docs/a.md", "[x](b.md#c)", "[x](b.md#c)"),
+        ("docs/a.md", "[x](#c)", "[x](#c)"),
+        ("docs/a.md", "[x](https://a.example/b)", "[x](https://a.example/b)"),
+        ("docs/a.md", "[x](../CHANGELOG.md#d)", "[x](changes.md#d)"),
+        ("docs/a.md", "[how](../clocs_core/files.py)", "how (`clocs_core/files.py`)"),
+        ("docs/a.md", "![x](pictures/p.png)", "![x](pictures/p.png)"),
+        ("CHANGELOG.md", "[x](docs/a.md)", "[x](a.md)"),
+        ("CHANGELOG.md", "[x](LICENSE)", "x (`LICENSE`)"),
+    ],
+)
+def test_a_link_out_of_the_docs_becomes_one_that_the_site_has_or_a_name(page, link, mended, keep_inside, tmp_path):
+    """On a forge the link is right as it stands, so the page keeps it."""
+    assert keep_inside(link, tmp_path / page, tmp_path, {"CHANGELOG.md": "changes.md"}) == mended
