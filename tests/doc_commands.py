@@ -11,6 +11,8 @@ FENCE = re.compile(r"^```(?P<kind>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^``
 SHELLS = ("bash", "console", "sh", "shell")
 
 # Why a command is parsed, where it can be, but not run by test_doc_commands.py. Each must stand on a page still.
+_GRID = "minutes on a GPU with its data; `make smoke` runs every table small"
+
 NOT_RUN = {
     "make demo": "a stage of .ci/run",
     "make test": "a stage of .ci/run",
@@ -26,11 +28,27 @@ NOT_RUN = {
     "python benchmarks/run_all.py linear-main --datasets chapman=ptbxl,physionet2020=ptbxl --seeds 3": "hours",
     "python benchmarks/run_all.py --methods cmsc,simclr --datasets ptbxl --downstream cardiology,physionet2017"
     " --seeds 5 --embedding-dims 32,64,128,256 --label-fractions 0.25,0.5,0.75,1": "days",
+    "python benchmarks/run_all.py transfer-4-leads --methods random --downstream cardiology"
+    " --embedding-dims 128 --label-fractions 0.25,0.5,0.75,1 --seeds 5 --splits 5 --device cuda --jobs 8"
+    " --threads 1 --evaluate-option resamples=20": _GRID,
+    "python benchmarks/run_all.py transfer-4-leads --datasets chapman=ptbxl,physionet2020=ptbxl"
+    " --downstream cardiology,physionet2017 --methods supervised,mt-ssl,byol,simclr,cmlc,cmsmlc,cmsc"
+    " --embedding-dims 128 --label-fractions 0.25,0.5 --seeds 5 --device cuda --jobs 18 --threads 1"
+    " --evaluate-option resamples=20": _GRID,
+    "python benchmarks/run_all.py transfer-12-leads --datasets chapman=ptbxl,physionet2020=ptbxl"
+    " --downstream cardiology,physionet2017 --methods cmsc --embedding-dims 128 --label-fractions 0.25,0.5"
+    " --seeds 5 --device cuda --jobs 18 --threads 1 --evaluate-option resamples=20": _GRID,
+    "python benchmarks/run_all.py linear-4-leads --datasets chapman=ptbxl,physionet2020=ptbxl --methods"
+    " supervised,mt-ssl,byol,simclr,cmlc,cmsmlc,cmsc --embedding-dims 128 --label-fractions 0.25,0.5"
+    " --seeds 5 --device cuda --jobs 18 --threads 1 --evaluate-option resamples=20": _GRID,
+    "python benchmarks/run_all.py linear-12-leads --datasets chapman=ptbxl,physionet2020=ptbxl --methods"
+    " cmsc --embedding-dims 128 --label-fractions 0.25,0.5 --seeds 5 --device cuda --jobs 18 --threads 1"
+    " --evaluate-option resamples=20": _GRID,
     "python benchmarks/run_all.py --smoke": "minutes; a stage of .ci/run",
     "python benchmarks/run_all.py --check": "an hour; compares with scores of a full grid",
     "python benchmarks/patient_nce.py --budget 100 --out benchmarks/results/patient_nce.json": "needs a GPU",
     "python benchmarks/patient_nce.py --sweep --out sweep.json": "needs a GPU",
-    "python benchmarks/step.py --device cuda --json benchmarks/results/step.json": "needs a GPU",
+    "python benchmarks/step.py --device cuda --repeats 5 --json benchmarks/results/step.json": "needs a GPU",
     "python benchmarks/kill_and_resume.py --kills 50": "minutes; tests/faults kill and resume a few times",
     "python benchmarks/linear_table.py --dataset ptbxl --root $CLOCS_DATA/ptbxl --leads 4 --fraction 0.5 --seeds 3"
     " --part test --device cuda --jobs 20 --rows mt-ssl byol simclr cmlc cmsmlc cmsc supervised vicreg": "needs a GPU",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 
@@ -114,6 +117,59 @@ def test_the_times_of_the_losses_are_those_that_were_measured():
     for cells, size in zip(peers, found["two_views"], strict=True):
         ours, lightly = size["times"]["nt-xent fused"]["median_ms"], size["times"]["lightly NTXentLoss"]["median_ms"]
         assert (cells[2], cells[3]) == (f"{ours:.3g}", f"{lightly:.3g}")
+
+
+def grid_scores() -> dict[tuple[str, ...], dict[str, list[float]]]:
+    """AUROC of frames by (method, leads, downstream, F) and split, from the committed scores."""
+    found: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with (RESULTS / "grid" / "scores.csv").open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if (row["metric"], row["level"]) == ("auroc", "frame"):
+                key = row["method"], row["leads"], row["downstream"], row["label_fraction"]
+                found[key][row["split"]].append(float(row["score"]))
+    return found
+
+
+def printed_rows(page: str) -> set[tuple[str, ...]]:
+    """The rows of a page that the grid made, without the columns of the paper."""
+    lines = (RESULTS / "grid" / page).read_text(encoding="utf-8").splitlines()
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| ptbxl")]
+    return {row[1:7] for row in rows if "±" in row[4]}
+
+
+def test_the_tables_of_real_recordings_are_the_means_of_the_committed_scores():
+    """Five seeds each, sd with n - 1, and the paired gains that the grid printed."""
+    scores, rows = grid_scores(), [row for row in tables("results.md") if len(row) == 7 and "±" in "".join(row[2:4])]
+    assert len(rows) == 4 * 9 + 2 * 9
+    for cells in rows:
+        linear = cells[0] in ("0.25", "0.5")
+        downstream, share, encoder, ours = ("ptbxl", *cells[:3]) if linear else cells[:4]
+        leads = "12" if "12 leads" in encoder else "4"
+        method = encoder.replace("`", "").split(",")[0]
+        values = scores[method, leads, downstream, share]["0"]  # the paper's way: one split
+        assert len(values) == 5
+        assert ours == f"{fmean(values):.3f} ± {stdev(values):.3f}"
+        page = f"ptbxl-{'linear' if linear else 'transfer'}{'-12-leads' if leads == '12' else ''}.md"
+        gain = cells[4]
+        assert any(row[1:4] == (share, method, ours) and row[5] == gain for row in printed_rows(page)), cells
+
+
+def test_random_initialisation_is_reported_by_seed_and_by_split():
+    """The sd of each source apart, and the paper's cell within the distribution, as the page says."""
+    scores = grid_scores()
+    rows = [row for row in tables("results.md") if len(row) == 6 and " ± 0" in row[1]]
+    assert [row[0] for row in rows] == ["0.25", "0.5", "0.75", "1"]
+    for share, ours, over_splits, extremes, means, paper in rows:
+        by_split = scores["random", "4", "cardiology", share]
+        assert [len(values) for values in by_split.values()] == [5] * 5
+        every = [value for values in by_split.values() for value in values]
+        pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
+        assert ours == f"{fmean(every):.3f} ± {pooled:.3f}"
+        assert over_splits == f"{stdev(fmean(values) for values in by_split.values()):.3f}"
+        assert extremes == f"{min(every):.3f} – {max(every):.3f}"
+        assert means == ", ".join(f"{fmean(values):.3f}" for values in by_split.values())
+        assert min(every) <= float(paper.split()[0]) <= max(every)
+        assert abs(float(paper.split()[0]) - fmean(every)) <= float(over_splits)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
