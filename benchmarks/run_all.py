@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
 
     given = build_parser(__doc__ or "").parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
+    # Behind `nohup … &` it is ignored, here and in the jobs, which are asked by it to save themselves and stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return carry_out(read_request(given, datetime.now()), open_executor or local_processes)
     except ClocsError as problem:

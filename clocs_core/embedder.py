@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from clocs_core.data.signalfile import SignalFile
 from clocs_core.errors import ClocsWarning, DataError, SettingsError
 from clocs_core.evaluate.astrained import AsTrained, outputs_of
-from clocs_core.evaluate.fitting import as_argument, fit_names
+from clocs_core.evaluate.fitting import as_argument, fit_names, without_others
 from clocs_core.evaluate.ownframes import Unsaid, cut_own_frames
 from clocs_core.extend.catalogue import build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
@@ -89,7 +89,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """The representations of a recording (channel, sample), or (sample,) of one channel.
 
         It is resampled, cut and normalised as the run's own recordings were when they were evaluated.
-        sampling_rate: Hz. channels: the name of every row, in order. unit: such as mV; an encoder that normalises does
+        sampling_rate: Hz. channels: the name of every row, in order; of those that only another encoder of the run
+        read, none is embedded, unless there is no other. unit: such as mV; an encoder that normalises does
         not need it. trained_at: Hz of the run's recordings, for a file that does not say it.
         Raises DataError or SettingsError where the signal does not fit; what is odd but possible is a ClocsWarning.
         """
@@ -100,7 +101,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         together = card.input_channels > 1
         unsaid = Unsaid(
             sampling_rate=sampling_rate,
-            channels=() if together else held.channels or (),  # one by one, all that were given are read
+            channels=() if together else without_others(card, held.channels or ()),  # one by one, all others are read
             unit=unit,
             trained_at=trained_at,
         )

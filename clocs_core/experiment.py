@@ -140,6 +140,7 @@ def _run(
         retrieval=summarise_retrieval(found.features, device, show.tick),
         notes=(
             *heard,
+            *_encoder_notes(plan, material.channels),
             *part_notes(plan.evaluate.part),
             *evaluation.notes,
             *leak_notes(leaks),
@@ -270,6 +271,17 @@ def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: Train
     for row in profiler.shares:
         show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
+
+
+def _encoder_notes(plan: Plan, channels: tuple[str, ...]) -> tuple[str, ...]:
+    """What a reader must know where scores are of some of the channels that were learnt from."""
+    read = plan.needs.of_first(channels)
+    if read == channels:
+        return ()
+    others = ", ".join(name for name in channels if name not in read)
+    return (
+        f"Scores are of the first of {plan.needs.encoders} encoders, that of {', '.join(read)}; {others} is not read.",
+    )
 
 
 def _health_notes(rows: tuple[EpochRow, ...], plan: Plan) -> tuple[str, ...]:

@@ -106,8 +106,9 @@ def choose_recordings(
     if card.input_channels > 1:
         data = known_channels(card, offer, data)
     data, task = settle(offer, data)
-    recordings = Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task)
-    return Target(recordings, framing, dataset == card.dataset)
+    own = dataset == card.dataset
+    names = card.run_channels if own else ()
+    return Target(Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task, names), framing, own)
 
 
 def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[Assignment]) -> Tables:
@@ -120,8 +121,8 @@ def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[As
 def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     run = card.settings
     if offer.name == card.dataset:
-        options = dict(run.get("dataset", {}))
-        return {"data": dict(run.get("data", {})), "dataset": options, "framing": plain(card.framing)}
+        read = {**run.get("data", {}), "channels": list(card.channels)}  # not those of the run's other encoders
+        return {"data": read, "dataset": dict(run.get("dataset", {})), "framing": plain(card.framing)}
     data: dict[str, object] = {"normalise": card.normalise, "data_root": run.get("data", {}).get("data_root", "none")}
     has_all = set(card.channels) <= set(offer.channels)
     if has_all or (card.input_channels > 1 and not offer.channels):  # else the files will tell, or it is refused
@@ -143,7 +144,8 @@ def get_recordings(card: EncoderCard, target: Target, workers: int, show: Displa
     if asked.data.normalise == "none" and material.evaluate.unit != card.unit:
         show.warn(f"the encoder was trained on signals in {card.unit}, and these are in {material.evaluate.unit}")
     if card.count > 1:
-        show.say(f"the run trained {card.count} encoders; the first is used, as in its evaluation")
+        whose = f", that of {', '.join(card.channels)}," if card.others else ""
+        show.say(f"the run trained {card.count} encoders; the first{whose} is used, as in its evaluation")
     return material
 
 

@@ -189,6 +189,7 @@ def test_a_strangers_plugin_is_listed_like_ours(installed: Path) -> None:
     assert mine == {("dataset", "belts"), ("dataset", "belts-bare"), ("loss", "pull"), ("method", "breathe")}
 
 
+@pytest.mark.slow
 def test_a_strangers_method_runs_on_a_strangers_data(installed: Path) -> None:
     """Its loss, our views, encoder and metrics: they meet by name, without a change in core."""
     small = ["-o", "strength=0.5", "-o", "resamples=10", "--device", "cpu", "--out", "labelled"]

@@ -118,7 +118,8 @@ def _settled(asked: Recordings, listing: Listing) -> Recordings:
 
 def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
     """The user's names for channels that the files only number: as many as there are, and none of them a number."""
-    names = asked.data.channels
+    wanted = asked.data.channels
+    names = asked.names if wanted and set(wanted) < set(asked.names) else wanted
     if not names or not listing.numbered or any(name in listing.channels for name in names):
         return ()
     if len(names) != len(listing.channels):

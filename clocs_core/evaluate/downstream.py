@@ -82,7 +82,8 @@ class Downstream:
     @property
     def recordings(self) -> Recordings:
         """The half that the data path needs."""
-        return Recordings(self.dataset, self.data, self.task)
+        run = self.encoder.run_channels if self.encoder.dataset == self.dataset.offer.name else ()
+        return Recordings(self.dataset, self.data, self.task, run)
 
     @property
     def inits(self) -> tuple[str, ...]:
@@ -207,7 +208,8 @@ def _defaults(
         return made
     if opened.dataset == dataset.name:
         run = opened.tables
-        made["data"] = {**made["data"], **inherit_data(run.get("data", {}), data, given)}
+        read = {**run.get("data", {}), "channels": list(opened.channels)}  # not those of the run's other encoders
+        made["data"] = {**made["data"], **inherit_data(read, data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
     made["framing"]["frame_samples"] = opened.frame_samples

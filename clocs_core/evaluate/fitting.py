@@ -12,7 +12,17 @@ from clocs_core.data.shards import MICROVOLTS
 from clocs_core.errors import DataError, SettingsError, neighbours
 from clocs_core.train.described import NetworkCard
 
-__all__ = ["HZ", "Spell", "as_argument", "as_flag", "fit_channels", "fit_framing", "fit_names", "fit_unit"]
+__all__ = [
+    "HZ",
+    "Spell",
+    "as_argument",
+    "as_flag",
+    "fit_channels",
+    "fit_framing",
+    "fit_names",
+    "fit_unit",
+    "without_others",
+]
 
 Spell: TypeAlias = Callable[[str, str], str]
 """How whoever reads an error gives a value by its name: as a flag, or as an argument of a function."""
@@ -39,11 +49,16 @@ def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
     That is: in case, in spaces around them, and in the word lead before them. A name that two would fit stays.
     """
     known: dict[str, list[str]] = {}
-    for name in card.channels:
+    for name in (*card.channels, *card.others):
         known.setdefault(_plain_name(name), []).append(name)
     spelt = {name: known.get(_plain_name(name), [name]) for name in found}
-    names = tuple(name if name in card.channels or len(spelt[name]) > 1 else spelt[name][0] for name in found)
+    names = tuple(name if name in spelt[name] or len(spelt[name]) > 1 else spelt[name][0] for name in found)
     return names if len(set(names)) == len(names) else tuple(found)
+
+
+def without_others(card: NetworkCard, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The channels of a recording less those that other encoders of the run read; all, where there are only such."""
+    return tuple(name for name in names if name not in card.others) or names
 
 
 def _plain_name(name: str) -> str:

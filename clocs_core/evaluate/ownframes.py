@@ -13,7 +13,16 @@ from clocs_core.data.framing import cut_frames
 from clocs_core.data.records import DropReport, Framing, Record
 from clocs_core.data.signalfile import SignalFile, read_signal_file
 from clocs_core.errors import DataError
-from clocs_core.evaluate.fitting import HZ, Spell, as_flag, fit_channels, fit_framing, fit_names, fit_unit
+from clocs_core.evaluate.fitting import (
+    HZ,
+    Spell,
+    as_flag,
+    fit_channels,
+    fit_framing,
+    fit_names,
+    fit_unit,
+    without_others,
+)
 from clocs_core.train.described import NetworkCard
 
 __all__ = ["OwnFrames", "Unsaid", "cut_own_frames", "name_files", "read_own_frames"]
@@ -99,6 +108,8 @@ def _record(card: NetworkCard, held: SignalFile, where: str, unsaid: Unsaid, spe
     found = fit_names(card, held.channels or _named(card, held, unsaid.channels, where, spell))
     # Names for a file that has none say what is there; what is read of it the network knows, if it reads several.
     asked = () if held.channels is None and card.input_channels > 1 else fit_names(card, unsaid.channels)
+    if held.channels is None:
+        asked = without_others(card, asked)
     wanted = fit_channels(card, found, asked, where, spell)
     samples = held.samples[[found.index(one) for one in wanted]]
     name = Path(where).stem

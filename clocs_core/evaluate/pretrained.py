@@ -29,7 +29,8 @@ class Pretrained:
     """An encoder with its description. One that was never trained has no weights, and `init` is "random".
 
     init: what scores call it, the method that trained it. dataset: what it was trained on.
-    channels: those it was trained on, in their order; `inputs` of them are read at once.
+    channels: those it was trained on, in their order; `inputs` of them are read at once. run_channels: those that
+    other encoders of its run read, too.
     tables: the settings of its run. split: who trained it, where the run folder is there to say so.
     """
 
@@ -39,6 +40,7 @@ class Pretrained:
     frame_samples: int | None = None
     embedding_dim: int
     channels: tuple[str, ...] = ()
+    run_channels: tuple[str, ...] = ()
     normalise: str = ""
     weights: dict[str, Tensor] = attrs.field(factory=dict)
     dataset: str = ""
@@ -69,6 +71,7 @@ def open_encoder(path: Path, catalogue: Catalogue) -> Pretrained:
         frame_samples=card.frame_samples,
         embedding_dim=card.embedding_dim,
         channels=card.channels,
+        run_channels=card.run_channels,
         normalise=card.normalise,
         weights=loaded.encoder.state_dict(),
         dataset=card.dataset,

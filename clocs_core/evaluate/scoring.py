@@ -38,12 +38,16 @@ def score_encoders(
     device: torch.device,
     tick: Callable[[int, int], None],
 ) -> Scored:
-    """Embed the training frames and those of the part to be scored with each encoder; the last one is the control."""
-    store = fill_store(material.evaluate, material.labels, plan.task, material.channels, device)
+    """Embed the training frames and those of the part to be scored with each encoder; the last one is the control.
+
+    Where the method has several encoders, these are the first ones, and the channels are those that they read.
+    """
+    channels = plan.needs.of_first(material.channels)
+    store = fill_store(material.evaluate, material.labels, plan.task, channels, device)
     together = plan.needs.encoder_channels == "all"
     parts = {
         part: list_instances(
-            material.evaluate, frozenset(material.split.patients(part)), material.channels, 1, together, device
+            material.evaluate, frozenset(material.split.patients(part)), channels, 1, together, device
         )[0]
         for part in PARTS
     }

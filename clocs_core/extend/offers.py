@@ -157,6 +157,8 @@ class Needs:
     encoder_channels: how many input channels a view has: `one`, or `all` that were chosen.
     least_channels: fewer chosen channels than this are refused.
     encoders: how many encoders the views are divided among.
+    first_channels: which of the chosen channels, in their order, the first encoder reads: from this number, counted
+    from 0, to before that one; None: to the last. It alone is evaluated and opened again, and on these alone.
     perturbations: `any` number of them, none included; `some`, at least one; or `random`, at least one that draws,
     because the views are copies of one signal that nothing else tells apart.
     """
@@ -166,11 +168,21 @@ class Needs:
     encoder_channels: Literal["one", "all"] = "one"
     least_channels: int = 1
     encoders: int = 1
+    first_channels: tuple[int, int | None] = (0, None)
     perturbations: Literal["any", "some", "random"] = "any"
 
     def __attrs_post_init__(self) -> None:
         if self.channels == "each" and self.encoder_channels == "all":
             raise ValueError("an instance of each channel has one channel, so its encoder cannot read all of them")
+        first, end = self.first_channels
+        if first < 0 or (end is not None and end <= first):
+            raise ValueError(f"first_channels must be a number from 0 on and a larger one or None, got {(first, end)}")
+        if (first, end) != (0, None) and self.encoder_channels == "all":
+            raise ValueError("an encoder that reads all channels at once cannot be evaluated on some: first_channels")
+
+    def of_first(self, channels: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the chosen channels that the first encoder reads."""
+        return channels[slice(*self.first_channels)]
 
 
 @attrs.frozen(kw_only=True)

@@ -238,11 +238,13 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:
     """Raise SettingsError where a method needs more channels than were chosen. None chosen: the files will tell."""
-    if channels and len(channels) < needs.least_channels:
-        more = not dataset.channels or len(dataset.channels) >= needs.least_channels
+    first, end = needs.first_channels
+    least = max(needs.least_channels, end or first + 1)
+    if channels and len(channels) < least:
+        more = not dataset.channels or len(dataset.channels) >= least
         way_out = "name more with `--channels`, or choose" if more else f"{dataset.name} has no more, so choose"
         raise SettingsError(
-            f"Method {method.name!r} needs at least {needs.least_channels} channels, got {', '.join(channels)}; "
+            f"Method {method.name!r} needs at least {least} channels, got {', '.join(channels)}; "
             f"{way_out} another method."
         )
 

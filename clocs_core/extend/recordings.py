@@ -29,11 +29,15 @@ class Chosen(Generic[O]):
 
 @attrs.frozen
 class Recordings:
-    """A data set, the settings it is read with and the question asked of it. Channels and task are settled."""
+    """A data set, the settings it is read with and the question asked of it. Channels and task are settled.
+
+    names: what an earlier run called all channels, in case the files only number them.
+    """
 
     dataset: Chosen[Dataset]
     data: DataSettings
     task: Task
+    names: tuple[str, ...] = attrs.field(default=(), eq=False)  # they choose nothing
 
     @property
     def name(self) -> str:

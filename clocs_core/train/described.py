@@ -25,6 +25,7 @@ __all__ = ["NetworkCard", "build_encoders", "card_fields", "fit_weights", "read_
 class NetworkCard:
     """What such a file says of itself: how to build its encoder, what signal that reads, and where it comes from.
 
+    channels: those that it was trained on, in their order. run_channels: those of other encoders of its run, too.
     input_channels: 1 for an encoder that reads each channel by itself, else as many as `channels`.
     framing: how recordings were cut for it when it was evaluated.
     frame_rate: Hz of the samples of a frame; None where recordings of several rates were cut at their own.
@@ -52,7 +53,13 @@ class NetworkCard:
     split_hash: str
     settings: Tables
     versions: Mapping[str, str]
+    run_channels: tuple[str, ...] = ()
     licence: str = ""  # of the recordings that it learnt from
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The channels of its run that other encoders read, and this one never did."""
+        return tuple(name for name in self.run_channels if name not in self.channels)
 
     @property
     def written_with(self) -> str:
@@ -68,7 +75,8 @@ def card_fields(about: Mapping[str, Any]) -> dict[str, Any]:
         "dataset": about["dataset"],
         "encoder": encoder["name"],
         **{name: encoder[name] for name in ("options", "input_channels", "frame_samples", "embedding_dim")},
-        "channels": tuple(signal["channels"]),
+        "run_channels": tuple(signal["channels"]),
+        "channels": tuple(signal.get("first_channels", signal["channels"])),  # all, where the file does not say
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
         "framing": structure(Framing, signal["framing" if "framing" in signal else "evaluate_framing"], "framing"),
         "frame_rate": signal.get("frame_rate"),

@@ -96,6 +96,7 @@ def save_encoder(
         },
         "signal": {
             "channels": list(channels),
+            "first_channels": list(plan.needs.of_first(channels)),
             "unit": unit,
             "modality": plan.dataset.offer.modality,
             "normalise": plan.data.normalise,

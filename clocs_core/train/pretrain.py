@@ -88,7 +88,8 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
             embeddings.append(z)
             patients.append(views.batch.patient)
     mean = _weighted_mean(torch.stack(losses), count, batch_size)
-    return mean, torch.cat(embeddings, dim=1), torch.cat(patients)
+    first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # a view that is read as in evaluation
+    return mean, torch.cat(embeddings, dim=1).roll(-first, dims=0), torch.cat(patients)
 
 
 def _weighted_mean(losses: Tensor, instances: int, batch_size: int) -> Tensor:

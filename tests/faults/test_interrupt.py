@@ -63,7 +63,8 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_uninterrupted_scores(tm
         assert stopped[key] == whole[key]
 
 
-@pytest.mark.parametrize("limit", [20_000, pytest.param(300_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [20_000, 300_000])
 def test_a_full_disk_is_one_line_and_what_was_there_stays_whole(tmp_path, limit):
     """A limit on the size of files stands in for the disk: first the frames do not fit, then the checkpoint."""
     before = tmp_path / "before"

@@ -121,6 +121,7 @@ def test_elsewhere_it_is_left_to_torch():
     assert torch.equal(run_linear(linear, nn.Identity(), features, "plain"), linear(features))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""

@@ -37,8 +37,10 @@ class ModalitiesOptions:
 
 
 def modalities_needs(options: ModalitiesOptions) -> Needs:
-    """What an instance is: one frame of channels of both modalities."""
-    return Needs(channels="all", least_channels=options.first_channels + 1, encoders=2)
+    """What an instance is: one frame of channels of both modalities. A modality is evaluated on its own channels."""
+    count = options.first_channels
+    own = (0, count) if options.evaluated == "first" else (count, None)
+    return Needs(channels="all", least_channels=count + 1, encoders=2, first_channels=own)
 
 
 def build_modalities(options: ModalitiesOptions) -> Callable[[Batch, Generator], Views]:
