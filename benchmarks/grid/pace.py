@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, median
 
 import attrs
@@ -11,9 +13,12 @@ import attrs
 from grid.cells import Cell, Pretraining
 from grid.ledger import Entry, Results
 
-__all__ = ["Pace", "say_duration"]
+__all__ = ["KNOWN", "Pace", "read_known", "say_duration"]
 
 Kind = tuple[str, ...]
+
+KNOWN = Path(__file__).parent / "pace.json"
+"""How long jobs took on two machines, for a first guess where a ledger is new."""
 
 
 @attrs.frozen
@@ -23,14 +28,21 @@ class Pace:
     seconds: dict[Kind, float]
 
     @classmethod
-    def of(cls, results: Results) -> Pace:
-        """What the ledger's lines took; those of jobs that failed, or were found finished, say nothing."""
+    def of(cls, results: Results, known: Mapping[Kind, float] | None = None) -> Pace:
+        """What the ledger's lines took; those of jobs that failed, or were found finished, say nothing.
+
+        known: what jobs took elsewhere, for kinds that the ledger has not seen; slower or quicker by as much as those
+        that it has.
+        """
         times: dict[Kind, list[float]] = defaultdict(list)
         for entry in results.entries:
             if entry.status == "done" and entry.seconds > 0:
                 for kind in _kinds(*_about(entry)):
                     times[kind].append(entry.seconds / max(1, len(entry.label_fractions)))
-        return cls({kind: median(some) for kind, some in times.items()})
+        here = {kind: median(some) for kind, some in times.items()}
+        there = dict(known or {})
+        ratio = median([here[kind] / there[kind] for kind in there if kind in here] or [1.0])
+        return cls({kind: seconds * ratio for kind, seconds in there.items()} | here)
 
     def of_run(self, run: Pretraining) -> float | None:
         """Seconds of a pre-training, or None where nothing like it is known."""
@@ -54,6 +66,12 @@ class Pace:
 
     def _find(self, *about: str) -> float | None:
         return next((self.seconds[kind] for kind in _kinds(*about) if kind in self.seconds), None)
+
+
+def read_known(device: str) -> dict[Kind, float]:
+    """Seconds of jobs by kind, "cpu" or "cuda"; a kind is a protocol, a method where it matters, and a data set."""
+    found: dict[str, float] = json.loads(KNOWN.read_text(encoding="utf-8"))[device]["seconds"]
+    return {tuple(name.split("/")): seconds for name, seconds in found.items()}
 
 
 def say_duration(seconds: float | None) -> str:

@@ -7,8 +7,9 @@ started again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from types import MappingProxyType
 from typing import Protocol
 
 import attrs
@@ -24,6 +25,7 @@ __all__ = ["GridDisplay", "Work", "missing_work", "run_work"]
 
 Group = tuple[Cell, ...]
 Piece = Pretraining | Group
+Known = Mapping[tuple[str, ...], float]
 
 
 @attrs.frozen
@@ -43,11 +45,11 @@ class Work:
         """The jobs that wait for no other."""
         return tuple(piece for run, groups in self.runs.items() for piece in ((run,) if run.trains else groups))
 
-    def seconds(self, results: Results, at_once: int) -> float | None:
-        """How long it will take by the pace of the ledger, or None."""
+    def seconds(self, results: Results, at_once: int, known: Known) -> float | None:
+        """How long it will take by the pace of the ledger and by what is known of elsewhere, or None."""
         trained = [run for run in self.runs if run.trains and not _is_trained(run, results)]
         groups = [group for groups in self.runs.values() for group in groups]
-        return Pace.of(results).remaining(trained, groups, at_once)
+        return Pace.of(results, known).remaining(trained, groups, at_once)
 
 
 class GridDisplay(Protocol):
@@ -66,13 +68,24 @@ def missing_work(cells: Iterable[Cell], runs: Iterable[Pretraining], results: Re
     return Work({run: tuple(groups) for run, groups in work.items()})
 
 
-def run_work(work: Work, place: Place, executor: Executor, ledger: Ledger, stamp: Stamp, show: GridDisplay) -> Results:
-    """Do the work, each piece once what it needs is there. A job that fails costs itself and what needs it."""
+def run_work(
+    work: Work,
+    place: Place,
+    executor: Executor,
+    ledger: Ledger,
+    stamp: Stamp,
+    show: GridDisplay,
+    known: Known = MappingProxyType({}),
+) -> Results:
+    """Do the work, each piece once what it needs is there. A job that fails costs itself and what needs it.
+
+    known: what jobs took elsewhere, by kind, to say how long this will take.
+    """
     results = ledger.read()
     left: set[Piece] = set(work.pieces())
     ready: deque[Piece] = deque(work.first())
     waiting: dict[Future[Outcome], Piece] = {}
-    show.advance(0, len(work), _seconds_left(left, results, executor.at_once), None)
+    show.advance(0, len(work), _seconds_left(left, results, executor.at_once, known), None)
     while ready or waiting:
         while ready and len(waiting) < executor.at_once:
             piece = ready.popleft()
@@ -84,7 +97,7 @@ def run_work(work: Work, place: Place, executor: Executor, ledger: Ledger, stamp
                     ledger.append(entry)
                     results = Results((*results.entries, entry))
                 left.discard(ended)
-                remaining = _seconds_left(left, results, executor.at_once)
+                remaining = _seconds_left(left, results, executor.at_once, known)
                 show.advance(len(work) - len(left), len(work), remaining, entry)
                 if isinstance(ended, Pretraining) and entry.status == "done":
                     ready.extendleft(reversed(work.runs[ended]))  # scores first: tables fill from the beginning
@@ -123,7 +136,7 @@ def _is_trained(run: Pretraining, results: Results) -> bool:
     return found is not None and found.status == "done"
 
 
-def _seconds_left(left: Iterable[Piece], results: Results, at_once: int) -> float | None:
+def _seconds_left(left: Iterable[Piece], results: Results, at_once: int, known: Known) -> float | None:
     runs = [one for one in left if isinstance(one, Pretraining) and not _is_trained(one, results)]
     groups: Sequence[Group] = [one for one in left if not isinstance(one, Pretraining)]
-    return Pace.of(results).remaining(runs, groups, at_once)
+    return Pace.of(results, known).remaining(runs, groups, at_once)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from grid.jobs import Place
 from grid.ledger import Ledger, Results
 from grid.listing import list_cells, list_presets
 from grid.outcomes import Stamp
-from grid.pace import say_duration
+from grid.pace import read_known, say_duration
 from grid.presence import Shelf, leave_out_absent, open_shelf
 from grid.reference import REFERENCE, check, read_reference, record, reference_preset, reference_repeats
 from grid.schedule import Work, missing_work, run_work
@@ -57,7 +58,8 @@ def carry_out(request: Request, open_executor: OpenExecutor = local_processes) -
     presets = _possible(asked, repeats, results, request, shelf)
     cells, runs = wanted_cells(presets, repeats), wanted_runs(presets, repeats)
     work = missing_work(cells, runs, results)
-    took = say_duration(work.seconds(results, request.jobs))
+    known = _known_pace(request)
+    took = say_duration(work.seconds(results, request.jobs, known))
     print(f"{len(cells):,} cells; {len(work):,} jobs to do, {request.jobs} at once: {took}", file=sys.stderr)
     if request.extent == "dry-run":
         print(list_cells(cells, results))
@@ -66,7 +68,7 @@ def carry_out(request: Request, open_executor: OpenExecutor = local_processes) -
         request = attrs.evolve(request, measure=smoke.smoke_measure(request.measure))
     with ConsoleGrid(Console(stderr=True)) as show:
         if request.extent != "report-only":
-            results = _run(work, request, shelf, ledger, show, open_executor)
+            results = _run(work, request, shelf, ledger, show, open_executor, known)
         return _tell(presets, repeats, results, request, paper, show)
 
 
@@ -86,6 +88,14 @@ def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[P
         if method != RANDOM:
             shelf.catalogue.methods.get(method)
     return choose_presets(request.tables, request.axes, paper), request.repeats
+
+
+def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
+    """What jobs of full size took elsewhere, on a machine like this one; torch is not asked, which takes seconds."""
+    if request.mode != "tables":
+        return {}
+    has_gpu = request.device == "auto" and shutil.which("nvidia-smi") is not None
+    return read_known("cuda" if has_gpu or request.device == "cuda" else "cpu")
 
 
 def _possible(
@@ -115,7 +125,13 @@ def _is_told(one: Condition, needs_scores: bool, repeats: Repeats, results: Resu
 
 
 def _run(
-    work: Work, request: Request, shelf: Shelf, ledger: Ledger, show: ConsoleGrid, open_executor: OpenExecutor
+    work: Work,
+    request: Request,
+    shelf: Shelf,
+    ledger: Ledger,
+    show: ConsoleGrid,
+    open_executor: OpenExecutor,
+    known: dict[tuple[str, ...], float],
 ) -> Results:
     place = Place(
         out=request.out,
@@ -127,7 +143,7 @@ def _run(
     )
     stamp = Stamp(request.out, source_commit(Path(__file__).parent), lambda: datetime.now(UTC))
     with open_executor(request, show.say) as executor:
-        return run_work(work, place, executor, ledger, stamp, show)
+        return run_work(work, place, executor, ledger, stamp, show, known)
 
 
 def _tell(

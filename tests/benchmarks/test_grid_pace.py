@@ -9,7 +9,7 @@ import pytest
 from grid.cells import Cell, Pretraining
 from grid.display import ConsoleGrid
 from grid.ledger import Entry, Results
-from grid.pace import Pace, say_duration
+from grid.pace import Pace, read_known, say_duration
 from rich.console import Console
 
 RUN = Pretraining(method="cmsc", dataset="chapman")
@@ -78,3 +78,22 @@ def test_without_a_terminal_every_job_is_a_line_with_what_is_left() -> None:
         "1 of 2: first, 30 s; about 2 min left",
         "failed: second: Error: broke",
     ]
+
+
+def test_what_jobs_took_elsewhere_is_a_first_guess_scaled_by_what_they_take_here() -> None:
+    """A new ledger knows nothing, and a grid of hours must say so before it starts."""
+    known = {("pretrain", "cmsc", "chapman"): 100.0, ("finetune", "cardiology"): 30.0}
+    assert Pace.of(Results(()), known).remaining([RUN], [(CELL, CELL)], 1) == pytest.approx(160)
+    here = Pace.of(Results((line(300),)), known)  # three times as long as there
+    assert here.of_run(RUN) == 300
+    assert here.of_evaluation((CELL,)) == pytest.approx(90)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_both_kinds_of_machine_are_known(device: str) -> None:
+    """The jobs of the documented results have a time on each."""
+    pace = Pace.of(Results(()), read_known(device))
+    for method in ("supervised", "mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc"):
+        assert pace.of_run(Pretraining(method=method, dataset="ptbxl")) is not None
+    assert pace.of_evaluation((CELL,)) is not None
+    assert pace.of_run(Pretraining(method="cmsc", dataset="demo")) is None
