@@ -96,6 +96,13 @@ class Pipes:
         return json.loads(message)
 
 
+# What moves for a while, such as a field that grows, has come to rest.
+_STILL = """
+Promise.all(document.getAnimations().filter(one => one.effect.getComputedTiming().endTime !== Infinity)
+  .map(one => one.finished.catch(() => null))).then(() => true)
+"""
+
+
 @attrs.frozen
 class Page:
     """A page that is open, at a width and in a colour scheme. What it asked for and complained of is kept."""
@@ -125,6 +132,7 @@ class Page:
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.value(_STILL)
 
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript is worth in the page, once it is settled if it is a promise."""

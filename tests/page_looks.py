@@ -94,15 +94,15 @@ def faint_texts(page: Page, least: float = READABLE) -> list[str]:
     return page.value(f"({_FAINT})({least})")
 
 
-def requests_outside(page: Page) -> list[str]:
-    """What the page asked of anybody but itself and the files beside it."""
-    return [url for url in page.requests if not url.startswith(("file:", "data:", "about:"))]
+def requests_outside(page: Page, own: tuple[str, ...] = ()) -> list[str]:
+    """What the page asked of anybody but itself and the files beside it. own: how its own addresses begin."""
+    return [url for url in page.requests if not url.startswith(("file:", "data:", "about:", *own))]
 
 
-def looks(page: Page, url: str) -> dict[str, Any]:
+def looks(page: Page, url: str, own: tuple[str, ...] = ()) -> dict[str, Any]:
     """All of the above for a page, on a desk and on a phone, by day and by night; only what is wrong."""
     page.open(url)
-    found: dict[str, Any] = {"requests": requests_outside(page), "console": list(page.complaints)}
+    found: dict[str, Any] = {"requests": requests_outside(page, own), "console": list(page.complaints)}
     for width in (1280, 390):
         for dark in (False, True):
             page.show(width, dark=dark)

@@ -1,14 +1,19 @@
 """The documentation as a site: it builds without a warning, has every public name, and loads nothing from elsewhere."""
 
+import functools
 import html
+import http.server
 import re
 import sys
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 
 import attrs
 import click
 import pytest
+from browser import chromium, find_chromium
+from page_looks import looks
 
 import clocs_core
 import clocs_core.testing
@@ -199,3 +204,28 @@ def keep_inside(monkeypatch):
 def test_a_link_out_of_the_docs_becomes_one_that_the_site_has_or_a_name(page, link, mended, keep_inside, tmp_path):
     """On a forge the link is right as it stands, so the page keeps it."""
     assert keep_inside(link, tmp_path / page, tmp_path, {"CHANGELOG.md": "changes.md"}) == mended
+
+
+@pytest.fixture
+def served(site):
+    """The site at an address of this machine, as a forge serves it: a page of a folder is its index.html."""
+    handler = functools.partial(QuietHandler, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_about):
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("path", ["/", "/results/"])
+def test_a_page_of_the_site_is_readable_everywhere(served, path, tmp_path):
+    """On a phone and in the dark, with wide tables; and no request leaves for another host."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium here: install Debian's chromium, or set CLOCS_CHROMIUM to a browser of its family")
+    with chromium(program, tmp_path) as page:
+        assert looks(page, served + path, own=(served, "blob:")) == {}
