@@ -62,7 +62,8 @@ def choose_target(
     layers.refuse_unknown({"data": DataSettings, "dataset": offer.options})
     data, task = settle(offer, known_channels(card, offer, layers.table("data", DataSettings)))
     framing = card.framing if own else fit_framing(card, None, trained_at)
-    return Target(Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task), framing, own)
+    chosen = Chosen(offer, layers.table("dataset", offer.options))
+    return Target(Recordings(chosen, data, task, card.recorded if own else ()), framing, own)
 
 
 def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assignment]) -> Tables:
@@ -124,8 +125,9 @@ def _prepare(
         show.say(note)
     prepared = prepare_recordings(asked, listing.entries, framing, workers, show.tick)
     names, wanted = prepared.channels, asked.data.channels
-    if listing.numbered and len(wanted) == len(names) and not set(wanted) & set(names):
-        prepared = attrs.evolve(prepared, channels=wanted)  # the user's names for what the files only number
+    given = asked.names if set(wanted) < set(asked.names) else wanted
+    if listing.numbered and len(given) == len(names) and not set(given) & set(names):
+        prepared = attrs.evolve(prepared, channels=given)  # the user's names for what the files only number
     return listing, prepared, fit_channels(card, prepared.channels, wanted, f"Data set {offer.name!r}")
 
 

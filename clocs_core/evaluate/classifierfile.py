@@ -44,6 +44,7 @@ def save_classifier(
         "signal": {
             "frame_rate": material.evaluate.frame_rate,  # samples of a frame per second; null where recordings differ
             "channels": list(material.channels),
+            "recorded": list(material.evaluate.channels),  # all that there were, by the names they had
             "unit": material.evaluate.unit,
             "modality": asked.dataset.offer.modality,
             "normalise": asked.data.normalise,

@@ -31,12 +31,14 @@ class ClassifierCard(NetworkCard):
     """What a classifier file says of itself; `task` is what its answers mean.
 
     init: whose weights fine-tuning began with. fraction: F, the share of labels it learnt from.
+    recorded: all channels of its recordings, read or not; none where the file does not say.
     """
 
     what: ClassVar[str] = "classifier"
 
     init: str
     fraction: float
+    recorded: tuple[str, ...] = ()
 
 
 @attrs.frozen(eq=False)
@@ -107,7 +109,12 @@ def _card(about: Mapping[str, Any], file: Path) -> ClassifierCard:
             "`clocs evaluate RUN --protocol finetune` trains one."
         )
     try:
-        return ClassifierCard(**card_fields(about), init=about["init"], fraction=about["label_fraction"])
+        return ClassifierCard(
+            **card_fields(about),
+            init=about["init"],
+            fraction=about["label_fraction"],
+            recorded=tuple(about["signal"].get("recorded", ())),
+        )
     except (AttributeError, KeyError, TypeError, SettingsError) as problem:
         raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
 

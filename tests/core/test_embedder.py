@@ -14,17 +14,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import clocs_core as clocs
+from clocs_core.extend.offers import Needs
 from clocs_core.train.checkpoint import read_tensors, save_tensors
+
+FIRST = Needs(channels="all", least_channels=2, encoders=2, first_channels=(0, 1))
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """Files of encoders that never trained: of one channel, of four at once, and of one that does not normalise."""
+    """Files of encoders that never trained: of one channel, four at once, not normalised, and the first of two."""
     catalogue, found = installed(), {}
     for name, plan in (
         ("one", plan_of(catalogue, channels=["II", "V2"])),
         ("wide", plan_of(catalogue, ALL_AT_ONCE)),
         ("raw", plan_of(catalogue, normalise="none")),
+        ("first", plan_of(catalogue, FIRST, channels=["II", "V2"])),
     ):
         folder = tmp_path_factory.mktemp(name)
         found[name] = write_encoder(folder, plan, versions={"clocs": "0.1", "plugin gone": "clocs-gone 2.0"})[1]
@@ -105,6 +109,17 @@ def test_every_frame_and_channel_has_the_encoders_answer(encoders):
     np.testing.assert_allclose(found.embedding, by_loops(encoders["one"], signal), atol=1e-5)
     assert found.start.tolist() == [0, 2500]
     assert found.channels == ("II", "V2")
+
+
+def test_rows_that_only_another_encoder_of_the_run_read_are_not_embedded(encoders):
+    """A recording of two modalities is given as it is; who has such rows alone is told, and gets numbers."""
+    signal = noise(2, 2500)
+    found = encoders["first"].embed(signal, sampling_rate=500, channels=["Lead II", "v2"], unit="mV")
+    assert found.channels == ("II",)
+    np.testing.assert_allclose(found.embedding, by_loops(encoders["first"], signal[:1]), atol=1e-5)
+    with pytest.warns(clocs.ClocsWarning, match="trained on II; V2 is new to it"):
+        alone = encoders["first"].embed(signal[1], sampling_rate=500, channels=["V2"], unit="mV")
+    assert alone.channels == ("V2",)
 
 
 def test_a_tensor_a_list_and_one_channel_alone_will_do(encoders):

@@ -33,6 +33,20 @@ def test_every_modality_has_its_encoder_and_pairs_are_across_modalities(channels
             assert torch.equal(views.signal[view, instance, 0], batch.signal[instance, 0, view])
 
 
+@pytest.mark.parametrize(
+    ("options", "read"),
+    [
+        ({}, ("II",)),
+        ({"evaluated": "second"}, ("V", "PLETH")),
+        ({"first_channels": 2}, ("II", "V")),
+        ({"first_channels": 2, "evaluated": "second"}, ("PLETH",)),
+    ],
+)
+def test_an_encoder_is_evaluated_on_the_channels_of_its_modality(options, read):
+    """What the encoder of the ECG says of a pulse wave means nothing, and is not scored."""
+    assert MODALITIES.needs(ModalitiesOptions(**options)).of_first(("II", "V", "PLETH")) == read
+
+
 def test_channels_of_one_modality_only_are_refused():
     """There would be no pair, and a loss over none."""
     assert MODALITIES.needs(ModalitiesOptions(first_channels=2)).least_channels == 3

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+FEW = ("--data-root", "data", "-o", "resamples=10")
+
 
 def clocs(place: Path, *arguments: object) -> str:
     """What the command line prints, run in a process of its own in the folder `place`."""
-    words = [*map(str, arguments), "--data-root", "data", "-o", "resamples=10"]
-    done = subprocess.run(
-        [sys.executable, "-m", "clocs_core", *words], cwd=place, capture_output=True, text=True, timeout=240
-    )
+    words = [sys.executable, "-m", "clocs_core", *map(str, arguments)]
+    done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -24,7 +24,7 @@ def clocs(place: Path, *arguments: object) -> str:
 def run(place: Path, root: Path, method: str, dataset: str, *arguments: object) -> dict[str, Any]:
     """The report of a run that is over in seconds, in the folder `run`."""
     tiny = ("--epochs", 1, "--batch-size", 8, "--embedding-dim", 8, "--workers", 1, "--device", "cpu", "--out", "run")
-    clocs(place, "run", "--plugin", method, "--dataset", dataset, "--root", root, *tiny, *arguments)
+    clocs(place, "run", "--plugin", method, "--dataset", dataset, "--root", root, *tiny, *FEW, *arguments)
     found: dict[str, Any] = json.loads((place / "run" / "report.json").read_text(encoding="utf-8"))
     return found
 
@@ -64,11 +64,21 @@ def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
         assert {name.split(".")[0] for name in file.keys()} == {"0", "1"}  # noqa: SIM118  # it is no dictionary
 
 
+def test_the_encoder_of_a_modality_is_scored_and_embeds_on_its_own_channels(modalities: Path):
+    """The run chose II and PLETH, and the encoder of the second is the one to go on with."""
+    import numpy as np
+
+    report = json.loads((modalities / "run" / "report.json").read_text(encoding="utf-8"))
+    assert "Scores are of the first of 2 encoders, that of PLETH; II is not read." in report["notes"]
+    clocs(modalities, "embed", "run", "--out", "rows.npz")
+    assert set(np.load(modalities / "rows.npz")["channel"]) == {"PLETH"}
+
+
 @pytest.mark.slow
 def test_an_encoder_of_pulse_waves_is_fine_tuned_on_the_ecg(pulses: Path, made_bidmc: Path):
     """Frames of the length that the encoder reads are made of the ECG, without an option."""
     there = ("--dataset", "bidmc", "--task", "sex", "--channels", "II", "--root", made_bidmc, "--out", "there")
-    clocs(pulses, "evaluate", "run", *there, "--protocol", "finetune", "--epochs", 1)
+    clocs(pulses, "evaluate", "run", *there, *FEW, "--protocol", "finetune", "--epochs", 1)
     assert inits(pulses / "there") >= {"cmsc", "random"}
 
 
@@ -76,7 +86,7 @@ def test_an_encoder_of_pulse_waves_is_fine_tuned_on_the_ecg(pulses: Path, made_b
 def test_an_encoder_that_saw_the_ecg_too_is_fine_tuned_on_pulse_waves(modalities: Path, made_ppg_bp: Path):
     """The other way round, from a run with two encoders."""
     there = ("--dataset", "ppg-bp", "--root", made_ppg_bp, "--out", "there")
-    clocs(modalities, "evaluate", "run", *there, "--protocol", "finetune", "--epochs", 1)
+    clocs(modalities, "evaluate", "run", *there, *FEW, "--protocol", "finetune", "--epochs", 1)
     assert inits(modalities / "there") >= {"cross-modal", "random"}
 
 

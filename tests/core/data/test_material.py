@@ -100,6 +100,22 @@ def test_a_channel_that_the_recordings_lack_is_refused_with_those_they_have(tmp_
         material(tmp_path, channels=("Z",))
 
 
+def numbered_scan(root: Path, task: Task, options: Options) -> Listing:
+    return attrs.evolve(scan(root, task, options), channels=("X", "Y"), numbered=True)
+
+
+def test_names_that_a_run_gave_to_numbered_channels_find_single_ones_again(tmp_path):
+    """Files that only number channels cannot say which of them is the one that the run called PPG."""
+    made = attrs.evolve(DATASET, channels=(), scan=numbered_scan)
+    asked = Recordings(
+        Chosen(made, Options()), DataSettings(data_root=str(tmp_path), channels=("PPG",)), TASK, names=("ECG", "PPG")
+    )
+    found = get_material(asked, FRAMING, FRAMING, 1, lambda done, total: None)
+    assert (found.channels, found.evaluate.channels) == (("PPG",), ("ECG", "PPG"))
+    with pytest.raises(DataError, match="1 names for 2 channels of 'made': PPG"):
+        get_material(attrs.evolve(asked, names=()), FRAMING, FRAMING, 1, lambda done, total: None)
+
+
 def test_a_data_set_that_is_not_there_and_one_with_nothing_in_it(tmp_path):
     on_disk = attrs.evolve(DATASET, embedded=False, homepage="https://example.org/made")
     with pytest.raises(DataNotFound, match=r"(?s)'made' is not at .*--root FOLDER.*get it from https://example.org"):

@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_plugins import NoiseOptions, TinyOptions, build_noise, fake_point, offers, tiny, together
+from fake_plugins import NoiseOptions, TinyOptions, build_noise, fake_point, offers, pairs, tiny, together
 
-from clocs_core import Defaults, Framing, Perturbation, option
+from clocs_core import Defaults, Framing, Needs, Perturbation, option
 from clocs_core.errors import ClocsError, SettingsError, UnknownName
 from clocs_core.extend.catalogue import Catalogue, build_catalogue
 from clocs_core.extend.host import load_plugins
@@ -317,6 +317,33 @@ def test_a_method_that_contrasts_leads_refuses_one() -> None:
     assert refused("channels=left", method="leads") == (
         "Method 'leads' needs at least 2 channels, got left; name more with `--channels`, or choose another method."
     )
+
+
+@pytest.mark.parametrize("own", [(0, 2), (1, None), (1, 2)])
+def test_channels_that_the_first_encoder_lacks_are_refused(own: tuple[int, int | None]) -> None:
+    """Its evaluation would be of none, or of fewer than the method says."""
+    needs = Needs(channels="all", encoders=2, first_channels=own)
+    views = attrs.evolve(pairs(), name="sides", needs=lambda _options: needs)
+    method = together("sides", views="sides")
+    catalogue = catalogue_of(clocs_views=lambda: [views], clocs_methods=lambda: [method])
+    tables: Tables = {"run": {"method": "sides", "dataset": "tiny"}}
+    assert resolve(catalogue, tables).needs.of_first(("left", "right")) == ("left", "right")[slice(*own)]
+    with pytest.raises(SettingsError, match="Method 'sides' needs at least 2 channels, got left; name more with"):
+        resolve(catalogue, tables, ["channels=left"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"first_channels": (-1, None)}, "a number from 0 on and a larger one or None, got "),
+        ({"first_channels": (1, 1)}, r"got \(1, 1\)"),
+        ({"channels": "all", "encoder_channels": "all", "first_channels": (0, 1)}, "cannot be evaluated on some"),
+    ],
+)
+def test_needs_that_nothing_can_meet_are_refused(fields: dict[str, Any], message: str) -> None:
+    """By the plugin's own author, as soon as they are made."""
+    with pytest.raises(ValueError, match=message):
+        Needs(**fields)
 
 
 # ------------------------------------------------------------------------------------------------------- there and back

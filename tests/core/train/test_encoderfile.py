@@ -71,6 +71,16 @@ def test_the_card_says_what_the_encoder_needs_and_where_it_comes_from(tmp_path, 
     assert (card.frame_rate, card.says_rate) == (500.0, True)
 
 
+def test_the_card_names_the_channels_of_the_first_encoder_and_an_older_file_means_all(tmp_path, catalogue):
+    """Whoever opens the file gets that encoder; files from before there was such a line had all channels read."""
+    needs = Needs(channels="all", least_channels=2, encoders=2, first_channels=(1, None))
+    _, path = write_encoder(tmp_path, plan_of(catalogue, needs, channels=["V2", "II"]))
+    card = read_card(path)
+    assert (card.channels, card.others, card.run_channels) == (("II",), ("V2",), ("V2", "II"))
+    card = read_card(rewritten(path, lambda tensors, about: about["signal"].pop("first_channels")))
+    assert (card.channels, card.others) == (("V2", "II"), ())
+
+
 def test_scores_are_added_when_they_are_known(tmp_path, catalogue):
     """The weights are written before they are scored. JSON has no NaN, so a score that is none is null there."""
     encoders, path = write_encoder(tmp_path, plan_of(catalogue))

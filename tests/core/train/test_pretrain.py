@@ -210,3 +210,18 @@ def test_by_view_training_encodes_every_view_by_itself(material):
     who = start(nn.ModuleList([Watching()]), NoisyTarget(), 1e-2)
     list(pretrain(who, training, plain_epoch, itertools.count().__next__, lambda step, steps: None))
     assert sizes == [len(train)] * 2
+
+
+def test_health_is_of_a_view_that_the_first_encoder_reads(material):
+    """That encoder is kept and evaluated; another one's collapse is not its own."""
+
+    def crossed(batch, generator):
+        return Views(batch.signal.transpose(0, 1), batch, encoder_of_view=(1, 0))
+
+    torch.manual_seed(0)
+    first, second = (nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8)) for _ in range(2))
+    with torch.no_grad():
+        second[1].weight[1:] = second[1].bias[1:] = 0  # one dimension is left
+    who = start(nn.ModuleList([first, second]), ContrastiveObjective(lambda z, patient: 0 * z.sum()), 0.0)
+    (done,) = epochs_of(who, material, epochs=1, generate=crossed)
+    assert done.health.effective_rank > 3
