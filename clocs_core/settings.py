@@ -20,6 +20,8 @@ __all__ = [
     "RunSettings",
     "Tables",
     "TrainSettings",
+    "data_root",
+    "dataset_folder",
     "dump_tables",
     "read_tables",
 ]
@@ -128,6 +130,12 @@ def dump_tables(tables: Mapping[str, Mapping[str, object]]) -> str:
     import tomli_w
 
     return tomli_w.dumps({"schema": SCHEMA, **{name: dict(table) for name, table in tables.items()}})
+
+
+def dataset_folder(above: Path, name: str) -> Path:
+    """The folder of a data set in the data root: its name, or that with `_` for `-` where only such a one is there."""
+    folder, other = above / name, above / name.replace("-", "_")
+    return other if other.is_dir() and not folder.is_dir() else folder
 
 
 def data_root(given: str | None) -> Path:

@@ -10,7 +10,7 @@ import attrs
 from clocs_core.errors import DataNotFound
 from clocs_core.extend.catalogue import Catalogue, build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.settings import data_root
+from clocs_core.settings import data_root, dataset_folder
 from grid.axes import Condition
 from grid.tables import Preset
 
@@ -28,7 +28,7 @@ class Shelf:
     def has(self, name: str) -> bool:
         """Whether recordings are there. Raises UnknownName for a data set that nothing installed offers."""
         dataset = self.catalogue.datasets.get(name).offer
-        folder = Path(self.roots[name]) if name in self.roots else self.above / name
+        folder = Path(self.roots[name]) if name in self.roots else dataset_folder(self.above, name)
         return dataset.embedded or folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
     def presets(self) -> dict[str, frozenset[str]]:

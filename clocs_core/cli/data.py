@@ -14,7 +14,7 @@ from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
 from clocs_core.cli.session import Session, pass_session
 from clocs_core.errors import DataError
-from clocs_core.settings import data_root
+from clocs_core.settings import data_root, dataset_folder
 
 if TYPE_CHECKING:
     from clocs_core.extend.offers import Dataset, Source
@@ -75,7 +75,7 @@ class _Row:
 def _row(dataset: Dataset, root: Path) -> _Row:
     sizes = [source.size for source in dataset.sources]
     known = [size for size in sizes if size is not None]
-    folder = root / dataset.name
+    folder = dataset_folder(root, dataset.name)
     return _Row(
         name=dataset.name,
         summary=dataset.summary,

@@ -16,7 +16,7 @@ from clocs_core.data.splits import Split, published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.extend.offers import Dataset
 from clocs_core.extend.recordings import Recordings
-from clocs_core.settings import data_root
+from clocs_core.settings import data_root, dataset_folder
 
 __all__ = ["Material", "divide", "find_root", "get_material", "prepare_recordings", "scan"]
 
@@ -135,7 +135,7 @@ def find_root(asked: Recordings) -> Path:
     """Where this data set lies: its own root, or its folder in the data root."""
     if asked.data.root is not None:
         return Path(asked.data.root).expanduser()
-    return data_root(asked.data.data_root) / asked.name
+    return dataset_folder(data_root(asked.data.data_root), asked.name)
 
 
 def _not_there(dataset: Dataset, root: Path) -> str:

@@ -17,6 +17,7 @@ from clocs_core.settings import (
     RunSettings,
     TrainSettings,
     data_root,
+    dataset_folder,
     dump_tables,
     read_tables,
 )
@@ -168,3 +169,12 @@ def test_data_lives_where_it_was_said_to(tmp_path: Path, monkeypatch: pytest.Mon
     assert data_root(None) == tmp_path / "variable"
     monkeypatch.delenv("CLOCS_DATA")
     assert data_root(None).name == "clocs"
+
+
+def test_a_folder_is_found_by_either_spelling_of_a_name(tmp_path):
+    """People unpack ppg-bp as ppg_bp; where both are there the name itself is meant, and where neither is, too."""
+    assert dataset_folder(tmp_path, "ppg-bp") == tmp_path / "ppg-bp"
+    (tmp_path / "ppg_bp").mkdir()
+    assert dataset_folder(tmp_path, "ppg-bp") == tmp_path / "ppg_bp"
+    (tmp_path / "ppg-bp").mkdir()
+    assert dataset_folder(tmp_path, "ppg-bp") == tmp_path / "ppg-bp"
