@@ -47,7 +47,7 @@ BIDMC = Dataset(
     load=load,
     framing=framing,
     defaults=Defaults(batch_size=128, epochs=100, channels="ecg-ppg"),
-    licence="ODC-By 1.0",
+    licence="as stated at physionet.org/content/bidmc",
     # RECORDS names the waveforms alone; the numerics of bidmc01 are bidmc01n.
     sources=(Source("bidmc/", "https://physionet.org/files/bidmc/1.0.0/", endings=(".hea", ".dat", "n.hea", "n.dat")),),
     homepage="https://physionet.org/content/bidmc/1.0.0/",
