@@ -37,7 +37,7 @@ STEPS = (("cmsc", ("II",), 2), ("cmsmlc", ("II", "V2", "aVL", "aVR"), 8))
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--steps", type=int, default=200, help="steps per timed epoch: the more, the less its beginning weighs")
+    parser.add_argument("--steps", type=int, default=200, help="steps per epoch: with more, its beginning weighs less")
     parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--epoch", type=int, default=CHAPMAN, help="instances of the whole epoch")
     parser.add_argument("--also", nargs="*", default=[], help="options, as NAME=VALUE, for a second set of figures")
