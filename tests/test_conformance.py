@@ -11,11 +11,10 @@ from clocs_core.testing import Check, checks_of_catalogue, checks_of_plugins
 
 CATALOGUE, HOST = build_catalogue(load_plugins(installed_entry_points()))
 # Folders that are not there leave the checks of declarations, and a skip that says so.
-PLACES = {"physionet2017": "physionet2017/training2017_part"}
 ROOTS = {
-    item.offer.name: TEST_DATA / PLACES.get(item.offer.name, item.offer.name)
+    item.offer.name: TEST_DATA / item.offer.name
     for item in CATALOGUE.datasets
-    if (TEST_DATA / PLACES.get(item.offer.name, item.offer.name)).exists()
+    if (TEST_DATA / item.offer.name).exists()
 }
 CHECKS = [*checks_of_catalogue(CATALOGUE, ROOTS), *checks_of_plugins(plugin.module for plugin in HOST.plugins)]
 

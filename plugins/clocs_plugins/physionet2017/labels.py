@@ -42,7 +42,8 @@ def choose_labels(beside: Path, further: Iterable[Path], records: Iterable[str],
     near = _files(beside, wanted)
     far = _that_list(set(records), [file for folder in further for file in _files(folder, wanted)])
     if not near and not far:
-        return Labels({}, None, ("No label file (REFERENCE-v3.csv, REFERENCE.csv) was found: there are no labels.",))
+        told = f"No label file (REFERENCE-v3.csv, ...) of {beside.name}/ was found: it has no labels."
+        return Labels({}, None, (told,))
     chosen = near[0] if near else next(iter(far))
     return Labels(_read(chosen) if near else far[chosen], chosen, _tell(chosen, [*near, *far], wanted))
 

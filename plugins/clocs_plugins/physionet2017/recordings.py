@@ -1,61 +1,47 @@
-"""Where the recordings of the challenge lie, in each of the forms in which they are handed on, and how to read one."""
+"""Which recordings there are, in one place or several, with their labels; and how to read one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import attrs
 
-from clocs_core import (
-    DataError,
-    DataNotFound,
-    Drop,
-    Entry,
-    Header,
-    Listing,
-    Record,
-    Signal,
-    Task,
-    read_header,
-    read_wfdb,
-)
+from clocs_core import DataError, DataNotFound, Drop, Entry, Header, Listing, Record, Signal, Task, read_wfdb
 from clocs_plugins.physionet2017.labels import SYMBOLS, Labels, choose_labels, read_named
+from clocs_plugins.physionet2017.places import Place, find_places, natural, tell_other_set
+from clocs_plugins.physionet2017.repeats import Entered, list_once
 
 __all__ = ["list_recordings", "read_recording"]
 
 RATE, GAIN = 300.0, 1000.0  # Hz, counts per mV: the same in every header, so files without one can be read too
-TREE = re.compile(r"A[0-9]{2}")  # the folders into which the web site divides training/
 
 
 @attrs.frozen
-class Place:
-    """A folder of recordings: its files by record, and the form in which they are."""
+class Labelled:
+    """A place with the labels of its recordings."""
 
-    folder: Path
-    form: str
-    signals: dict[str, Path]
-    headers: dict[str, Path]
+    place: Place
+    labels: Labels
 
 
 def list_recordings(root: Path, task: Task, wanted: str, label_file: str) -> Listing:
-    """List what lies in `root`, or in a folder below it. Raises DataNotFound where there is nothing."""
-    places = list(_find_places(root))
-    if not places:
-        raise DataNotFound(_nothing_found(root))
-    place = places[0]
-    _refuse_other_sets(place)
-    parents = [folder for folder in (place.folder, *place.folder.parents) if folder != place.folder]
-    up_to_root = parents[: len(place.folder.relative_to(root).parts) + 1]  # and the folder that holds the root
-    labels = (
-        read_named(root, label_file)
-        if label_file
-        else choose_labels(place.folder, up_to_root, place.signals | place.headers, wanted)
-    )
-    entries, drops = _enter(place, labels, task)
-    notes = (*labels.notes, *_absent(place, labels), *_elsewhere(root, places))
-    return Listing(entries, drops, place.form, notes)
+    """List what lies in `root` and in the folders below it, each recording once.
+
+    Raises DataNotFound where there is nothing, or nothing of this challenge.
+    """
+    places, passed_over = _of_this_challenge(root, find_places(root))
+    named = read_named(root, label_file) if label_file else None
+    labelled = [Labelled(place, named or _labels_near(place, root, wanted)) for place in places]
+    entered, drops, taken = [], [], set[str]()
+    for one in labelled:
+        entries, left_out = _enter(one, task, taken)
+        entered.append(Entered(one.place.name, entries))
+        drops.extend(left_out)
+        taken |= one.place.records
+    once = list_once(entered)
+    notes = (*_tell_labels(labelled), *once.notes, *_tell_renamed(places, once.entries), *passed_over)
+    return Listing(once.entries, [*drops, *once.drops], "; ".join(place.form for place in places), notes)
 
 
 def read_recording(entry: Entry) -> Record:
@@ -74,106 +60,78 @@ def read_recording(entry: Entry) -> Record:
     )
 
 
-# --------------------------------------------------------------------------------------------------- finding the files
+def _of_this_challenge(root: Path, found: Sequence[Place]) -> tuple[list[Place], list[str]]:
+    """The places that are not seen to be of another challenge, and a note for each of the others."""
+    if not found:
+        raise DataNotFound(_nothing_found(root))
+    signs = [tell_other_set(place) for place in found]
+    places = [place for place, sign in zip(found, signs, strict=True) if not sign]
+    if not places:
+        raise DataNotFound(
+            f"The recordings in {found[0].folder} {signs[0]}, so they are not of the 2017 challenge, which has one "
+            "lead. Is this `physionet2020`?"
+        )
+    others = [(place.name, sign) for place, sign in zip(found, signs, strict=True) if sign]
+    return places, [f"The recordings in {name} {sign}: they are of another set, and left out." for name, sign in others]
 
 
-def _find_places(root: Path) -> Iterator[Place]:
-    """The folders with recordings, the best first: the root, the training set, any other, the sample set last.
-
-    The sample set repeats recordings, so what comes first is taken and the others are only told of.
-    """
-    below = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    below = [path for path in below if not TREE.fullmatch(path.name)]
-    known = [root / "training2017", root / "training"]
-    samples = [path / "validation" for path in (root, root / "sample2017")]
-    last = {root / "sample2017", root / "validation"}
-    for folder in dict.fromkeys([root, *known, *(path for path in below if path not in last), *samples]):
-        place = _look_into(folder, root)
-        if place is not None:
-            yield place
+def _labels_near(place: Place, root: Path, wanted: str) -> Labels:
+    up_to_root = place.folder.parents[: len(place.folder.relative_to(root).parts) + 1]  # and what holds the root
+    return choose_labels(place.folder, up_to_root, place.records, wanted)
 
 
-def _look_into(folder: Path, root: Path) -> Place | None:
-    if not folder.is_dir():
-        return None
-    where = "the data folder" if folder == root else f"{folder.relative_to(root)}/"
-    files, form = _recordings(folder), f"recordings in {where}"
-    if not files:
-        parts = sorted(path for path in folder.iterdir() if path.is_dir() and TREE.fullmatch(path.name))
-        files, form = [file for part in parts for file in _recordings(part)], f"recordings in folders of {where}"
-    if not files:
-        return None
-    signals, headers = ({path.stem: path for path in files if path.suffix == end} for end in (".mat", ".hea"))
-    with_headers = "with" if headers.keys() >= signals.keys() else "some without" if headers else "without"
-    return Place(folder, f"{form}, {with_headers} headers", signals, headers)
-
-
-def _recordings(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.suffix in (".mat", ".hea") and not path.name.startswith(".")]
-
-
-def _refuse_other_sets(place: Place) -> None:
-    """The 2018 and 2020 challenges have files of the same kind and nearly the same names, with twelve leads."""
-    for record in sorted(place.headers, key=_natural)[:1]:
-        try:
-            channels = read_header(place.headers[record]).channels
-        except (DataError, OSError):
-            return  # a broken header, which is told of when it is read
-        if len(channels) != 1:
-            raise DataNotFound(
-                f"The recordings in {place.folder} have {len(channels)} leads ({record}), so they are not of the 2017 "
-                "challenge, which has one. Is this `physionet2020`?"
-            )
-
-
-# --------------------------------------------------------------------------------------------------- listing the files
-
-
-def _enter(place: Place, labels: Labels, task: Task) -> tuple[list[Entry], list[Drop]]:
+def _enter(one: Labelled, task: Task, taken: Collection[str]) -> tuple[list[Entry], list[Drop]]:
+    """The recordings of a place. A name that a better place has too is another recording's, and gets its path."""
     entries: list[Entry] = []
     drops: list[Drop] = []
-    for record in sorted(place.signals.keys() | place.headers.keys(), key=_natural):
-        symbol = labels.symbol.get(record)
-        files = [found[record] for found in (place.headers, place.signals) if record in found]
-        if record not in place.signals:
-            drops.append(Drop("missing file", record))
+    signals, headers = one.place.signals, one.place.headers
+    for record in sorted(one.place.records, key=natural):
+        name = f"{one.place.path}/{record}" if record in taken else record
+        symbol = one.labels.symbol.get(record)
+        if record not in signals:
+            drops.append(Drop("missing file", name))
         elif symbol is not None and symbol not in SYMBOLS:
-            drops.append(Drop("unmapped label", record))
+            drops.append(Drop("unmapped label", name))
         else:
             label = None if symbol is None else task.classes.index(SYMBOLS[symbol])
-            entries.append(Entry(record, record, label, files))
+            files = [headers[record], signals[record]] if record in headers else [signals[record]]
+            entries.append(Entry(name, name, label, files))
     return entries, drops
 
 
-def _natural(record: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """Sort "x2" before "x10"."""
-    parts = re.findall(r"[0-9]{1,4000}|[^0-9]+", record)
-    return tuple((int(part), "") if "0" <= part[0] <= "9" else (-1, part) for part in parts), record
+# ------------------------------------------------------------------------------------------------------- what to tell
 
 
-def _absent(place: Place, labels: Labels) -> tuple[str, ...]:
+def _tell_labels(labelled: Sequence[Labelled]) -> list[str]:
+    """Where labels come from, and which recordings and labels do not meet. Places may share a label file."""
+    notes = [note for one in labelled for note in one.labels.notes]
+    for file in dict.fromkeys(one.labels.file for one in labelled if one.labels.file is not None):
+        sharing = [one for one in labelled if one.labels.file == file]
+        symbol = sharing[0].labels.symbol
+        absent = symbol.keys() - set[str]().union(*(one.place.signals for one in sharing))
+        if absent:
+            where = " or ".join(f"{one.place.folder.name}/" for one in sharing)
+            notes.append(f"{len(absent):,} of {len(symbol):,} recordings listed in {file.name} are not in {where}.")
+        notes.extend(_tell_unlisted(one.place, symbol, file) for one in sharing if one.place.signals.keys() - symbol)
+    return list(dict.fromkeys(notes))
+
+
+def _tell_unlisted(place: Place, listed: Collection[str], file: Path) -> str:
+    count = len(place.signals.keys() - listed)
+    return f"{count:,} recordings in {place.folder.name}/ are not in {file.name}: they have no label."
+
+
+def _tell_renamed(places: Sequence[Place], entries: Sequence[Entry]) -> list[str]:
     notes = []
-    absent = len(labels.symbol.keys() - place.signals.keys())
-    if absent and labels.file is not None:
-        listed = len(labels.symbol)
-        notes.append(
-            f"{absent:,} of {listed:,} recordings listed in {labels.file.name} are not in {place.folder.name}/."
-        )
-    unlisted = len(place.signals.keys() - labels.symbol.keys())
-    if unlisted and labels.file is not None:
-        notes.append(
-            f"{unlisted:,} recordings in {place.folder.name}/ are not in {labels.file.name}: they have no label."
-        )
-    return tuple(notes)
-
-
-def _elsewhere(root: Path, places: list[Place]) -> tuple[str, ...]:
-    others = ", ".join(f"{place.folder.relative_to(root)}/" for place in places[1:])
-    return (
-        (f"There are recordings in {others} too, which were not used: point `--root` there to use them.",)
-        if others
-        else ()
-    )
+    names = {entry.record for entry in entries}
+    for place in places:
+        renamed = sorted({f"{place.path}/{record}" for record in place.records} & names, key=natural)
+        if renamed:
+            notes.append(
+                f"{len(renamed):,} recordings in {place.name} have the names of others, of other contents; they are "
+                f"listed as {renamed[0]} and so on."
+            )
+    return notes
 
 
 def _nothing_found(root: Path) -> str:

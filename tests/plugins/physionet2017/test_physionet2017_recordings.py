@@ -92,19 +92,6 @@ def test_recordings_without_headers_are_read_as_all_of_the_set_are(tmp_path):
     assert listing.entries[1].files == (tmp_path / "A00002.mat",)
 
 
-def test_the_sample_set_is_taken_only_where_there_is_no_other(tmp_path):
-    """Its recordings are among those of the training set: together, one would be in two parts of a split."""
-    write_all(tmp_path / "sample2017" / "validation")
-    write_labels(tmp_path / "sample2017" / "validation" / "REFERENCE.csv", OLD)
-    assert len(list_in(tmp_path).entries) == 4
-    assert len(list_in(tmp_path / "sample2017").entries) == 4
-    write(tmp_path / "training2017", "A00001")
-    write_labels(tmp_path / "training2017" / "REFERENCE.csv", OLD)
-    listing = list_in(tmp_path)
-    assert [entry.files[0].parent.name for entry in listing.entries] == ["training2017"]
-    assert listing.notes[-1].startswith("There are recordings in sample2017/validation/ too, which were not used")
-
-
 def test_what_is_missing_or_odd_is_told(tmp_path):
     write_all(tmp_path)
     write(tmp_path, "A00010", header=False)
@@ -139,12 +126,19 @@ def test_a_folder_without_recordings_is_refused_with_what_was_found(tmp_path):
 def test_twelve_leads_are_another_data_set(tmp_path):
     lines = [f"A0001.mat 16+24 1000/mV 16 0 0 0 0 {i}" for i in range(12)]
     (tmp_path / "A0001.hea").write_text("\n".join(["A0001 12 500 5000", *lines]))
+    with pytest.raises(DataNotFound, match="have 12 leads"):
+        list_in(tmp_path)
     (tmp_path / "A0001.mat").write_bytes(struct.pack("<5i", 30, 12, 5000, 0, 4) + b"val\0" + bytes(120_000))
     with pytest.raises(DataNotFound, match="have 12 leads"):
         list_in(tmp_path)
     (tmp_path / "A0001.hea").unlink()
+    with pytest.raises(DataNotFound, match=r"have 12 leads \(A0001\), .*physionet2020"):
+        list_in(tmp_path)
     with pytest.raises(DataError, match="12 channels, but its header describes 1"):
-        load(list_in(tmp_path).entries[0], PhysioNet2017Options())
+        load(Entry("A0001", "A0001", None, [tmp_path / "A0001.mat"]), PhysioNet2017Options())
+    (tmp_path / "A0001.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(500))
+    with pytest.raises(DataNotFound, match="are structures of MATLAB 5"):
+        list_in(tmp_path)
 
 
 # -------------------------------------------------------------------------------------------------------------- labels
@@ -179,7 +173,7 @@ def test_a_label_file_further_away_counts_only_if_it_lists_one_of_the_recordings
     (tmp_path / "REFERENCE.csv").write_text("Recording,First_label\nA0001,5\n")  # of another challenge
     listing = list_in(tmp_path)
     assert symbols_of(listing) == {"train_1": None}
-    assert listing.notes == ("No label file (REFERENCE-v3.csv, REFERENCE.csv) was found: there are no labels.",)
+    assert listing.notes == ("No label file (REFERENCE-v3.csv, ...) of training2017/ was found: it has no labels.",)
     assert symbols_of(list_in(tmp_path / "training2017")) == {"train_1": None}
 
 
