@@ -16,7 +16,8 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from clocs_core.errors import ClocsError
@@ -31,14 +32,17 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
     open_executor: what runs the jobs, such as those of a cluster; processes of this machine without it.
     """
     from grid.flags import build_parser, read_request
+    from grid.invocations import Call, say_command
     from grid.story import carry_out, local_processes
 
     given = build_parser(__doc__ or "").parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     # Behind `nohup … &` it is ignored, here and in the jobs, which are asked by it to save themselves and stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    typed = sys.argv if arguments is None else ["benchmarks/run_all.py", *arguments]
+    call = Call(say_command(typed, str(Path.home())), lambda: datetime.now(UTC))
     try:
-        return carry_out(read_request(given, datetime.now()), open_executor or local_processes)
+        return carry_out(read_request(given, datetime.now()), call, open_executor or local_processes)
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 2

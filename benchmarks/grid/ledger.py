@@ -1,16 +1,9 @@
-"""The ledger: one line of JSON for every process that ended, appended and never changed.
-
-A line is written whole or not at all: one write, flushed to the disk, under a lock. What a kill leaves of a last line
-is dropped by the next reader and cut off by the next writer.
-"""
+"""The ledger: one line of JSON for every process that ended, appended and never changed."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +11,10 @@ import attrs
 import cattrs
 
 from clocs_core.errors import RunFolderError
-from clocs_core.files import sync_folder
-from clocs_core.report.document import as_plain
 from clocs_core.scores import Score
 from grid.cells import VERSION, Cell, Pretraining, digest
 from grid.converting import json_converter
+from grid.jsonlines import append_line, whole_lines
 
 __all__ = ["Curve", "Distances", "Entry", "Ledger", "Results", "protocol_id"]
 
@@ -68,7 +60,8 @@ class Entry:
     raw predictions, and folder: all that the process wrote, both below the folder of the grid. split: what certifies
     the parts, as in report.json. distances: within and between patients, of a pre-training. curves: of a fine-tuning,
     none in lines of before they were kept. notes: what the report says beside its scores. seconds: of the process; 0
-    where it had ended before this line was written. finished: UTC.
+    where it had ended before this line was written. finished: UTC. invocation: when the call of the grid began that
+    wrote this line, by which invocations.jsonl knows it; "" in lines of before that was kept.
     """
 
     key: str
@@ -90,6 +83,7 @@ class Entry:
     curves: tuple[Curve, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = attrs.field(factory=dict)
+    invocation: str = ""
 
 
 @attrs.frozen(eq=False)
@@ -128,52 +122,12 @@ class Ledger:
 
     def read(self) -> Results:
         """All whole lines. Raises RunFolderError where one that is not the last cannot be read."""
-        text = self.path.read_bytes() if self.path.exists() else b""
-        lines = text.split(b"\n")[:-1]  # str.splitlines() would also cut at U+2028, which a message may hold
+        lines = whole_lines(self.path)
         return Results(tuple(_parse(line, number, self.path) for number, line in enumerate(lines, 1)))
 
     def append(self, entry: Entry) -> None:
         """Add one line, whole. Raises OSError where the disk does not take it; the ledger is then as it was."""
-        line = (json.dumps(as_plain(attrs.asdict(entry)), ensure_ascii=False, allow_nan=False) + "\n").encode()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not self.path.exists()
-        with _locked(self.path) as file:
-            end = _cut_torn_line(file)
-            try:
-                if os.write(file, line) != len(line):
-                    raise OSError(f"{self.path} took a part of a line only; is the disk full?")
-                os.fsync(file)
-            except OSError:
-                os.ftruncate(file, end)
-                raise
-        if is_new:
-            sync_folder(self.path.parent)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file opened for appending, held by this process alone until the block ends or the process dies."""
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
-    finally:
-        os.close(file)
-
-
-def _cut_torn_line(file: int) -> int:
-    """Cut off what stands behind the last newline; the length of what remains, in bytes."""
-    size = end = os.fstat(file).st_size
-    while end > 0:  # backwards in blocks: a ledger may be long, and its last line is near
-        start = max(0, end - 65536)
-        newline = os.pread(file, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            end = start + newline + 1
-            break
-        end = start
-    if end != size:
-        os.ftruncate(file, end)
-    return end
+        append_line(self.path, entry)
 
 
 def _latest(entries: Iterable[Entry]) -> Entry | None:

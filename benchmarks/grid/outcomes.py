@@ -23,11 +23,12 @@ __all__ = ["Stamp", "evaluation_entry", "pretraining_entry", "skipped_entry"]
 
 @attrs.frozen
 class Stamp:
-    """What every line says of where it comes from. now: the time, in UTC."""
+    """What every line says of where it comes from. now: the time, in UTC. invocation: the mark of this call."""
 
     out: Path
     commit: str
     now: Callable[[], datetime]
+    invocation: str = ""
 
 
 def pretraining_entry(run: Pretraining, job: Job, outcome: Outcome, stamp: Stamp) -> Entry:
@@ -63,6 +64,7 @@ def _entry(
         seconds=round(outcome.seconds, 3),
         settings=settings,
         folder=str(job.folder.relative_to(stamp.out)),
+        invocation=stamp.invocation,
     )
     if outcome.error:
         return entry

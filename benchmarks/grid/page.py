@@ -19,8 +19,10 @@ from grid.drawing import Drawing
 from grid.evidence import control_sheet, environments, mixed_notes, split_sheet
 from grid.figures import draw_distances, draw_scores
 from grid.histograms import draw_histograms
+from grid.invocations import Call, read_invocations
 from grid.learning import draw_learning, summarise_learning
 from grid.ledger import Entry, Results
+from grid.making import Making, say_making
 from grid.measure import Measure
 from grid.rows import Sheet, difference_sheet, markdown, score_sheet
 from grid.summary import Summary, summarise
@@ -52,6 +54,7 @@ class Page:
     failures: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     measure: str
+    making: Making
 
     def markdown_tables(self) -> str:
         """The tables alone, as a console shows them."""
@@ -67,6 +70,7 @@ def build_page(
     out: Path,
     at_once: int,
     tick: Callable[[int, int], None],
+    call: Call,
 ) -> Page:
     """Everything about these tables, as far as the ledger goes."""
     sections = tuple(_section(one, repeats, results, paper, measure, out, at_once, tick) for one in presets)
@@ -82,6 +86,7 @@ def build_page(
         failures=tuple((entry.name, entry.error) for entry in used if entry.status == "failed"),
         notes=mixed_notes(done),
         measure=f"{measure.metric}, {measure.level} level",
+        making=say_making(call, call.now(), done, read_invocations(out)),
     )
 
 
@@ -115,9 +120,16 @@ def to_markdown(page: Page) -> str:
     for title, sheet in (("Controls", page.controls), ("Splits", page.splits)):
         parts.append(f"## {title}\n\n{markdown(sheet)}")
     parts += ["## Failures\n", *(f"- {name}: {error}" for name, error in page.failures), ""] if page.failures else []
+    parts.append(_making(page.making))
     parts.append(f"## Environment\n\nSource: {', '.join(page.commits) or 'unknown'}\n")
     parts += [f"- {names}: {', '.join(f'{k} {v}' for k, v in found.items())}" for names, found in page.environments]
     return "\n".join(parts) + "\n"
+
+
+def _making(making: Making) -> str:
+    commands = [f"Command {number}:\n\n```sh\n{text}\n```\n" for number, text in enumerate(making.commands, 1)]
+    sheet = markdown(making.invocations) if making.invocations.rows else ""
+    return "\n".join(["## How this was made\n", *(f"{one}\n" for one in making.sentences), *commands, sheet])
 
 
 def _section(

@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -22,9 +21,11 @@ from grid.commit import source_commit
 from grid.display import ConsoleGrid
 from grid.executor import Executor, LocalProcesses
 from grid.flags import Request
+from grid.invocations import Call, noted
 from grid.jobs import Place
 from grid.ledger import Ledger, Results
 from grid.listing import list_cells, list_presets
+from grid.machine import describe_machine
 from grid.outcomes import Stamp
 from grid.pace import read_known, say_duration
 from grid.presence import Shelf, leave_out_absent, open_shelf
@@ -46,7 +47,7 @@ def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
     return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say)
 
 
-def carry_out(request: Request, open_executor: OpenExecutor = local_processes) -> int:
+def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_processes) -> int:
     """Do what was asked for. Returns 0, or 1 where cells failed or a score left its interval."""
     paper, shelf = load_results(), open_shelf(request.data_root, request.roots)
     if request.mode == "list":
@@ -68,8 +69,8 @@ def carry_out(request: Request, open_executor: OpenExecutor = local_processes) -
         request = attrs.evolve(request, measure=smoke.smoke_measure(request.measure))
     with ConsoleGrid(Console(stderr=True)) as show:
         if request.extent != "report-only":
-            results = _run(work, request, shelf, ledger, show, open_executor, known)
-        return _tell(presets, repeats, results, request, paper, show)
+            results = _run(work, request, call, shelf, ledger, show, open_executor(request, show.say), known)
+        return _tell(presets, repeats, results, request, call, paper, show)
 
 
 def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[Preset, ...], Repeats]:
@@ -127,10 +128,11 @@ def _is_told(one: Condition, needs_scores: bool, repeats: Repeats, results: Resu
 def _run(
     work: Work,
     request: Request,
+    call: Call,
     shelf: Shelf,
     ledger: Ledger,
     show: ConsoleGrid,
-    open_executor: OpenExecutor,
+    executor: Executor,
     known: dict[tuple[str, ...], float],
 ) -> Results:
     place = Place(
@@ -141,9 +143,9 @@ def _run(
         roots=request.roots,
         presets=shelf.presets(),
     )
-    stamp = Stamp(request.out, source_commit(Path(__file__).parent), lambda: datetime.now(UTC))
-    with open_executor(request, show.say) as executor:
-        return run_work(work, place, executor, ledger, stamp, show, known)
+    stamp = Stamp(request.out, source_commit(Path(__file__).parent), call.now, call.mark)
+    with noted(call, request.out, executor.at_once, describe_machine()), executor as running:
+        return run_work(work, place, running, ledger, stamp, show, known)
 
 
 def _tell(
@@ -151,13 +153,14 @@ def _tell(
     repeats: Repeats,
     results: Results,
     request: Request,
+    call: Call,
     paper: PaperResults,
     show: ConsoleGrid,
 ) -> int:
     """Write the page, print the tables, and say whether all is well."""
     from grid.page import build_page, write_page  # draws and computes: seconds of imports that a list does not need
 
-    page = build_page(presets, repeats, results, paper, request.measure, request.out, request.jobs, show.tick)
+    page = build_page(presets, repeats, results, paper, request.measure, request.out, request.jobs, show.tick, call)
     write_page(page, request.out)
     print(page.markdown_tables())
     print(f"Page: {request.out / 'grid.html'}", file=sys.stderr)

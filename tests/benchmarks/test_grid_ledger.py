@@ -47,6 +47,16 @@ def test_what_is_appended_reads_back(tmp_path: Path) -> None:
     assert (second.name, second.notes) == ("zweite Zelle – µV", ("one", "two"))
 
 
+def test_lines_of_before_invocations_were_kept_still_count(tmp_path: Path) -> None:
+    """A ledger is weeks of computing; a field that it lacks must not cost them."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(entry(invocation="2026-01-01T00:00:00+00:00"))
+    fields = json.loads(ledger.path.read_text())
+    del fields["invocation"]
+    ledger.path.write_text(json.dumps(fields) + "\n")
+    assert [one.invocation for one in ledger.read().entries] == [""]
+
+
 @given(cut=st.integers(min_value=1, max_value=10_000))
 @settings(max_examples=25, deadline=None)
 def test_a_torn_last_line_is_dropped_and_cut_off(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:

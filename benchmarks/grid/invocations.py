@@ -1,0 +1,122 @@
+"""Every call of the grid that ran jobs: how it was typed, when, for how long, and what it got done.
+
+A line of `invocations.jsonl`, beside the ledger, is added when an invocation ends, be it by Ctrl-C; `kill -9` loses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import attrs
+import cattrs
+
+from clocs_core.errors import RunFolderError
+from grid.converting import json_converter
+from grid.jsonlines import append_line, whole_lines
+from grid.ledger import Ledger
+
+__all__ = ["Call", "Invocation", "noted", "read_invocations", "say_command"]
+
+_FILE = "invocations.jsonl"
+
+
+@attrs.frozen
+class Call:
+    """How the program was called. command: to be pasted. now: the time, in UTC. began: its first answer."""
+
+    command: str
+    now: Callable[[], datetime]
+    began: datetime = attrs.field(default=attrs.Factory(lambda self: self.now(), takes_self=True))
+
+    @property
+    def mark(self) -> str:
+        """What the lines of this call bear in the ledger: microseconds, since two may begin within a second."""
+        return self.began.isoformat(timespec="microseconds")
+
+
+@attrs.frozen(kw_only=True)
+class Invocation:
+    """A call that ran jobs.
+
+    began: the mark of its lines in the ledger, a time in UTC. seconds: until its last job had ended or been stopped;
+    what the page took is not in it. at_once: how many jobs ran together. done, failed: how many of them ended so.
+    machine: where the command was typed. ended: how the invocation itself did.
+    """
+
+    command: str
+    began: str = attrs.field(validator=lambda _record, _field, value: _check_time(value))
+    seconds: float
+    at_once: int
+    done: int
+    failed: int
+    machine: str
+    ended: str = attrs.field(validator=attrs.validators.in_(("finished", "stopped", "broken off")))
+
+
+def say_command(words: Sequence[str], home: str) -> str:
+    """The words of `sys.argv` as they can be pasted into a shell. Nothing is left out: the same command goes on.
+
+    home: what a shell made of `~`; it is put back, since whoever typed `~` did not mean to tell their name.
+    """
+    return " ".join(["python", *(_pasted(word, home) for word in words)])
+
+
+@contextmanager
+def noted(call: Call, out: Path, at_once: int, machine: str) -> Iterator[None]:
+    """Add a line about this call to those of the folder `out` when the block ends, however it ends."""
+    ended = "broken off"
+    try:
+        yield
+        ended = "finished"
+    except KeyboardInterrupt:
+        ended = "stopped"
+        raise
+    finally:
+        entries = Ledger(out / "ledger.jsonl").read().entries
+        count = Counter(entry.status for entry in entries if entry.invocation == call.mark)
+        line = Invocation(
+            command=call.command,
+            began=call.mark,
+            seconds=round((call.now() - call.began).total_seconds(), 3),
+            at_once=at_once,
+            done=count["done"],
+            failed=count["failed"],
+            machine=machine,
+            ended=ended,
+        )
+        append_line(out / _FILE, line)
+
+
+def read_invocations(out: Path) -> tuple[Invocation, ...]:
+    """Those of the folder of a grid, in the order in which they ended. Raises RunFolderError for a damaged line."""
+    path = out / _FILE
+    return tuple(_parse(line, number, path) for number, line in enumerate(whole_lines(path), 1))
+
+
+def _pasted(word: str, home: str) -> str:
+    """A word in quotes where it needs them, each part for itself: a shell expands nothing within single ones."""
+    is_home = rf"(?<![^\s=:,'\"]){re.escape(home)}(?![^/\s:,'\"])"
+    parts = re.split(is_home, word) if home.strip("/") else [word]
+    return '"$HOME"'.join(shlex.quote(part) if part else "" for part in parts) or "''"
+
+
+def _check_time(text: str) -> None:
+    datetime.fromisoformat(text)  # ValueError where it is none
+
+
+def _parse(line: bytes, number: int, path: Path) -> Invocation:
+    try:
+        return json_converter(forbid_extra_keys=True).structure(json.loads(line.decode()), Invocation)
+    except (ValueError, cattrs.BaseValidationError) as problem:
+        shown = line[:60].decode(errors="replace")
+        raise RunFolderError(
+            f"{path}, line {number}, is not a line about an invocation ({type(problem).__name__}: {shown!r}). It was "
+            "edited or comes from another version: take that line out, and the page is made without it."
+        ) from None

@@ -1,0 +1,180 @@
+"""Every call of a grid leaves a line: its command can be pasted, its time and its jobs are its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import run_all
+from grid.executor import Job, LocalProcesses, Outcome
+from grid.flags import Request
+from grid.invocations import Call, Invocation, noted, read_invocations, say_command
+from grid.ledger import Entry, Ledger
+
+from clocs_core.errors import RunFolderError
+
+FAKE = f"{sys.executable} -S -E {Path(__file__).parent / 'fake_grid_command.py'}"
+BEGAN = datetime(2026, 3, 1, 12, 0, 0, 250, tzinfo=UTC)
+
+
+def clock(*seconds: float) -> Callable[[], datetime]:
+    """Tells these times, in seconds after the beginning, one at each call."""
+    times: Iterator[datetime] = (BEGAN + timedelta(seconds=one) for one in seconds)
+    return lambda: next(times)
+
+
+def line(name: str, status: str, invocation: str) -> Entry:
+    return Entry(key=name, protocol="linear/1", name=name, seed=0, status=status, invocation=invocation)
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+@pytest.mark.parametrize("home", ["/home/ada", "/"])
+def test_a_shell_reads_a_command_as_it_was_typed(home: str) -> None:
+    """What cannot be pasted does not say how a number was made; words hold spaces, quotes, stars and nothing."""
+    words = [
+        "run_all.py",
+        "--out",
+        "/home/ada/a b",
+        "--command",
+        "nice python '/home/ada/it.py'",
+        "",
+        "it's",
+        "*",
+        "$X",
+    ]
+    words += ["--root=/home/ada", "/home/adam/x", "/mnt/home/ada", "a\nb", "p=/home/ada/x:/home/ada/y", "/home/ada"]
+    script = f"set -- {say_command(words, home)}; printf '%s\\0' \"$@\""
+    done = subprocess.run(
+        ["sh", "-c", script], env={"HOME": home, **_path()}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\0")[:-1] == ["python", *words]
+
+
+def test_a_home_that_a_shell_put_in_is_taken_out_again() -> None:
+    """A page is passed on: it says no more about whose machine it was than the person typed."""
+    words = ["benchmarks/run_all.py", "--data-root", "/home/ada/ecg", "--root", "ptbxl=/home/ada/p q", "/home/adam"]
+    expected = """python benchmarks/run_all.py --data-root "$HOME"/ecg --root ptbxl="$HOME"'/p q' /home/adam"""
+    assert say_command(words, "/home/ada") == expected
+
+
+def _path() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"]}
+
+
+# --------------------------------------------------------------------------------------------------------------- lines
+
+
+def test_a_line_counts_the_jobs_of_its_own_invocation(tmp_path: Path) -> None:
+    """A folder is shared with invocations of before, and with others at the same time."""
+    call = Call("python x.py", clock(0, 90.5))
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(line("old", "done", ""))
+    with noted(call, tmp_path, 3, "a machine"):
+        for name, status in (("a", "done"), ("b", "failed"), ("c", "done")):
+            ledger.append(line(name, status, call.mark))
+        ledger.append(line("theirs", "done", "2026-03-01T12:00:00.000251+00:00"))
+    assert read_invocations(tmp_path) == (
+        Invocation(
+            command="python x.py",
+            began="2026-03-01T12:00:00.000250+00:00",
+            seconds=90.5,
+            at_once=3,
+            done=2,
+            failed=1,
+            machine="a machine",
+            ended="finished",
+        ),
+    )
+
+
+@pytest.mark.parametrize(("problem", "ended"), [(KeyboardInterrupt, "stopped"), (OSError, "broken off")])
+def test_an_invocation_that_is_stopped_leaves_its_line(
+    tmp_path: Path, problem: type[BaseException], ended: str
+) -> None:
+    """Hours that were stopped are hours that it took; and the problem is not swallowed."""
+    with pytest.raises(problem), noted(Call("python x.py", clock(0, 7)), tmp_path, 1, ""):
+        raise problem
+    (found,) = read_invocations(tmp_path)
+    assert (found.ended, found.seconds, found.done) == (ended, 7.0, 0)
+
+
+def test_lines_are_added_and_a_torn_one_is_dropped(tmp_path: Path) -> None:
+    """As in the ledger: a kill costs the line that was being written, no other."""
+    for seconds in (1, 2):
+        with noted(Call("x", clock(0, seconds)), tmp_path, 1, ""):
+            pass
+    path = tmp_path / "invocations.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert [one.seconds for one in read_invocations(tmp_path)] == [1.0]
+    with noted(Call("x", clock(0, 3)), tmp_path, 1, ""):
+        pass
+    assert [one.seconds for one in read_invocations(tmp_path)] == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("text", ['{"command": "x"}', "no JSON"])
+def test_a_damaged_line_is_an_error_that_says_what_to_do(tmp_path: Path, text: str) -> None:
+    """It holds times only, so that taking it out costs no score."""
+    (tmp_path / "invocations.jsonl").write_text(f"{text}\n")
+    with pytest.raises(RunFolderError, match=r"invocations.jsonl, line 1, .*take that line out"):
+        read_invocations(tmp_path)
+
+
+def test_a_line_with_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
+    """The page says when an invocation began: it would fail there, far from the file."""
+    with noted(Call("x", clock(0, 1)), tmp_path, 1, ""):
+        pass
+    path = tmp_path / "invocations.jsonl"
+    path.write_text(path.read_text().replace("2026-03-01", "yesterday"))
+    with pytest.raises(RunFolderError, match="line 1"):
+        read_invocations(tmp_path)
+
+
+# ----------------------------------------------------------------------------------------------------------- the story
+
+
+class Interrupted(LocalProcesses):
+    """Somebody types Ctrl-C when the third job is handed over, the first two having ended."""
+
+    came = 0
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        self.came += 1
+        if self.came == 3:
+            signal.raise_signal(signal.SIGINT)
+        return super().submit(job)
+
+
+def test_the_page_of_a_resumed_grid_tells_every_invocation(tmp_path: Path) -> None:
+    """A result that is kept says by which commands, when, and in what time it was made, also where one was stopped."""
+    grid = ["--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--out", str(tmp_path / "out")]
+    grid += ["--command", FAKE]
+
+    def open_executor(request: Request, say: Callable[[str], None]) -> Interrupted:
+        return Interrupted(request.command, 1, lambda: 0.0)
+
+    assert run_all.main([*grid, "--jobs", "4"], open_executor) == 130
+    assert run_all.main(grid) == 0
+    stopped, finished = read_invocations(tmp_path / "out")
+    assert (stopped.ended, stopped.done, stopped.at_once) == ("stopped", 2, 1)  # what the executor took, not --jobs
+    assert (finished.ended, finished.done, finished.failed) == ("finished", 2, 0)
+    assert stopped.began < finished.began
+    page, html = ((tmp_path / "out" / f"grid.{kind}").read_text() for kind in ("md", "html"))
+    typed = shlex.join(["python", "benchmarks/run_all.py", *grid])
+    assert page.count(f"Command 1:\n\n```sh\n{typed}\n```\n") == 1
+    assert page.count(f"Command 2:\n\n```sh\n{typed} --jobs 4\n```\n") == 1
+    assert "Done in this invocation: 2, 1 at once" in page
+    assert "There before: 2." in page
+    assert page.index("## How this was made") < page.index("| stopped |") < page.index("## Environment")
+    assert '<section id="making">' in html
+    assert "<td>stopped</td>" in html
+    assert "--jobs 4</code>" in html
