@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from clocs_core.data.signalfile import SignalFile
 from clocs_core.errors import ClocsWarning, DataError, SettingsError
 from clocs_core.evaluate.astrained import AsTrained, outputs_of
-from clocs_core.evaluate.fitting import as_argument, fit_names, without_others
+from clocs_core.evaluate.fitting import HZ, as_argument
 from clocs_core.evaluate.ownframes import Unsaid, cut_own_frames
 from clocs_core.extend.catalogue import build_catalogue
 from clocs_core.extend.host import installed_entry_points, load_plugins
@@ -85,29 +85,28 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         channels: Sequence[str] | str,
         unit: str = "",
         trained_at: float | None = None,
+        unseen_channels: bool = False,
     ) -> Embedded:
         """The representations of a recording (channel, sample), or (sample,) of one channel.
 
         It is resampled, cut and normalised as the run's own recordings were when they were evaluated.
-        sampling_rate: Hz. channels: the name of every row, in order; of those that only another encoder of the run
-        read, none is embedded, unless there is no other. unit: such as mV; an encoder that normalises does
-        not need it. trained_at: Hz of the run's recordings, for a file that does not say it.
+        sampling_rate: Hz. channels: the name of every row, in order; rows that only another encoder of the run read
+        are left out. unit: such as mV; an encoder that normalises does not need it. trained_at: Hz of the run's
+        recordings, for a file that does not say it. unseen_channels: embed rows that it was not trained on, too.
         Raises DataError or SettingsError where the signal does not fit; what is odd but possible is a ClocsWarning.
         """
         card = self.about
-        if not 0 < sampling_rate < float("inf"):
-            raise SettingsError(f"sampling_rate must be a positive number of Hz, got {sampling_rate!r}.")
-        held = _as_recording(card, signal, channels)
-        together = card.input_channels > 1
+        given = tuple(name.strip() for name in (channels.split(",") if isinstance(channels, str) else channels))
         unsaid = Unsaid(
-            sampling_rate=sampling_rate,
-            channels=() if together else without_others(card, held.channels or ()),  # one by one, all others are read
+            sampling_rate=_hertz("sampling_rate", sampling_rate),
+            channels=given,
             unit=unit,
-            trained_at=trained_at,
+            trained_at=None if trained_at is None else _hertz("trained_at", trained_at),
+            unseen_channels=unseen_channels,
         )
-        rows = cut_own_frames(card, held, _SIGNAL, unsaid, _warn, as_argument)
+        rows = cut_own_frames(card, _as_recording(signal, given), _SIGNAL, unsaid, _warn, as_argument)
         z = outputs_of(AsTrained(self.network, card, rows.factor), rows.signal, choose_device(self.device))  # (n, E)
-        names = ("all",) if together else rows.channels
+        names = ("all",) if card.input_channels > 1 else rows.channels
         embedding = np.full((len(rows.starts), len(names), card.embedding_dim), np.nan, dtype=np.float32)
         embedding[rows.frame, rows.channel] = z
         return Embedded(embedding, rows.starts, names)
@@ -159,11 +158,18 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self._opened[1]
 
 
-def _as_recording(card: EncoderCard, signal: ArrayLike | Tensor, channels: Sequence[str] | str) -> SignalFile:
+def _hertz(name: str, value: object) -> float:
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not 0 < value < float("inf"):
+        raise SettingsError(
+            f"{name} must be a positive number of Hz, got {value!r}; give it as {as_argument(name, HZ)}."
+        )
+    return float(value)  # whole numbers of NumPy overflow where they are multiplied
+
+
+def _as_recording(signal: ArrayLike | Tensor, names: tuple[str, ...]) -> SignalFile:
+    """The samples; their names are the user's, as for a file that has none."""
     samples = _as_array(signal).astype(np.float64)  # exact: frames are computed in it
     samples = samples[None] if samples.ndim == 1 else samples
-    given = channels.split(",") if isinstance(channels, str) else channels
-    names = fit_names(card, tuple(name.strip() for name in given))
     if samples.ndim != 2 or samples.size == 0:
         raise DataError(f"{_SIGNAL} has the shape {samples.shape}, expected (channel, sample) or (sample,).")
     if len(names) != len(samples):
@@ -172,7 +178,7 @@ def _as_recording(card: EncoderCard, signal: ArrayLike | Tensor, channels: Seque
             f"{_SIGNAL} (channel, sample) has the shape {samples.shape}, and channels are {len(names)}: "
             f"{', '.join(names) or 'none'}{turned}. Name every row, in order."
         )
-    return SignalFile(samples, names)
+    return SignalFile(samples)
 
 
 def _as_frames(card: EncoderCard, frames: ArrayLike | Tensor) -> NDArray[np.float32]:

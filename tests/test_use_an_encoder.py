@@ -11,6 +11,7 @@ import pytest
 import torch
 from encoder_files import CPU, installed, plan_of, write_encoder
 
+import clocs_core as clocs
 from clocs_core.train.encoderfile import load_encoder
 
 PAGE = (Path(__file__).parents[1] / "docs" / "use-an-encoder.md").read_text(encoding="utf-8")
@@ -56,3 +57,11 @@ def test_a_recording_is_embedded_and_frames_are_classified_as_shown(file, capsys
     assert names["z"].start.tolist() == [0, 2000]
     assert capsys.readouterr().out.startswith("cmsc ('II', ")
     assert set(names["model"].predict(names["frames"])) <= {0, 1}
+
+
+def test_the_refusal_that_is_shown_is_the_one_that_is_raised(file):
+    """Whoever meets it looks for these words on the page."""
+    (shown,) = re.findall(r"```text\n(.*?)\n```", PAGE, flags=re.DOTALL)
+    with pytest.raises(clocs.DataError) as raised:
+        clocs.load(file).embed(np.zeros(4000), sampling_rate=400, channels=["MLII"])
+    assert str(raised.value) == " ".join(shown.split())

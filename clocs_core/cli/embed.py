@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
-from clocs_core.cli.ownfiles import ask_unsaid, input_options, refuse_data_set, refuse_unwritable
+from clocs_core.cli.ownfiles import ask_unsaid, input_options, refuse_data_set, refuse_unwritable, refuse_without_input
 from clocs_core.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -94,7 +94,15 @@ def ask_target(
 @click.option("--out", metavar="FILE", required=True, help="The .npz file to write.")
 @pass_session
 def embed_command(
-    session: Session, /, run: str, inputs: tuple[str, ...], trained_at: str | None, device: str, out: str, **asked: Any
+    session: Session,
+    /,
+    run: str,
+    inputs: tuple[str, ...],
+    trained_at: str | None,
+    unseen_channels: bool,
+    device: str,
+    out: str,
+    **asked: Any,
 ) -> None:
     """Write the representations of frames, by the encoder of RUN (a run folder, or its encoder file).
 
@@ -107,11 +115,13 @@ def embed_command(
     from clocs_core.train.encoderfile import load_encoder
 
     refuse_unwritable(Path(out))
+    if not inputs:
+        refuse_without_input(unseen_channels)
     where = choose_device(device)
     loaded = load_encoder(Path(run), session.catalogue, where)
     with console_display() as show:
         if inputs:
-            rows, about = _embed_files(loaded, inputs, trained_at, where, show, **asked)
+            rows, about = _embed_files(loaded, inputs, trained_at, unseen_channels, where, show, **asked)
         else:
             rows, about = _embed_data_set(session, loaded, where, show, **asked)
         fixed = {"method": loaded.about.method, "trained_on": loaded.about.dataset}
@@ -153,6 +163,7 @@ def _embed_files(
     loaded: LoadedEncoder,
     inputs: tuple[str, ...],
     trained_at: str | None,
+    unseen_channels: bool,
     device: torch.device,
     show: ConsoleDisplay,
     *,
@@ -167,5 +178,6 @@ def _embed_files(
     named = ("root", "data_root", "task", "split_seed")
     others = {f"--{name.replace('_', '-')}": flags[name] for name in named}
     refuse_data_set({"--dataset": dataset, "--part": part, **others, "-o": assignments})
-    rows = embed_files(loaded, [Path(one) for one in inputs], ask_unsaid(flags, trained_at), device, show)
+    unsaid = ask_unsaid(flags, trained_at, unseen_channels)
+    rows = embed_files(loaded, [Path(one) for one in inputs], unsaid, device, show)
     return rows, {"dataset": None, "normalise": loaded.about.normalise}

@@ -15,17 +15,22 @@ from clocs_core.options import from_text
 if TYPE_CHECKING:
     from clocs_core.evaluate.ownframes import Unsaid
 
-__all__ = ["ask_unsaid", "hertz", "input_options", "refuse_data_set", "refuse_unwritable"]
+__all__ = ["ask_unsaid", "hertz", "input_options", "refuse_data_set", "refuse_unwritable", "refuse_without_input"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def input_options(command: F) -> F:
-    """--input, and --trained-at for networks whose files do not say it."""
+    """--input, --unseen-channels, and --trained-at for networks whose files do not say it."""
     trained_at = click.option(
         "--trained-at",
         metavar="HZ",
         help="The rate of the recordings that it was trained on, where its own file does not say it.",
+    )
+    unseen = click.option(
+        "--unseen-channels",
+        is_flag=True,
+        help="Read channels of an --input that it was not trained on; they are refused otherwise.",
     )
     inputs = click.option(
         "--input",
@@ -34,11 +39,11 @@ def input_options(command: F) -> F:
         multiple=True,
         help="Instead of --dataset: one recording, as .csv, .txt, .npy, .npz or .hea. May be repeated.",
     )
-    return inputs(trained_at(command))
+    return inputs(unseen(trained_at(command)))
 
 
-def ask_unsaid(flags: Mapping[str, str | None], trained_at: str | None) -> Unsaid:
-    """What --sampling-rate, --channels (or --leads), --unit and --trained-at say of files."""
+def ask_unsaid(flags: Mapping[str, str | None], trained_at: str | None, unseen_channels: bool) -> Unsaid:
+    """What --sampling-rate, --channels (or --leads), --unit, --trained-at and --unseen-channels say of files."""
     from clocs_core.evaluate.ownframes import Unsaid
 
     if flags.get("leads") and flags.get("channels"):
@@ -49,6 +54,7 @@ def ask_unsaid(flags: Mapping[str, str | None], trained_at: str | None) -> Unsai
         channels=tuple(name.strip() for name in names if name.strip()),
         unit=flags.get("unit") or "",
         trained_at=hertz("--trained-at", trained_at),
+        unseen_channels=unseen_channels,
     )
 
 
@@ -67,6 +73,14 @@ def refuse_data_set(about: Mapping[str, object]) -> None:
     given = [flag for flag, value in about.items() if value]
     if given:
         raise SettingsError(f"--input reads a file, and {given[0]} is about a data set; leave out one of the two.")
+
+
+def refuse_without_input(unseen_channels: bool) -> None:
+    """Raise SettingsError where a data set is read, and a flag is about files: its channels need no such word."""
+    if unseen_channels:
+        raise SettingsError(
+            "--unseen-channels is about --input; of a data set, --channels names what is read. Leave it out."
+        )
 
 
 def refuse_unwritable(path: Path) -> None:

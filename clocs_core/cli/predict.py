@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
-from clocs_core.cli.ownfiles import ask_unsaid, hertz, input_options, refuse_data_set, refuse_unwritable
+from clocs_core.cli.ownfiles import (
+    ask_unsaid,
+    hertz,
+    input_options,
+    refuse_data_set,
+    refuse_unwritable,
+    refuse_without_input,
+)
 from clocs_core.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -131,6 +138,7 @@ def _predict(
     *,
     inputs: tuple[str, ...],
     trained_at: str | None,
+    unseen_channels: bool,
     dataset: str | None,
     part: Any,
     assignments: tuple[str, ...],
@@ -143,7 +151,9 @@ def _predict(
     if inputs:
         others = {"--root": flags["root"], "--data-root": flags["data_root"]}
         refuse_data_set({"--dataset": dataset, "--part": part, **others, "-o": assignments})
-        return predict_files(loaded, [Path(one) for one in inputs], ask_unsaid(flags, trained_at), device, show)
+        unsaid = ask_unsaid(flags, trained_at, unseen_channels)
+        return predict_files(loaded, [Path(one) for one in inputs], unsaid, device, show)
+    refuse_without_input(unseen_channels)
     name = dataset or loaded.about.dataset
     catalogue.datasets.get(name)  # a misspelt name is answered before a flag of its own
     given = {flag: text for flag, text in flags.items() if text is not None}

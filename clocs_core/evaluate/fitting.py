@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TypeAlias
 
 import attrs
@@ -14,6 +15,7 @@ from clocs_core.train.described import NetworkCard
 
 __all__ = [
     "HZ",
+    "YES",
     "Spell",
     "as_argument",
     "as_flag",
@@ -21,6 +23,7 @@ __all__ = [
     "fit_framing",
     "fit_names",
     "fit_unit",
+    "refuse_unseen",
     "without_others",
 ]
 
@@ -28,19 +31,29 @@ Spell: TypeAlias = Callable[[str, str], str]
 """How whoever reads an error gives a value by its name: as a flag, or as an argument of a function."""
 
 HZ = "HZ"  # stands for a number that only the user knows
+YES = "True"  # of what is either asked for or not
 
 _VOLTS = {"V": 1_000_000, **MICROVOLTS}  # in microvolts
+_WORDS = {
+    "v": "V",
+    "volt": "V",
+    "mv": "mV",
+    "millivolt": "mV",
+    "uv": "uV",
+    "\u03bcv": "uV",  # casefold makes the Greek letter of the micro sign
+    "microvolt": "uV",
+}  # suggested, not taken: MV may be meant
 _NO_UNIT = ("", "counts")  # of a recorder that does not say how many of them are a millivolt
 
 
 def as_flag(name: str, value: str) -> str:
     """`--sampling-rate HZ`, on a command line."""
-    return f"`--{name.replace('_', '-')} {value}`"
+    return f"`--{name.replace('_', '-')}{'' if value == YES else f' {value}'}`"
 
 
 def as_argument(name: str, value: str) -> str:
     """`sampling_rate=HZ` or `unit='mV'`, in Python."""
-    return f"`{name}={value if value == HZ else repr(value)}`"
+    return f"`{name}={value if value in (HZ, YES) else repr(value)}`"
 
 
 def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
@@ -81,14 +94,11 @@ def fit_channels(
     missing = [name for name in wanted if name not in found]
     if missing:
         there = [name for name in wanted if name in found]
-        instead = (
-            f"; to read those that are there, add {spell('channels', ','.join(there))}"
-            if there and not together
-            else ""
-        )
+        instead = "those that are there, add" if there else "another, name it with"
+        way_out = "" if together else f"; to read {instead} {spell('channels', ','.join(there) or 'NAME')}"
         raise DataError(
             f"{where} has no channel {missing[0]!r}.{neighbours(missing[0], found)} The {card.what} was trained on "
-            f"{', '.join(card.channels)}, {how}{instead}."
+            f"{', '.join(card.channels)}, {how}{way_out}."
         )
     if not together:
         return wanted
@@ -98,6 +108,38 @@ def fit_channels(
             "`--channels`: it finds them by name."
         )
     return card.channels
+
+
+def refuse_unseen(card: NetworkCard, names: Sequence[str], where: str, renames: bool, spell: Spell = as_flag) -> None:
+    """Raise DataError where channels of a user's own recording are none that the network was trained on.
+
+    It would answer all the same, with numbers that nothing vouches for. renames: whether it is a single channel
+    that the user named, and could name otherwise.
+    """
+    unseen = [name for name in names if name not in card.channels]
+    if not unseen:
+        return
+    free = [name for name in card.channels if name not in names]
+    nearest = {name: _nearest(name, free) for name in unseen}
+    told = (f"{name!r}{f' (nearest in name: {near})' if near else ''}" for name, near in nearest.items())
+    right = nearest[unseen[0]] or (free[0] if len(free) == 1 else "")
+    example = f": {spell('channels', right)}" if right and renames else ""
+    who, them = ("it", "it") if len(unseen) == 1 else ("any", "them")
+    same = "one of these" if len(card.channels) > 1 else "the same"
+    rename = f" If {who} is {same} under another name, give it that name{example}." if free else ""
+    leave = f" Without {them}, the others can be read." if len(unseen) < len(names) else ""
+    raise DataError(
+        f"{where}: the {card.what} was trained on {', '.join(card.channels)}, not on {', '.join(told)}.{rename}{leave} "
+        f"To read {them} all the same, add {spell('unseen_channels', YES)}."
+    )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """The known name that is most like another one, or has become a word of it ("ECG II"); empty where none is."""
+    plain = {_plain_name(one): one for one in known}
+    asked = _plain_name(name)
+    close = [word for word in asked.split() if word in plain] or get_close_matches(asked, plain, n=1)
+    return plain[close[0]] if close else ""
 
 
 def fit_unit(card: NetworkCard, unit: str, where: str, spell: Spell = as_flag) -> float:
@@ -115,13 +157,11 @@ def fit_unit(card: NetworkCard, unit: str, where: str, spell: Spell = as_flag) -
         )
     if {unit, card.unit} <= _VOLTS.keys():
         return _VOLTS[unit] / _VOLTS[card.unit]
-    if normalises:
-        way_out = f"If it is only another word, add {spell('unit', card.unit)}."
-    else:
-        way_out = "One that is trained with `-o normalise=min-max` does not depend on the scale."
+    word = _WORDS.get(unit.strip().casefold().removesuffix("s")) if card.unit in _VOLTS else None
+    scale = "" if normalises else " One that is trained with `-o normalise=min-max` does not depend on the scale."
     raise DataError(
         f"{where} is in {unit}, and the {card.what} was trained on signals in {card.unit}: these cannot be converted "
-        f"(V, mV and µV can). {way_out}"
+        f"(V, mV and µV can). If it is only another word, add {spell('unit', word or card.unit)}.{scale}"
     )
 
 

@@ -21,11 +21,14 @@ from clocs_core.evaluate.fitting import (
     fit_framing,
     fit_names,
     fit_unit,
+    refuse_unseen,
     without_others,
 )
 from clocs_core.train.described import NetworkCard
 
 __all__ = ["OwnFrames", "Unsaid", "cut_own_frames", "name_files", "read_own_frames"]
+
+_STRETCHED = 20  # times, at most: beyond, 19 of 20 samples of a frame are made up; often kHz were given for Hz
 
 
 @attrs.frozen(kw_only=True)
@@ -34,12 +37,14 @@ class Unsaid:
 
     channels: the names of all channels where a file has none, else those to read.
     trained_at: Hz of the recordings that the network was trained on, for one that does not say it.
+    unseen_channels: channels that it was not trained on are meant, and read.
     """
 
     sampling_rate: float | None = None  # Hz
     channels: tuple[str, ...] = ()
     unit: str = ""
     trained_at: float | None = None
+    unseen_channels: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -84,6 +89,7 @@ def cut_own_frames(
         say(note)
     factor = fit_unit(card, record.unit, where, spell)
     framing = fit_framing(card, record.sampling_rate, unsaid.trained_at, spell)
+    _refuse_coarse(card, record, framing, where, spell)
     frames = cut_frames(record, framing)
     if not len(frames.start):
         raise DataError(_too_short(card, record, framing, where, spell))
@@ -102,18 +108,30 @@ def cut_own_frames(
 
 def _record(card: NetworkCard, held: SignalFile, where: str, unsaid: Unsaid, spell: Spell) -> Record:
     """The recording, with the channels that are to be read, in their order."""
-    rate = unsaid.sampling_rate or held.sampling_rate
-    if rate is None:
-        raise DataError(f"{where} does not say its sampling rate; give it in Hz: {spell('sampling_rate', HZ)}.")
+    rate = _rate(held, where, unsaid, spell)
     found = fit_names(card, held.channels or _named(card, held, unsaid.channels, where, spell))
     # Names for a file that has none say what is there; what is read of it the network knows, if it reads several.
     asked = () if held.channels is None and card.input_channels > 1 else fit_names(card, unsaid.channels)
-    if held.channels is None:
+    if held.channels is None and not unsaid.unseen_channels:
         asked = without_others(card, asked)
     wanted = fit_channels(card, found, asked, where, spell)
+    if not unsaid.unseen_channels:
+        refuse_unseen(card, wanted, where, held.channels is None and len(found) == 1, spell)
     samples = held.samples[[found.index(one) for one in wanted]]
     name = Path(where).stem
     return Record(name, name, wanted, unsaid.unit or held.unit, rate, samples, gain=held.gain)
+
+
+def _rate(held: SignalFile, where: str, unsaid: Unsaid, spell: Spell) -> float:
+    rate = held.sampling_rate if unsaid.sampling_rate is None else unsaid.sampling_rate
+    if rate is None:
+        raise DataError(f"{where} does not say its sampling rate; give it in Hz: {spell('sampling_rate', HZ)}.")
+    if not 0 < rate < float("inf"):
+        raise DataError(
+            f"{where} says a sampling rate of {rate:g}, expected a positive number of Hz; give it: "
+            f"{spell('sampling_rate', HZ)}."
+        )
+    return rate
 
 
 def _named(card: NetworkCard, held: SignalFile, names: tuple[str, ...], where: str, spell: Spell) -> tuple[str, ...]:
@@ -140,9 +158,30 @@ def _told(card: NetworkCard, held: SignalFile, record: Record, where: str) -> li
     return notes
 
 
+def _span(record: Record, framing: Framing) -> float:
+    """How many samples of a recording, whole or not, make a frame."""
+    if framing.source_samples is not None:
+        return framing.source_samples
+    if framing.frames_per_record is not None:
+        return float(record.samples.shape[1] / framing.frames_per_record)
+    return framing.frame_samples * record.sampling_rate / (framing.sampling_rate or record.sampling_rate)
+
+
+def _refuse_coarse(card: NetworkCard, record: Record, framing: Framing, where: str, spell: Spell) -> None:
+    """Raise DataError where a frame would be stretched from next to nothing: its memory, too, grows with that."""
+    span = _span(record, framing)
+    trained = min(card.frame_samples, card.framing.source_samples or card.frame_samples)
+    if span * _STRETCHED < trained:
+        by_rate = f"Check {spell('sampling_rate', HZ)}: it is in Hz, not in kHz."
+        raise DataError(
+            f"{where} has {span:.3g} samples for a frame (at {record.sampling_rate:g} Hz), and the {card.what} reads "
+            f"{trained}: nearly all of them would be made up. "
+            f"{by_rate if framing.frames_per_record is None else 'Give it a longer recording.'}"
+        )
+
+
 def _too_short(card: NetworkCard, record: Record, framing: Framing, where: str, spell: Spell) -> str:
-    samples, rate = record.samples.shape[1], record.sampling_rate
-    span = framing.source_samples or framing.frame_samples * rate / (framing.sampling_rate or rate)
+    samples, rate, span = record.samples.shape[1], record.sampling_rate, _span(record, framing)
     return (
         f"{where} has {samples:,} samples ({samples / rate:g} s at {rate:g} Hz), and the {card.what} reads frames of "
         f"{span / rate:g} s. Give it a longer recording, or check {spell('sampling_rate', HZ)}."

@@ -112,14 +112,16 @@ def test_every_frame_and_channel_has_the_encoders_answer(encoders):
 
 
 def test_rows_that_only_another_encoder_of_the_run_read_are_not_embedded(encoders):
-    """A recording of two modalities is given as it is; who has such rows alone is told, and gets numbers."""
+    """A recording of two modalities is given as it is; who means the other one has to say so."""
     signal = noise(2, 2500)
     found = encoders["first"].embed(signal, sampling_rate=500, channels=["Lead II", "v2"], unit="mV")
     assert found.channels == ("II",)
     np.testing.assert_allclose(found.embedding, by_loops(encoders["first"], signal[:1]), atol=1e-5)
+    with pytest.raises(clocs.DataError, match="trained on II, not on 'V2'"):
+        encoders["first"].embed(signal[1], sampling_rate=500, channels=["V2"], unit="mV")
     with pytest.warns(clocs.ClocsWarning, match="trained on II; V2 is new to it"):
-        alone = encoders["first"].embed(signal[1], sampling_rate=500, channels=["V2"], unit="mV")
-    assert alone.channels == ("V2",)
+        both = encoders["first"].embed(signal, sampling_rate=500, channels="II,V2", unit="mV", unseen_channels=True)
+    assert both.channels == ("II", "V2")
 
 
 def test_a_tensor_a_list_and_one_channel_alone_will_do(encoders):
@@ -173,8 +175,35 @@ def test_what_cannot_be_used_is_nan_and_told_of(encoders):
     assert heard[0].filename == __file__
     assert np.isnan(found.embedding[1, 1]).all()
     assert np.isfinite(found.embedding[[0, 0, 1], [0, 1, 0]]).all()
-    with pytest.warns(clocs.ClocsWarning, match="was trained on II, V2; V9 is new to it"):
-        encoders["one"].embed(noise(2500), sampling_rate=500, channels="V9")
+
+
+@pytest.mark.parametrize("name", ["PLETH", "V9", "MLII"])
+def test_a_channel_that_it_never_saw_is_embedded_only_where_it_is_meant(encoders, name):
+    """An encoder of ECG leads answers a pulse wave with numbers, too."""
+    signal = noise(2500)
+    with pytest.raises(clocs.DataError, match=f"trained on II, V2, not on {name!r}.* add `unseen_channels=True`"):
+        encoders["one"].embed(signal, sampling_rate=500, channels=[name])
+    with pytest.raises(clocs.DataError, match="Without it, the others can be read"):
+        encoders["one"].embed(noise(2, 2500), sampling_rate=500, channels=["II", name])
+    with pytest.warns(clocs.ClocsWarning, match=f"was trained on II, V2; {name} is new to it"):
+        found = encoders["one"].embed(signal, sampling_rate=500, channels=[name], unseen_channels=True)
+    assert found.channels == (name,)
+    np.testing.assert_allclose(found.embedding, by_loops(encoders["one"], signal[None]), atol=1e-5)
+
+
+@pytest.mark.parametrize("rate", [0, -500, float("nan"), float("inf"), "500", None])
+def test_a_rate_that_no_recording_has_is_refused(encoders, rate):
+    for words in ({"sampling_rate": rate}, {"sampling_rate": 500, "trained_at": rate or 0}):
+        with pytest.raises(clocs.SettingsError, match=r"must be a positive number of Hz, got .*=HZ`"):
+            encoders["one"].embed(noise(2500), channels="II", **words)
+
+
+def test_a_rate_may_be_any_kind_of_number(encoders):
+    """16 bits of 500 Hz, times a frame of 2500 samples, would overflow."""
+    embed, signal = encoders["one"].embed, noise(5000)
+    expected = embed(signal, sampling_rate=250, channels="II").embedding
+    for rate in (np.int16(250), np.float32(250), 250.0):
+        np.testing.assert_array_equal(embed(signal, sampling_rate=rate, channels="II").embedding, expected)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +213,7 @@ def test_what_cannot_be_used_is_nan_and_told_of(encoders):
         ("one", noise(2, 2500), {"channels": ["II"]}, clocs.DataError, r"\(2, 2500\), and channels are 1: II\. Name"),
         ("one", noise(2, 2, 9), {"channels": ["II"]}, clocs.DataError, r"expected \(channel, sample\) or \(sample,\)"),
         ("one", ["x"], {"channels": "II"}, clocs.DataError, "expected real numbers"),
-        ("one", noise(2500), {"channels": "II", "sampling_rate": 0}, clocs.SettingsError, "a positive number of Hz"),
+        ("one", noise(2500), {"channels": "II", "sampling_rate": 0.5}, clocs.DataError, "has 2.5 samples for a frame"),
         ("one", noise(100), {"channels": "II"}, clocs.DataError, r"reads frames of 5 s\..* `sampling_rate=HZ`"),
         ("one", noise(2500), {"channels": "II", "unit": "mmHg"}, clocs.DataError, "another word, add `unit='mV'`"),
         ("raw", noise(2500), {"channels": "II"}, clocs.DataError, "not normalised; add `unit='mV'`"),
@@ -223,7 +252,7 @@ def test_frames_become_what_the_recording_made_of_them_becomes(encoders):
     rows = encoders["one"].transform(signal.reshape(8, 2500))
     names = ["II", "V2", "V5", "I"]
     with pytest.warns(clocs.ClocsWarning, match="V5, I is new to it"):
-        whole = encoders["one"].embed(signal, sampling_rate=500, channels=names)
+        whole = encoders["one"].embed(signal, sampling_rate=500, channels=names, unseen_channels=True)
     np.testing.assert_allclose(rows.reshape(4, 2, 8), whole.embedding.transpose(1, 0, 2), atol=1e-5)
     together = encoders["wide"].transform(torch.from_numpy(noise(3, 4, 2500)))
     assert (together.shape, together.dtype) == ((3, 8), np.float32)

@@ -132,6 +132,6 @@ def test_of_a_file_that_names_no_channels_those_of_the_first_encoder_are_read(ru
     """The user has to name all of them; that is no wish to have them all read."""
     np.save(tmp_path / "one.npy", np.random.default_rng(0).normal(size=(2, 200)))
     words = ("--input", tmp_path / "one.npy", "--sampling-rate", 100, "--unit", "mV", "--out", tmp_path / "rows.npz")
-    for names, read in (("Left,Right", {"right"}), ("left,up", {"up"})):
-        assert command("embed", run, *words, "--channels", names) == 0
+    for names, read in (("Left,Right", {"right"}), ("left,up --unseen-channels", {"left", "up"})):
+        assert command("embed", run, *words, "--channels", *names.split()) == 0
         assert set(np.load(tmp_path / "rows.npz")["channel"]) == read

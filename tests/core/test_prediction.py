@@ -289,7 +289,7 @@ def test_what_a_person_should_know_of_a_file_is_said(loaded, tmp_path):
     samples[0, 60] = np.nan
     path = write_file(tmp_path / "x.npz", samples, fs=250, channels=["up", "right"])
     screen = Screen()
-    unsaid = Unsaid(sampling_rate=100.0, channels=("up", "right"), trained_at=100.0)
+    unsaid = Unsaid(sampling_rate=100.0, channels=("up", "right"), trained_at=100.0, unseen_channels=True)
     assert len(predict_files(loaded["one"], [path], unsaid, CPU, screen)) == 7
     assert screen.lines == [
         f"{path} says 250 Hz; 100 Hz was given, and is used.",
@@ -308,6 +308,14 @@ def test_what_a_person_should_know_of_a_file_is_said(loaded, tmp_path):
         ("one", 200, {"fs": 100}, {}, "does not name its 2 channels: name all of them, .*`--channels left,right`"),
         ("one", 200, {"fs": 100}, {"channels": ("left",)}, "does not name its 2 channels: .* got left"),
         ("one", 200, {"fs": 100, "channels": ["left", "V2"]}, {}, "no channel 'right'.* add `--channels left`"),
+        (
+            "one",
+            200,
+            {"fs": 100, "channels": ["left", "V2"]},
+            {"channels": ("V2",)},
+            "left, right, not on 'V2'.* add `--",
+        ),
+        ("one", 200, {"fs": 100}, {"channels": ("left", "rihgt")}, r"not on 'rihgt' \(nearest in name: right\)"),
         ("one", 200, {"fs": 100, "channels": ["left", "right"], "unit": "mmHg"}, {}, "is in mmHg, .* be converted"),
         ("any", 200, {"fs": 100, "channels": ["left", "right"]}, {}, "does not say its unit"),
         ("wide", 200, {"fs": 100, "channels": ["left", "V2"]}, {}, r"no channel 'right'.* left, right, at once\."),

@@ -138,6 +138,19 @@ def test_a_file_of_ones_own_is_predicted(evaluation: Path, place: Path, capsys: 
     assert float(row["odd"]) == pytest.approx(float(same["odd"]), rel=1e-5)
 
 
+def test_a_channel_that_it_never_saw_is_predicted_only_where_it_is_meant(
+    evaluation: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(place / "mine.npy", tiny_load(Entry("p3-1", "p3", 1), TinyOptions()).samples[0])
+    words = [evaluation, "--input", "mine.npy", "--sampling-rate", 100, "--channels", "up"]
+    assert predict(*words) == 2
+    assert "Error: mine.npy: the classifier was trained on left, right, not on 'up'." in capsys.readouterr().err
+    assert predict(*words, "--unseen-channels") == 0
+    out, err = capsys.readouterr()
+    assert "The classifier was trained on left, right; up is new to it." in err
+    assert out.splitlines()[-1] == "1 recording, of 4 frames"
+
+
 def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
     """With the plugins that are installed, from a run to a probability; here of one lead of text."""
 
@@ -188,6 +201,10 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
         (["E", "--input", "gone.csv", "--sampling-rate", "100"], "There is no file gone.csv."),
         (["E", "--input", "x.csv", "--dataset", "many"], "--input reads a file, and --dataset is about a data set;"),
         (["E", "--input", "x.csv", "-o", "a=b"], "--input reads a file, and -o is about a data set;"),
+        (
+            ["E", "--unseen-channels"],
+            "--unseen-channels is about --input; of a data set, --channels names what is read.",
+        ),
         (
             ["E", "--input", "x.csv", "--sampling-rate", "-1"],
             "--sampling-rate must be a positive number of Hz, got -1.",

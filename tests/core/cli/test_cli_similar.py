@@ -130,6 +130,10 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--input", "x.csv", "--task", "rhythm"], "--input reads a file, and --task is"),
         (["embed", "run", "--out", "z", "--input", "x.csv", "--sampling-rate", "no"], "--sampling-rate must be a posi"),
         (["embed", "run", "--out", "z", "--input", "gone.csv"], "There is no file gone.csv."),
+        (
+            ["embed", "run", "--out", "z", "--unseen-channels"],
+            "--unseen-channels is about --input; of a data set, --ch",
+        ),
         (["export", "run", "--out", "gone/e.onnx"], "Cannot write gone/e.onnx: "),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "0"], "--sampling-rate must be a positive number of"),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "333.3"], "A frame lasts 5 s, which at 333.3 Hz are"),
@@ -178,6 +182,30 @@ def test_a_file_of_ones_own_is_embedded(place: Path, capsys: pytest.CaptureFixtu
     with np.load(place / "z.npz", allow_pickle=False) as held:
         assert (held["channel"].tolist(), held["start"].tolist()) == (["II", "II"], [0, 2000])
         assert set(held["record"]) == {"my_ecg"}
+
+
+def test_a_lead_that_it_never_saw_is_embedded_where_it_is_meant(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused in one line and leaves nothing; the flag makes of it a line to read."""
+    np.savetxt(place / "my_ecg.csv", np.random.default_rng(0).normal(size=4000))
+    words = ["embed", "run", "--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "MLII", "--out", "z.npz"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "Error: my_ecg.csv: the encoder was trained on II, V2, aVL, aVR, not on 'MLII' (nearest in name: II)" in said
+    assert "give it that name: `--channels II`. To read it all the same, add `--unseen-channels`." in said
+    assert not (place / "z.npz").exists()
+    assert main([*words, "--unseen-channels"]) == 0
+    assert "The encoder was trained on II, V2, aVL, aVR; MLII is new to it." in capsys.readouterr().err
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert held["channel"].tolist() == ["MLII", "MLII"]
+
+
+def test_a_data_set_is_read_with_leads_that_the_encoder_never_saw(place: Path) -> None:
+    """A transfer to other leads is what the paper does; a data set says what they are, and needs no flag."""
+    assert main(["embed", "run", "--part", "test", "--leads", "V5", "--out", "z.npz"]) == 0
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert set(held["channel"]) == {"V5"}
 
 
 def warn_and_fail() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clocs_core.data.records import Framing, Task
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluate.classifiers import ClassifierCard
-from clocs_core.evaluate.fitting import as_argument, fit_channels, fit_framing, fit_names, fit_unit
+from clocs_core.evaluate.fitting import as_argument, fit_channels, fit_framing, fit_names, fit_unit, refuse_unseen
 
 CARD = ClassifierCard(
     init="method",
@@ -61,6 +61,10 @@ def test_a_missing_channel_is_refused_with_what_is_there():
     )
     with pytest.raises(DataError, match=r"There is: II\. The classifier was trained on II, V2, at once\.$"):
         fit_channels(TOGETHER, ("II",), (), "ecg.csv")
+    with pytest.raises(
+        DataError, match=r"no channel 'II'\. Did you mean 'MLII'\?.* another, name it with `--channels N"
+    ):
+        fit_channels(CARD, ("MLII", "V5"), (), "ecg.csv")
     with pytest.raises(SettingsError, match="A channel is named twice in II, II"):
         fit_channels(CARD, ("II",), ("II", "II"), "x")
 
@@ -82,6 +86,44 @@ def test_names_that_differ_in_spelling_alone_are_the_same(names, expected):
 def test_a_name_that_two_channels_fit_is_nobodys():
     """A device may tell x and X apart."""
     assert fit_names(attrs.evolve(CARD, channels=("x", "X")), ("lead x", "X")) == ("lead x", "X")
+
+
+@pytest.mark.parametrize(
+    ("channels", "names", "message"),
+    [
+        (
+            ("II", "V2"),
+            ("MLII",),
+            "The signal: the classifier was trained on II, V2, not on 'MLII' (nearest in name: II). If it is one of "
+            "these under another name, give it that name: `channels='II'`. To read it all the same, add "
+            "`unseen_channels=True`.",
+        ),
+        (("II", "V2"), ("PLETH",), "If it is one of these under another name, give it that name. To read"),
+        (("II", "V2"), ("ECG_V2",), "not on 'ECG_V2' (nearest in name: V2)."),
+        (("ECG",), ("II",), "If it is the same under another name, give it that name: `channels='ECG'`. To read"),
+        (("II", "V2"), ("V2", "III"), "not on 'III' (nearest in name: II). If it is"),
+        (("II", "V2"), ("II", "V2", "III"), "not on 'III'. Without it, the others can be read. To read it all"),
+        (("II",), ("I", "III"), "not on 'I' (nearest in name: II), 'III' (nearest in name: II). If any is the same"),
+        (
+            ("II", "V2"),
+            ("I", "V2", "V9"),
+            "'V9'. If any is one of these under another name, give it that name. Without ",
+        ),
+    ],
+)
+def test_a_channel_that_it_never_saw_is_refused_with_the_nearest(channels, names, message):
+    """Numbers come out of any signal; a lead that is already there is no suggestion for another."""
+    card = attrs.evolve(CARD, channels=channels)
+    with pytest.raises(DataError) as raised:
+        refuse_unseen(card, names, "The signal", len(names) == 1, as_argument)
+    assert message in str(raised.value)
+
+
+def test_channels_of_training_are_not_refused_and_a_files_own_names_not_made_up():
+    """Where a file names its channel, a flag cannot: `--channels II` would find no such channel."""
+    refuse_unseen(CARD, ("V2", "II"), "x", True)
+    with pytest.raises(DataError, match=r"give it that name\. To read it all the same, add `--unseen-channels`\.$"):
+        refuse_unseen(CARD, ("MLII",), "x", False)
 
 
 # ---------------------------------------------------------------------------------------------------------------- units
@@ -110,6 +152,23 @@ def test_other_units_are_refused_and_none_is_only_where_it_matters():
     with pytest.raises(DataError, match=r"cannot be converted .* another word, add `--unit mV`"):
         fit_unit(normalised, "mmHg", "x")
     assert fit_unit(attrs.evolve(CARD, unit=""), "mmHg", "x") == 1.0  # nobody knows what it was trained on
+
+
+@pytest.mark.parametrize(
+    ("reads", "unit", "add"),
+    [
+        ("mV", "mv", "mV"),
+        ("mV", "millivolts", "mV"),
+        ("mV", "Volt", "V"),
+        ("mV", "\u00b5v", "uV"),
+        ("mV", "bpm", "mV"),
+        ("mmHg", "mv", "mmHg"),
+    ],
+)
+def test_another_word_for_a_unit_is_answered_with_the_right_one(reads, unit, add):
+    """It is not taken: MV are megavolts, and a factor of a billion is nothing to guess."""
+    with pytest.raises(DataError, match=f"is only another word, add `--unit {add}`"):
+        fit_unit(attrs.evolve(CARD, unit=reads), unit, "x")
 
 
 # ----------------------------------------------------------------------------------------------------------- time scale
