@@ -7,10 +7,8 @@ A pair of views costs  sum_i a_i·(lse_i + lse'_i) - beta·(d·sum_i h_vi·h_wi 
     released  (1/K + n_i/N)·share/T      2/K·share/T   1/N·share/T    n_i: those behind i in the batch; T = 4, or 2
     NT-Xent   1/2K·share                 1/K·share     0              lse over both views, i itself left out
 
-with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij, and with g of the tiles,
-
-    dL/dh_vi = beta·(g_vi - d·(X_i - h_vi) - f·o_vi),  r_vi = h_vi·dL/dh_vi
-    dL/dx_vi = (dL/dh_vi - r_vi·h_vi) / |x_vi|,        dL/dtau = - sum_vi r_vi / (2·tau)
+with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij. What becomes of g of the tiles is
+in slopes.py.
 
 Every sum is a tree in a program and then parts in their order: the same input gives the same bits.
 """
@@ -23,7 +21,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from clocs_plugins.contrastive_losses.tiles import exponent, pair_number
+from clocs_plugins.contrastive_losses.early_start import take_turn
+from clocs_plugins.contrastive_losses.slopes import exponent, load_pulls, store_slopes
+from clocs_plugins.contrastive_losses.tiles import pair_number, pair_of, weights_of
 
 __all__ = ["add_kernel", "fold_kernel", "gather_kernel", "loss_kernel"]
 
@@ -58,7 +58,7 @@ def strengths(ahead, batch, share, KIND: tl.constexpr, AT_ONCE: tl.constexpr):
 
 
 @triton.jit
-def row_sums(
+def part_sums(
     v,
     w,
     row,
@@ -69,12 +69,44 @@ def row_sums(
     column_blocks,
     first_pair,
     SELF: tl.constexpr,
+    TILE_ROWS: tl.constexpr,
+    TILE_COLUMNS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """The sums over j of e_ij for rows i of view v and the columns of view w, v <= w: of the parts of the tiles."""
+    pair = tl.cast(pair_number(v, w, view_count, SELF) - first_pair, tl.int64)
+    found = tl.zeros(row.shape, tl.float32)
+    if SELF:
+        if v == w:
+            found += tl.load(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
+    for start in range(0, column_blocks, AT_ONCE):
+        block = start + tl.arange(0, AT_ONCE)
+        written = (block < column_blocks)[:, None] & (row >= 0)[None, :]
+        if SELF:  # within a view, tiles above the diagonal were not computed
+            below = (row // TILE_ROWS)[None, :] >= (block * TILE_COLUMNS // TILE_ROWS)[:, None]
+            written = written & (below | (v != w))
+        at = (pair * column_blocks + block)[:, None] * rows_padded + row[None, :]
+        found += tl.sum(tl.load(row_parts + at, mask=written, other=0.0), axis=0)
+    return found
+
+
+@triton.jit
+def row_sums(
+    v,
+    w,
+    row,
+    row_parts,
+    column_sums,
+    rows_padded,
+    view_count,
+    column_blocks,
+    SELF: tl.constexpr,
     FOLDED: tl.constexpr,
     TILE_ROWS: tl.constexpr,
     TILE_COLUMNS: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """The sums over j of e_ij for rows i of view v and the columns of view w."""
+    """The same for any v and w."""
     there = column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row
     if FOLDED:
         found = tl.load(there)
@@ -82,20 +114,41 @@ def row_sums(
         if v > w:
             found = tl.load(there)
         else:
-            pair = tl.cast(pair_number(v, w, view_count, SELF) - first_pair, tl.int64)
-            found = tl.zeros(row.shape, tl.float32)
-            if SELF:
-                if v == w:
-                    found += tl.load(there)
-            for start in range(0, column_blocks, AT_ONCE):
-                block = start + tl.arange(0, AT_ONCE)
-                written = (block < column_blocks)[:, None] & (row >= 0)[None, :]
-                if SELF:  # within a view, tiles above the diagonal were not computed
-                    below = (row // TILE_ROWS)[None, :] >= (block * TILE_COLUMNS // TILE_ROWS)[:, None]
-                    written = written & (below | (v != w))
-                at = (pair * column_blocks + block)[:, None] * rows_padded + row[None, :]
-                found += tl.sum(tl.load(row_parts + at, mask=written, other=0.0), axis=0)
+            found = part_sums(
+                v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
+                SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+            )  # fmt: skip
     return found
+
+
+@triton.jit
+def task_sums(
+    task,
+    row_parts,
+    column_sums,
+    rows_padded,
+    view_count,
+    column_blocks,
+    SELF: tl.constexpr,
+    FOLDED: tl.constexpr,
+    TILE_ROWS: tl.constexpr,
+    TILE_COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """A pair of views v <= w, some rows, and their sums: of rows of v over w, and of rows of w over v."""
+    blocks = rows_padded // ROWS
+    v, w = pair_of(task // blocks, view_count, SELF)
+    row = task % blocks * ROWS + tl.arange(0, ROWS)
+    if FOLDED:
+        forth = tl.load(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
+    else:
+        forth = part_sums(
+            v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
+            SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+        )  # fmt: skip
+    back = tl.load(column_sums + tl.cast(w * view_count + v, tl.int64) * rows_padded + row)
+    return v, w, row, forth, back
 
 
 @triton.jit(do_not_specialize=["view_count", "column_blocks", "first_pair", "pairs"])
@@ -112,8 +165,10 @@ def fold_kernel(
     TILE_COLUMNS: tl.constexpr,
     ROWS: tl.constexpr,
     AT_ONCE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Put the row sums of some pairs of views where their column sums are, so that the parts can be used again."""
+    take_turn(EARLY)
     v, w = tl.program_id(0) // view_count, tl.program_id(0) % view_count
     if SELF:
         if v > w:
@@ -125,14 +180,57 @@ def fold_kernel(
     if (pair < 0) | (pair >= pairs):
         return
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    found = row_sums(
+    found = part_sums(
         v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, first_pair,
-        SELF, False, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+        SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
     )  # fmt: skip
     tl.store(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row, found)
 
 
-@triton.jit(do_not_specialize=["batch", "view_count", "column_blocks"])
+@triton.jit
+def store_weights(v, w, row, forth, back, a, scale, shift, weight, batch, rows_padded, view_count, SELF: tl.constexpr):
+    """The weights of rows of two different views, both ways, and what these rows cost."""
+    real = row < batch
+    forth, back = tl.where(real, forth, 1.0), tl.where(real, back, 1.0)
+    of_v = weights_of(weight, v, w, rows_padded, view_count, SELF)
+    of_w = weights_of(weight, w, v, rows_padded, view_count, SELF)
+    tl.store(of_v + row, tl.where(real, a * scale / forth, 0.0))
+    tl.store(of_w + row, tl.where(real, a * scale / back, 0.0))
+    return tl.where(real, a * (tl.log(forth) + tl.log(back) + 2.0 * shift), 0.0)
+
+
+@triton.jit
+def store_own_weights(
+    v,
+    row,
+    itself,
+    strength,
+    row_parts,
+    column_sums,
+    weight,
+    batch,
+    rows_padded,
+    view_count,
+    column_blocks,
+    FOLDED: tl.constexpr,
+    TILE_ROWS: tl.constexpr,
+    TILE_COLUMNS: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """The weights of rows of one view for each other: they repel in every pair of views that it is in."""
+    u = tl.zeros(row.shape, tl.float32)
+    for other in range(view_count):
+        if other != v:
+            found = itself + row_sums(
+                v, other, row, row_parts, column_sums, rows_padded, view_count, column_blocks,
+                True, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+            )  # fmt: skip
+            u += strength / tl.where(row < batch, found, 1.0)
+    own = weights_of(weight, v, v, rows_padded, view_count, True)
+    tl.store(own + row, tl.where(row < batch, u, 0.0))
+
+
+@triton.jit(do_not_specialize=["batch", "view_count", "column_blocks", "pairs"])
 def loss_kernel(
     row_parts,
     column_sums,
@@ -148,6 +246,7 @@ def loss_kernel(
     rows_padded,
     view_count,
     column_blocks,
+    pairs,
     KIND: tl.constexpr,
     FOLDED: tl.constexpr,
     TENSOR: tl.constexpr,
@@ -156,70 +255,86 @@ def loss_kernel(
     ROWS: tl.constexpr,
     AT_ONCE: tl.constexpr,
     COUNT_AT_ONCE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
-    """The weights u of every ordered pair of views, and a part of the loss per program, which take turns at the rows.
+    """The weights u of every ordered pair of views, and a part of the loss per program.
+
+    Programs take turns at tasks: a pair of views, some rows, both ways. What has far to come is asked for first: the
+    sums of the first task and what pulls are on their way while n is added up.
 
     u is scaled by a power of two that puts the largest gradient of a similarity just below 2^15, so that float16 can
     hold all of them. scalars: what undoes it, d, and f.
     """
+    take_turn(EARLY)
     SELF: tl.constexpr = KIND == NT_XENT
     program, programs = tl.program_id(0), tl.num_programs(0)
     beta, shift = exponent(temperature, TENSOR)
+    v, w, row, forth, back = task_sums(
+        program, row_parts, column_sums, rows_padded, view_count, column_blocks,
+        SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, ROWS, AT_ONCE,
+    )  # fmt: skip
+    near, far = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+    for block in range(program, tl.cdiv(batch, ROWS), programs):
+        i = block * ROWS + tl.arange(0, ROWS)
+        near += tl.load(diagonal + i, mask=i < batch, other=0.0)
+    if KIND != NT_XENT:
+        places = view_count.to(tl.int64) * batch
+        for block in range(program, tl.cdiv(places, ROWS), programs):
+            at = tl.cast(block, tl.int64) * ROWS + tl.arange(0, ROWS)
+            far += tl.load(pulled + at, mask=at < places, other=0.0)
     one, more, d, f, largest = strengths(ahead, batch, share, KIND, COUNT_AT_ONCE)
     scale = tl.exp2(tl.floor(14.0 - tl.log2(largest)))
     if program == 0:
         tl.store(scalars, 1.0 / scale)
         tl.store(scalars + 1, d)
         tl.store(scalars + 2, f)
-    blocks = rows_padded // ROWS
     cost = tl.zeros((ROWS,), tl.float32)
-    for task in range(program, view_count * view_count * blocks, programs):
-        v, w = task // blocks // view_count, task // blocks % view_count
-        row = task % blocks * ROWS + tl.arange(0, ROWS)
-        if KIND == NT_XENT:
+    tasks = pairs * (rows_padded // ROWS)
+    for task in range(program, tasks, programs):
+        if SELF:
             a = tl.zeros((ROWS,), tl.float32) + one
-            itself = row_sums(
-                v, v, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
-                SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
-            )  # fmt: skip
+            if v == w:
+                store_own_weights(
+                    v, row, forth, a * scale, row_parts, column_sums, weight, batch, rows_padded, view_count,
+                    column_blocks, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+                )  # fmt: skip
+            else:
+                forth += row_sums(
+                    v, v, row, row_parts, column_sums, rows_padded, view_count, column_blocks,
+                    SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+                )  # fmt: skip
+                back += row_sums(
+                    w, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks,
+                    SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+                )  # fmt: skip
+                cost += store_weights(
+                    v, w, row, forth, back, a, scale, shift, weight, batch, rows_padded, view_count, SELF
+                )
         else:
             a = one + tl.load(ahead + row, mask=row < batch, other=0).to(tl.float32) * more
-            itself = tl.zeros((ROWS,), tl.float32)
-        u = tl.zeros((ROWS,), tl.float32)
-        if v != w:
-            found = itself + row_sums(
-                v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
-                SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
+            cost += store_weights(v, w, row, forth, back, a, scale, shift, weight, batch, rows_padded, view_count, SELF)
+        if task + programs < tasks:
+            v, w, row, forth, back = task_sums(
+                task + programs, row_parts, column_sums, rows_padded, view_count, column_blocks,
+                SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, ROWS, AT_ONCE,
             )  # fmt: skip
-            found = tl.where(row < batch, found, 1.0)
-            cost += tl.where(row < batch, a * (tl.log(found) + shift), 0.0)
-            u = a * scale / found
-        elif SELF:  # rows of the same view repel in every pair of views that it is in
-            for other in range(view_count):
-                if other != v:
-                    found = itself + row_sums(
-                        v, other, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
-                        SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
-                    )  # fmt: skip
-                    u += a * scale / tl.where(row < batch, found, 1.0)
-        u = tl.where(row < batch, u, 0.0)
-        tl.store(weight + tl.cast(v * view_count + w, tl.int64) * rows_padded + row, u)
-    pull = tl.zeros((ROWS,), tl.float32)
-    for block in range(program, tl.cdiv(batch, ROWS), programs):
-        row = block * ROWS + tl.arange(0, ROWS)
-        pull += d * tl.load(diagonal + row, mask=row < batch, other=0.0)
-    if KIND != NT_XENT:
-        places = view_count.to(tl.int64) * batch
-        for block in range(program, tl.cdiv(places, ROWS), programs):
-            at = tl.cast(block, tl.int64) * ROWS + tl.arange(0, ROWS)
-            pull += f * tl.load(pulled + at, mask=at < places, other=0.0)
-    # A pair of views was counted from both sides: half of it.
-    tl.store(parts + program, tl.sum(cost - 0.5 * beta * pull, axis=0))
+    # What pulls in a pair of views was counted from both sides: half of it.
+    tl.store(parts + program, tl.sum(cost - 0.5 * beta * (d * near + f * far), axis=0))
 
 
 @triton.jit(do_not_specialize=["count"])
-def add_kernel(values, result, temperature, count, FOR_TAU: tl.constexpr, TENSOR: tl.constexpr, AT_ONCE: tl.constexpr):
+def add_kernel(
+    values,
+    result,
+    temperature,
+    count,
+    FOR_TAU: tl.constexpr,
+    TENSOR: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+    EARLY: tl.constexpr,
+):
     """The sum of some values, in one program: the loss of its parts, or the gradient of tau of r."""
+    take_turn(EARLY)
     summed = tl.zeros((AT_ONCE,), tl.float32)
     for start in range(0, count, AT_ONCE):
         i = start + tl.arange(0, AT_ONCE)
@@ -249,8 +364,6 @@ def gather_kernel(
     rows_padded,
     view_count,
     dim,
-    parts_rows,
-    parts_dim,
     view_stride,
     row_stride,
     dim_stride,
@@ -261,38 +374,24 @@ def gather_kernel(
     ROWS: tl.constexpr,
     DIM: tl.constexpr,
     TWO: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
-    """Add the parts of g up, take off what pulls, and go back through the normalisation: the gradient of x.
+    """Add the parts of g up, and make the gradient of them.
 
-    `outer` is the gradient of the loss. `parts` may be `gradient` itself, which each program reads before it writes.
+    `parts` may be `gradient` itself, which each program reads before it writes.
     """
+    take_turn(EARLY)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    view = tl.program_id(1).to(tl.int64)
+    view = tl.program_id(1)
     place = tl.arange(0, DIM)
-    there = (row < batch)[:, None] & (place < dim)[None, :]
-    at = (view * parts_rows + row)[:, None] * parts_dim + place[None, :]
+    at = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + place[None, :]
     g = tl.zeros((ROWS, DIM), tl.float32)
     for part in tl.static_range(PARTS):
-        g += tl.load(parts + part * (view_count.to(tl.int64) * parts_rows * parts_dim) + at, mask=there, other=0.0)
-    padded = (view * rows_padded + row)[:, None] * DIM + place[None, :]
-    h = tl.load(packed + padded, mask=there, other=0.0).to(tl.float32)
-    if TWO:
-        plane = view_count.to(tl.int64) * rows_padded * DIM
-        h += tl.load(packed + plane + padded, mask=there, other=0.0).to(tl.float32)
-    whole = tl.load(total + row.to(tl.int64)[:, None] * DIM + place[None, :], mask=there, other=0.0)
-    slope = g * tl.load(scalars) - tl.load(scalars + 1) * (whole - h)
-    if PATIENTS:
-        repeated = tl.load(count + row, mask=row < batch, other=0) > 1
-        slope -= tl.load(scalars + 2) * tl.load(others + padded, mask=there & repeated[:, None], other=0.0)
+        found = parts + part * (view_count.to(tl.int64) * rows_padded * DIM) + at
+        g += tl.load(found, mask=(row < batch)[:, None], other=0.0)
+    pull, direction, size = load_pulls(
+        row, view, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
+        view_stride, row_stride, dim_stride, PATIENTS, DIM, TWO,
+    )  # fmt: skip
     beta, _ = exponent(temperature, TENSOR)
-    slope *= beta * tl.load(outer).to(tl.float32)
-    scale = tl.load(inverse + view * rows_padded + row, mask=row < batch, other=0.0)
-    x_at = view * view_stride + row.to(tl.int64)[:, None] * row_stride + place.to(tl.int64)[None, :] * dim_stride
-    x = tl.load(views + x_at, mask=there, other=0.0).to(tl.float32)
-    direction = x * scale[:, None]  # not rounded to float16, so that the gradient is at right angles to x
-    r = tl.sum(direction * slope, axis=1)
-    result = (slope - r[:, None] * direction) * scale[:, None]
-    to = (view * batch + row)[:, None] * dim + place[None, :]
-    tl.store(gradient + to, result.to(gradient.dtype.element_ty), mask=there)
-    if FOR_TAU:
-        tl.store(along + view * batch + row, r, mask=row < batch)
+    store_slopes(g, pull, direction, size, row, view, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM)

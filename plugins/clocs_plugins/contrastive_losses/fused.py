@@ -1,8 +1,9 @@
 """The losses in Triton, as one operator that torch.compile and CUDA graphs take as it is.
 
 A forward pass launches `pack`, `others` (patient-NCE only), `sums` and `loss`, and adds the parts of the loss up
-where more than one program had it. A backward pass launches `gradient` and `gather`, and adds up for the temperature
-if that wants a gradient. Nothing waits for the device, no shape depends on the data, and nothing is added atomically.
+where more than one program had it. A backward pass launches `gradient`, then `gather` unless one program had all the
+tiles of a few rows, and adds up for the temperature if that wants a gradient. Nothing waits for the device, no shape
+depends on the data, and nothing is added atomically.
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ import attrs
 import torch
 from torch import Tensor
 
+from clocs_plugins.contrastive_losses.early_start import starts_early
 from clocs_plugins.contrastive_losses.finish import add_kernel, fold_kernel, gather_kernel, loss_kernel
-from clocs_plugins.contrastive_losses.packing import others_kernel, pack_kernel
+from clocs_plugins.contrastive_losses.packing import groups_kernel, others_kernel, pack_kernel
 from clocs_plugins.contrastive_losses.shapes import Shapes, choose_shapes, is_roomy, padded, power_of_two
 from clocs_plugins.contrastive_losses.tiles import gradient_kernel, sums_kernel
-from clocs_plugins.contrastive_losses.weights import group_patients
 
 __all__ = ["NT_XENT", "PAPER", "RELEASED", "contrast"]
 
 PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
 COUNTED = 8192
 """Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""
+FEW = 512
+"""Up to this batch a kernel waits more for memory than it computes."""
 MOST_PARTS = 2**27
 """How many parts of row sums are kept at a time, 512 MB. Where there are more, pairs of views take turns."""
+ROOM = 4096
+"""Numbers of a tile of gradients, beside which a program has registers for what makes the gradient of x of them."""
 ELEMENTS = 2048
 """What a program of 128 threads has at once in kernels that only read and write: 16 numbers a thread."""
 
@@ -67,6 +72,7 @@ class _Sizes:
     kind: int
     two: bool
     shapes: Shapes
+    early: bool  # whether a kernel may start before the last one has ended, to wait for it there
 
     @property
     def rows(self) -> int:
@@ -79,6 +85,11 @@ class _Sizes:
     @property
     def column_blocks(self) -> int:
         return math.ceil(self.batch / self.shapes.sums.columns)
+
+    @property
+    def beside(self) -> int:
+        """How many views a view is compared with."""
+        return self.views if self.alone else self.views - 1
 
     @property
     def pairs(self) -> int:
@@ -100,7 +111,7 @@ def _sizes(views: Tensor, kind: int, two: bool, numbers: list[int]) -> _Sizes:
     else:
         roomy = is_roomy(views.device.type, views.device.index)
         shapes = choose_shapes(batch, dim, count, two=two, alone=kind == NT_XENT, roomy=roomy)
-    return _Sizes(count, batch, dim, kind, two, shapes)
+    return _Sizes(count, batch, dim, kind, two, shapes, starts_early(views.device))
 
 
 def _saved(size: _Sizes, like: Tensor) -> tuple[Tensor, ...]:
@@ -111,7 +122,7 @@ def _saved(size: _Sizes, like: Tensor) -> tuple[Tensor, ...]:
         like.new_empty(size.packed(), dtype=torch.float16),  # embeddings at length 1
         like.new_empty((size.rows, size.columns), dtype=torch.float32),  # their sum over views
         like.new_empty((size.views, size.rows), dtype=torch.float32),  # 1/|x|
-        like.new_empty((size.views, size.views, size.rows), dtype=torch.float32),  # weights u
+        like.new_empty((size.views, size.beside, size.rows), dtype=torch.float32),  # weights u
         like.new_empty(3, dtype=torch.float32),  # scalars
         like.new_empty((size.views, size.rows, size.columns) if known else 0, dtype=torch.float32),  # others
         like.new_empty(size.batch if known else 0, dtype=torch.int32),  # count
@@ -173,9 +184,12 @@ def _forward(
         order, first, ahead = (torch.empty_like(count) for _ in range(3))
         pulled = views.new_empty((size.views, size.batch), dtype=torch.float32)
         _pack(size, views, patient, (packed, total, inverse, diagonal), (order, first, count, ahead))
-        others_kernel[(size.batch, size.views)](
+        # Few patients come twice, so most programs have nothing to do: of many, two instances and one warp for each.
+        rows, warps = (1, 4) if size.batch <= FEW else (2, 1)
+        others_kernel[(math.ceil(size.batch / rows), size.views)](
             packed, total, order, first, count, others, pulled, size.batch, size.rows, size.views,
-            DIM=size.columns, TWO=size.two, AT_ONCE=max(1, ELEMENTS // size.columns),
+            DIM=size.columns, TWO=size.two, AT_ONCE=max(1, ELEMENTS // 2 // size.columns), ROWS=rows,
+            EARLY=size.early, num_warps=warps, launch_pdl=size.early,
         )  # fmt: skip
     row_parts, column_sums, folded = _sums(size, packed, tau)
     _loss(size, (row_parts, column_sums, ahead, diagonal, pulled), tau, share, (weight, scalars, loss), folded)
@@ -189,20 +203,21 @@ def _pack(
     groups: tuple[Tensor | None, ...],
 ) -> None:
     at_once = min(power_of_two(size.views), max(1, 4 * ELEMENTS // size.columns))
-    rows = max(1, min(16, ELEMENTS // (at_once * size.columns)))
+    elements = ELEMENTS if size.batch > FEW else ELEMENTS // 2  # more programs, since one alone has long to wait
+    rows = max(1, min(16, elements // (at_once * size.columns)))
     ids = patient if size.batch <= COUNTED else None
     pack_kernel[(math.ceil(size.rows / rows),)](
         views, ids, *result, *((None,) * 4 if ids is None else groups),
         size.batch, size.rows, size.views, size.dim, *views.stride(), 0 if ids is None else ids.stride(0),
         ROWS=rows, VIEWS=at_once, DIM=size.columns, TWO=size.two,
-        SORT=ids is not None, RELEASED=size.kind == RELEASED, AT_ONCE=256,
+        SORT=ids is not None, RELEASED=size.kind == RELEASED, AT_ONCE=256, EARLY=size.early, launch_pdl=size.early,
     )  # fmt: skip
     if patient is not None and ids is None:
-        found = group_patients(patient)
-        ahead = found.behind if size.kind == RELEASED else found.size - 1
-        for to, what in zip(groups, (found.order, found.first, found.size, ahead), strict=True):
-            assert to is not None
-            to.copy_(what)
+        sorted_ids, sorted_order = patient.contiguous().sort(stable=True)
+        groups_kernel[(math.ceil(size.batch / 128),)](
+            sorted_ids, sorted_order, *groups, size.batch, size.batch.bit_length(),
+            RELEASED=size.kind == RELEASED, PLACES=128, EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
 
 
 def _sums(size: _Sizes, packed: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor, bool]:
@@ -216,13 +231,14 @@ def _sums(size: _Sizes, packed: Tensor, tau: float | Tensor) -> tuple[Tensor, Te
         sums_kernel[(size.views**2, blocks)](
             packed, tau, row_parts, column_sums, size.batch, size.rows, size.views, blocks, first, group,
             SELF=size.alone, TENSOR=isinstance(tau, Tensor), ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns,
-            TWO=size.two, num_warps=tile.warps, num_stages=tile.stages,
+            TWO=size.two, EARLY=size.early, num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
         )  # fmt: skip
         if folded:
             rows = math.gcd(size.rows, 256)
             fold_kernel[(size.views**2, size.rows // rows)](
                 row_parts, column_sums, size.rows, size.views, blocks, first, group,
                 SELF=size.alone, TILE_ROWS=tile.rows, TILE_COLUMNS=tile.columns, ROWS=rows, AT_ONCE=16,
+                EARLY=size.early, launch_pdl=size.early,
             )  # fmt: skip
     return row_parts, column_sums, folded
 
@@ -236,18 +252,21 @@ def _loss(
     folded: bool,
 ) -> None:
     weight, scalars, loss = result
-    rows = math.gcd(size.rows, 256)
-    tasks = size.views**2 * (size.rows // rows)
-    programs = 1 if tasks <= 4 else min(tasks, 256)
+    rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer, where each adds many parts up
+    tasks = size.pairs * (size.rows // rows)
+    programs = 1 if tasks <= 4 else min(tasks, 1024)
     parts = loss if programs == 1 else loss.new_empty(programs)
     loss_kernel[(programs,)](
-        *given, tau, share, weight, scalars, parts, size.batch, size.rows, size.views, size.column_blocks,
+        *given, tau, share, weight, scalars, parts, size.batch, size.rows, size.views, size.column_blocks, size.pairs,
         KIND=size.kind, FOLDED=folded, TENSOR=isinstance(tau, Tensor), TILE_ROWS=size.shapes.sums.rows,
-        TILE_COLUMNS=size.shapes.sums.columns, ROWS=rows, AT_ONCE=min(power_of_two(size.column_blocks), 16),
-        COUNT_AT_ONCE=1024,
+        TILE_COLUMNS=size.shapes.sums.columns, ROWS=rows, AT_ONCE=min(power_of_two(size.column_blocks), 4096 // rows),
+        COUNT_AT_ONCE=min(power_of_two(size.batch), 1024), EARLY=size.early, launch_pdl=size.early,
     )  # fmt: skip
     if programs > 1:
-        add_kernel[(1,)](parts, loss, None, programs, FOR_TAU=False, TENSOR=False, AT_ONCE=256)
+        add_kernel[(1,)](
+            parts, loss, None, programs, FOR_TAU=False, TENSOR=False, AT_ONCE=256,
+            EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -300,17 +319,14 @@ def _contrast_backward(
     gradient, of_tau = _gradients(views, for_tau)
     known = tau if temperature is None else temperature
     along = views.new_empty((size.views, size.batch), dtype=torch.float32) if for_tau else None
+    about = (total, inverse, others, count, scalars)
     with _launching_on(views):
-        parts = _gradient_parts(size, packed, known, weight, gradient)
-        rows = max(1, ELEMENTS // size.columns)
-        gather_kernel[(math.ceil(size.batch / rows), size.views)](
-            parts, packed, views, total, inverse, others, count, scalars, known, outer, gradient, along,
-            size.batch, size.rows, size.views, size.dim, *parts.shape[2:], *views.stride(),
-            PARTS=len(parts), TENSOR=isinstance(known, Tensor), PATIENTS=not size.alone, FOR_TAU=for_tau,
-            ROWS=rows, DIM=size.columns, TWO=two,
-        )  # fmt: skip
+        _gradient(size, views, packed, weight, about, known, outer, (gradient, along))
         if along is not None:
-            add_kernel[(1,)](along, of_tau, known, along.numel(), FOR_TAU=True, TENSOR=True, AT_ONCE=4096)
+            add_kernel[(1,)](
+                along, of_tau, known, along.numel(), FOR_TAU=True, TENSOR=True, AT_ONCE=4096,
+                EARLY=size.early, launch_pdl=size.early,
+            )  # fmt: skip
     return gradient, of_tau
 
 
@@ -324,22 +340,45 @@ def _gradients(views: Tensor, for_tau: bool) -> tuple[Tensor, Tensor]:
     return gradient, views.new_empty(() if for_tau else 0, dtype=torch.float32)
 
 
-def _gradient_parts(size: _Sizes, packed: Tensor, tau: float | Tensor, weight: Tensor, gradient: Tensor) -> Tensor:
-    """The sums g of the tiles, as (part, view, row, dim)."""
+def _gradient(
+    size: _Sizes,
+    views: Tensor,
+    packed: Tensor,
+    weight: Tensor,
+    about: tuple[Tensor, ...],
+    tau: float | Tensor,
+    outer: Tensor,
+    result: tuple[Tensor, Tensor | None],
+) -> None:
+    """Launch the tiles of the gradient, and what makes the gradient of their sums. Into `result`."""
     tile, parts = size.shapes.gradient, size.shapes.parts
-    shape = (parts, size.views, size.rows, size.columns)
+    whole = parts == 1 and tile.rows * size.columns <= ROOM
+    summed = None if whole else _room_for_sums(size, result[0], parts)
+    tiles = size.beside * (size.rows // tile.columns)
+    sizes = (size.batch, size.rows, size.views, size.dim)
+    for_tau, tensor = result[1] is not None, isinstance(tau, Tensor)
+    gradient_kernel[(size.rows // tile.rows, size.views, parts)](
+        packed, tau, weight, summed, views, *about, outer, *result, *sizes, math.ceil(tiles / parts), *views.stride(),
+        SELF=size.alone, ONE_OTHER=size.views == 2 and not size.alone, PADDED=size.rows != size.batch,
+        TENSOR=tensor, WHOLE=whole, FOR_TAU=for_tau,
+        ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns, TWO=size.two, EARLY=size.early,
+        num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
+    )  # fmt: skip
+    if not whole:
+        rows = max(1, ELEMENTS // size.columns)
+        gather_kernel[(math.ceil(size.batch / rows), size.views)](
+            summed, packed, views, *about, tau, outer, *result, *sizes, *views.stride(),
+            PARTS=parts, TENSOR=tensor, PATIENTS=not size.alone, FOR_TAU=for_tau,
+            ROWS=rows, DIM=size.columns, TWO=size.two, EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
+
+
+def _room_for_sums(size: _Sizes, gradient: Tensor, parts: int) -> Tensor:
+    """The sums g of the tiles, as (part, view, row, dim)."""
+    shape = (parts, *size.packed()[1:])
     # What needs no addition and no padding is put where the gradient will be, and changed there.
     in_place = gradient.dtype == torch.float32 and gradient[None].shape == shape
-    summed = gradient[None] if in_place else packed.new_empty(shape, dtype=torch.float32)
-    tiles = (size.views if size.alone else size.views - 1) * (size.rows // tile.columns)
-    gradient_kernel[(size.rows // tile.rows, size.views, parts)](
-        packed, tau, weight, summed, size.rows, size.views, math.ceil(tiles / parts),
-        SELF=size.alone, ONE_OTHER=size.views == 2 and not size.alone, PADDED=size.rows != size.batch,
-        TENSOR=isinstance(tau, Tensor),
-        ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns, TWO=size.two,
-        num_warps=tile.warps, num_stages=tile.stages,
-    )  # fmt: skip
-    return summed
+    return gradient[None] if in_place else gradient.new_empty(shape, dtype=torch.float32)
 
 
 def _launching_on(tensor: Tensor) -> AbstractContextManager[Any]:

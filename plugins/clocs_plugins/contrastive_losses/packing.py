@@ -6,7 +6,8 @@ With h the embeddings at length 1 as the tiles read them, X_i the sum of h_vi ov
     others   o_vi = sum over the k != i of p(i) of (X_k - h_vk), and sum_i h_vi·o_vi
 
 The ids of patients are compared here and nowhere else, as the integers of 64 bits that they are. `pack` also sorts a
-batch by counting: an instance stands behind all smaller ids, and behind the same id earlier in the batch.
+batch by counting: an instance stands behind all smaller ids, and behind the same id earlier in the batch. A batch that
+is too large for that was sorted before, and `groups` looks up where each patient begins and ends.
 """
 # Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
@@ -18,8 +19,9 @@ import triton
 import triton.language as tl
 
 from clocs_plugins.contrastive_losses.cosines import LEAST_NORM
+from clocs_plugins.contrastive_losses.early_start import take_turn
 
-__all__ = ["others_kernel", "pack_kernel"]
+__all__ = ["groups_kernel", "others_kernel", "pack_kernel"]
 
 LEAST_SQUARE = tl.constexpr(LEAST_NORM**2)
 
@@ -58,8 +60,10 @@ def pack_kernel(
     SORT: tl.constexpr,
     RELEASED: tl.constexpr,
     AT_ONCE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Each program has ROWS instances, all views of them."""
+    take_turn(EARLY)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, DIM)
     whole = tl.zeros((ROWS, DIM), tl.float32)
@@ -90,16 +94,18 @@ def pack_kernel(
     tl.store(diagonal + row, tl.sum(whole * whole, axis=1) - squares, mask=row < batch)
     if SORT:
         mine = tl.load(patient + row.to(tl.int64) * patient_stride, mask=row < batch, other=0).to(tl.int64)
-        smaller = tl.zeros((ROWS,), tl.int32)
-        before = tl.zeros((ROWS,), tl.int32)
-        same = tl.zeros((ROWS,), tl.int32)
+        # Counted in two numbers for each element and added up after the loop: a sum over a program waits for all of it.
+        smaller_same = tl.zeros((ROWS, AT_ONCE), tl.int32)
+        before = tl.zeros((ROWS, AT_ONCE), tl.int32)
         for start in range(0, batch, AT_ONCE):
             k = start + tl.arange(0, AT_ONCE)
             other = tl.load(patient + k.to(tl.int64) * patient_stride, mask=k < batch, other=0).to(tl.int64)
             equal = (other[None, :] == mine[:, None]) & (k < batch)[None, :]
-            smaller += tl.sum(((other[None, :] < mine[:, None]) & (k < batch)[None, :]).to(tl.int32), axis=1)
-            before += tl.sum((equal & (k[None, :] < row[:, None])).to(tl.int32), axis=1)
-            same += tl.sum(equal.to(tl.int32), axis=1)
+            smaller = (other[None, :] < mine[:, None]) & (k < batch)[None, :]
+            smaller_same += tl.where(smaller, 1, tl.where(equal, 65536, 0))
+            before += (equal & (k[None, :] < row[:, None])).to(tl.int32)
+        counted = tl.sum(smaller_same, axis=1)
+        smaller, same, before = counted % 65536, counted // 65536, tl.sum(before, axis=1)
         tl.store(order + smaller + before, row, mask=row < batch)
         tl.store(first + row, smaller, mask=row < batch)
         tl.store(count + row, same, mask=row < batch)
@@ -133,16 +139,51 @@ def others_kernel(
     DIM: tl.constexpr,
     TWO: tl.constexpr,
     AT_ONCE: tl.constexpr,
+    ROWS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
-    """A program for each place of the sorted batch and view; the first place of a patient works for all of them.
+    """A program has ROWS instances of one view. The first instance of a patient works for all of that patient.
 
     Most patients come once, and then there is nothing to add up: nothing is written for them, nor read later.
     """
-    at, view = tl.program_id(0), tl.program_id(1)
-    leader = tl.load(order + at)
-    many = tl.load(count + leader)
-    pull = 0.0
-    if (tl.load(first + leader) == at) & (many > 1):
+    take_turn(EARLY)
+    view = tl.program_id(1)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    many = tl.load(count + row, mask=row < batch, other=1)
+    at = tl.load(first + row, mask=row < batch, other=0)
+    leads = (many > 1) & (tl.load(order + at, mask=many > 1, other=-1) == row)
+    tl.store(pulled + view.to(tl.int64) * batch + row, tl.zeros((ROWS,), tl.float32), mask=(row < batch) & (~leads))
+    if tl.max(leads.to(tl.int32), axis=0) > 0:
+        for one in range(tl.program_id(0) * ROWS, tl.minimum(tl.program_id(0) * ROWS + ROWS, batch)):
+            add_up_others(
+                packed, total, order, first, count, others, pulled, one, view, batch, rows_padded, view_count,
+                DIM, TWO, AT_ONCE,
+            )  # fmt: skip
+
+
+@triton.jit
+def add_up_others(
+    packed,
+    total,
+    order,
+    first,
+    count,
+    others,
+    pulled,
+    one,
+    view,
+    batch,
+    rows_padded,
+    view_count,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+):
+    """For all instances of a patient, if this is the first one and not the only one."""
+    many = tl.load(count + one)
+    at = tl.load(first + one)
+    if (many > 1) & (tl.load(order + at) == one):
+        pull = 0.0
         plane = view_count.to(tl.int64) * rows_padded * DIM
         summed = tl.zeros((DIM,), tl.float32)
         for start in range(0, many, AT_ONCE):
@@ -158,4 +199,39 @@ def others_kernel(
             to = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + tl.arange(0, DIM)[None, :]
             tl.store(others + to, o, mask=(k < many)[:, None])
             pull += tl.sum(h * o)
-    tl.store(pulled + view.to(tl.int64) * batch + at, pull)
+        tl.store(pulled + view.to(tl.int64) * batch + one, pull)
+
+
+@triton.jit(do_not_specialize=["batch", "steps"])
+def groups_kernel(
+    ids,
+    sorted_order,
+    order,
+    first,
+    count,
+    ahead,
+    batch,
+    steps,
+    RELEASED: tl.constexpr,
+    PLACES: tl.constexpr,
+    EARLY: tl.constexpr,
+):
+    """What `pack` counts, of a batch whose ids are sorted: by bisection, in as many steps as `batch` has bits."""
+    take_turn(EARLY)
+    place = tl.program_id(0) * PLACES + tl.arange(0, PLACES)
+    there = place < batch
+    mine = tl.load(ids + place, mask=there, other=0)
+    row = tl.load(sorted_order + place, mask=there, other=0)
+    start, end = tl.zeros((PLACES,), tl.int32), tl.zeros((PLACES,), tl.int32)  # how many are smaller; not larger
+    start_most, end_most = start + batch, end + batch
+    for _ in range(steps):
+        middle = (start + start_most) // 2
+        smaller = tl.load(ids + middle, mask=there & (middle < batch), other=0) < mine
+        start, start_most = tl.where(smaller, middle + 1, start), tl.where(smaller, start_most, middle)
+        middle = (end + end_most) // 2
+        larger = (tl.load(ids + middle, mask=there & (middle < batch), other=0) > mine) | (middle >= batch)
+        end, end_most = tl.where(larger, end, middle + 1), tl.where(larger, middle, end_most)
+    tl.store(order + place, row.to(tl.int32), mask=there)
+    tl.store(first + row, start, mask=there)
+    tl.store(count + row, end - start, mask=there)
+    tl.store(ahead + row, end - 1 - place if RELEASED else end - start - 1, mask=there)

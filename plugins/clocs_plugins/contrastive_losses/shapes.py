@@ -91,13 +91,19 @@ def is_roomy(kind: str, device: int | None) -> bool:
 def _by_batch(batch: int, views: int) -> tuple[Tile, Tile]:
     """For up to 128 dimensions in float16: small batches need many programs, large ones large tiles."""
     if batch <= 512:
-        return Tile(64, 32 if views <= 4 else 64, 4, 3), Tile(64, 64, 4, 3)
+        return (
+            (Tile(128, 32, 4, 3), _FEW_ROWS)
+            if views == 2
+            else (Tile(64, 32 if views <= 4 else 64, 4, 3), Tile(64, 64, 4, 3))
+        )
     if batch <= 8192:
-        return (Tile(128, 64, 8, 3), Tile(64, 128, 4, 3)) if views == 2 else (Tile(64, 64, 4, 3), Tile(64, 64, 4, 3))
+        return (Tile(128, 64, 8, 3), Tile(64, 128, 4, 3)) if views == 2 else (Tile(64, 64, 4, 3), Tile(64, 128, 4, 2))
     return Tile(64, 128, 4, 3), Tile(64, 64, 4, 3)
 
 
 def _parts(batch: int, views: int, tile: Tile) -> int:
+    if tile == _FEW_ROWS:
+        return 1
     programs = math.ceil(batch / tile.rows) * views
     tiles = math.ceil(batch / tile.columns) * (views - 1)
     return max(1, min(PROGRAMS // programs, MOST_PARTS, tiles))
@@ -107,6 +113,9 @@ def _step(dim: int) -> int:
     return max(128, padded(dim))
 
 
+_FEW_ROWS = Tile(16, 128, 4, 3)
+"""One program has all tiles of these rows, and makes their gradient too: a launch less, which is what small batches
+wait for."""
 _LONG = {
     256: (Tile(64, 128, 4, 3), Tile(128, 64, 8, 3)),
     512: (Tile(64, 64, 4, 2), Tile(64, 32, 8, 2)),

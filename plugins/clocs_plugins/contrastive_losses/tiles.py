@@ -10,7 +10,7 @@ Cosines are bounded, so that one shift serves all rows: no running maximum, and 
 Exponents are of base 2, which is what the hardware has. Padded rows of h are zeros.
 """
 # Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
-# ruff: noqa: ANN001, ANN201, ANN202, N803, SIM102, SIM108
+# ruff: noqa: ANN001, ANN201, ANN202, N803, SIM102
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations
@@ -18,27 +18,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from clocs_plugins.contrastive_losses.early_start import take_turn
 from clocs_plugins.contrastive_losses.packing import halves
+from clocs_plugins.contrastive_losses.slopes import exponent, load_pulls, store_slopes
 
-__all__ = ["exponent", "gradient_kernel", "pair_number", "sums_kernel"]
+__all__ = ["gradient_kernel", "pair_number", "pair_of", "sums_kernel", "weights_of"]
 
 LOG2E = tl.constexpr(1.4426950408889634)
-LARGEST = tl.constexpr(60.0)
-"""Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
-
 MOST = tl.constexpr(65504.0)
 """The largest number of float16."""
-
-
-@triton.jit
-def exponent(temperature, TENSOR: tl.constexpr):
-    """1/tau, and the shift, as natural exponents."""
-    if TENSOR:
-        tau = tl.load(temperature).to(tl.float32)
-    else:
-        tau = temperature
-    beta = 1.0 / tau
-    return beta, tl.maximum(beta - LARGEST, 0.0)
 
 
 @triton.jit
@@ -48,6 +36,27 @@ def pair_number(v, w, view_count, SELF: tl.constexpr):
         return v * view_count - v * (v - 1) // 2 + (w - v)
     else:
         return v * (view_count - 1) - v * (v - 1) // 2 + (w - v - 1)
+
+
+@triton.jit
+def pair_of(number, view_count, SELF: tl.constexpr):
+    """The views v and w of the pair that has a number."""
+    v = 0
+    beginning = view_count if SELF else view_count - 1  # pairs whose first view is v
+    while number >= beginning:
+        number -= beginning
+        beginning -= 1
+        v += 1
+    return v, v + number if SELF else v + number + 1
+
+
+@triton.jit
+def weights_of(weight, v, w, rows_padded, view_count, SELF: tl.constexpr):
+    """Where the weights of the rows of v for those of w begin. Without SELF, there are none of v for v."""
+    if SELF:
+        return weight + tl.cast(v * view_count + w, tl.int64) * rows_padded
+    else:
+        return weight + tl.cast(v * (view_count - 1) + w - (w > v), tl.int64) * rows_padded
 
 
 @triton.jit
@@ -96,6 +105,7 @@ def sums_kernel(
     COLUMNS: tl.constexpr,
     DIM: tl.constexpr,
     TWO: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """A program owns COLUMNS columns of view w and goes through the rows of view v.
 
@@ -103,6 +113,7 @@ def sums_kernel(
     row_parts (pair, column block, row). column_sums[w, v] (view, view, row) are of the pair v < w. For v = w only
     i > j is added up, to both sums, since e_ij = e_ji.
     """
+    take_turn(EARLY)
     v, w, block = tl.program_id(0) // view_count, tl.program_id(0) % view_count, tl.program_id(1)
     if SELF:
         if v > w:
@@ -183,9 +194,9 @@ def add_tile(
         w = 1 - v
     else:
         w = start // rows_padded
-        of_row = tl.load(weight + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
+        of_row = tl.load(weights_of(weight, v, w, rows_padded, view_count, SELF) + row)
     column = start - w * rows_padded + tl.arange(0, COLUMNS)
-    of_column = tl.load(weight + tl.cast(w * view_count + v, tl.int64) * rows_padded + column)
+    of_column = tl.load(weights_of(weight, w, v, rows_padded, view_count, SELF) + column)
     b, b_rest = load_rows(packed + tl.cast(start, tl.int64) * DIM, plane, COLUMNS, DIM, TWO)
     e = tl.exp2(tl.fma(cosines(a, a_rest, b, b_rest, TWO), scale, bias))
     if SELF:  # nobody repels itself
@@ -201,31 +212,50 @@ def add_tile(
     return summed
 
 
-@triton.jit(do_not_specialize=["view_count", "tiles_each"])
+@triton.jit(do_not_specialize=["batch", "view_count", "dim", "tiles_each"])
 def gradient_kernel(
     packed,
     temperature,
     weight,
     parts,
+    views,
+    total,
+    inverse,
+    others,
+    count,
+    scalars,
+    outer,
+    gradient,
+    along,
+    batch,
     rows_padded,
     view_count,
+    dim,
     tiles_each,
+    view_stride,
+    row_stride,
+    dim_stride,
     SELF: tl.constexpr,
     ONE_OTHER: tl.constexpr,
     PADDED: tl.constexpr,
     TENSOR: tl.constexpr,
+    WHOLE: tl.constexpr,
+    FOR_TAU: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     DIM: tl.constexpr,
     TWO: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """A program owns ROWS rows of view v and goes through `tiles_each` tiles of the rows of the other views.
 
     The rows of all views lie one after another, so that their tiles are counted through; those of v itself are
-    stepped over, unless SELF. weight[v, w] (view, view, row) holds u. parts (program, view, row, dim) are added up by
-    the next kernel, in their order. With ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are
-    padding, and what is summed for such a row means nothing.
+    stepped over, unless SELF. weight (view, other view, row) holds u. WHOLE: these are all the tiles, and the gradient
+    of the rows is made of them; else they are one of the parts (program, view, row, dim) that `gather` adds up, in
+    their order. With ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are padding, and what is
+    summed for such a row means nothing.
     """
+    take_turn(EARLY)
     block, v, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     beta, shift = exponent(temperature, TENSOR)
     scale, bias = beta * LOG2E, -shift * LOG2E
@@ -236,7 +266,12 @@ def gradient_kernel(
     summed = tl.zeros((ROWS, DIM), tl.float32)
     of_row = tl.zeros((ROWS,), tl.float32)
     if ONE_OTHER:
-        of_row = tl.load(weight + tl.cast(v * view_count + 1 - v, tl.int64) * rows_padded + row)
+        of_row = tl.load(weights_of(weight, v, 1 - v, rows_padded, view_count, SELF) + row)
+    if WHOLE:  # asked for before the tiles, so that nobody waits for it behind them
+        pull, direction, size = load_pulls(
+            row, v, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
+            view_stride, row_stride, dim_stride, not SELF, DIM, TWO,
+        )  # fmt: skip
     first = part * tiles_each
     end = tl.minimum(first + tiles_each, (view_count if SELF else view_count - 1) * (rows_padded // COLUMNS))
     for tile in range(first, end):
@@ -244,5 +279,10 @@ def gradient_kernel(
             summed, tile, a, a_rest, row, v, of_row, packed, weight, plane, rows_padded, view_count,
             scale, bias, SELF, ONE_OTHER, PADDED, COLUMNS, DIM, TWO,
         )  # fmt: skip
-    to = (part.to(tl.int64) * view_count * rows_padded + mine) * DIM
-    tl.store(parts + to + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)
+    if WHOLE:
+        store_slopes(
+            summed, pull, direction, size, row, v, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM
+        )
+    else:
+        to = (part.to(tl.int64) * view_count * rows_padded + mine) * DIM
+        tl.store(parts + to + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)

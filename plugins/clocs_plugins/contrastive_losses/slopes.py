@@ -1,0 +1,106 @@
+"""What kernels among and after the tiles share: exponents, and the gradients of embeddings.
+
+With g of the tiles, the strengths d and f of finish.py, X and o of packing.py, and h at length 1,
+
+    dL/dh_vi = beta·(g_vi - d·(X_i - h_vi) - f·o_vi),  r_vi = h_vi·dL/dh_vi
+    dL/dx_vi = (dL/dh_vi - r_vi·h_vi) / |x_vi|,        dL/dtau = - sum_vi r_vi / (2·tau)
+"""
+# Triton's compiler reads these functions and not Python's types.
+# ruff: noqa: ANN001, ANN201, N803, SIM108
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["exponent", "load_pulls", "store_slopes"]
+
+LARGEST = tl.constexpr(60.0)
+"""Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
+
+
+@triton.jit
+def exponent(temperature, TENSOR: tl.constexpr):
+    """1/tau, and the shift, as natural exponents."""
+    if TENSOR:
+        tau = tl.load(temperature).to(tl.float32)
+    else:
+        tau = temperature
+    beta = 1.0 / tau
+    return beta, tl.maximum(beta - LARGEST, 0.0)
+
+
+@triton.jit
+def load_pulls(
+    row,
+    view,
+    packed,
+    views,
+    total,
+    inverse,
+    others,
+    count,
+    scalars,
+    batch,
+    rows_padded,
+    view_count,
+    dim,
+    view_stride,
+    row_stride,
+    dim_stride,
+    PATIENTS: tl.constexpr,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+):
+    """For some rows: d·(X - h) + f·o and x/|x| (row, dim), and 1/|x| (row,)."""
+    place = tl.arange(0, DIM)
+    view = view.to(tl.int64)
+    there = (row < batch)[:, None] & (place < dim)[None, :]
+    padded = (view * rows_padded + row)[:, None] * DIM + place[None, :]
+    h = tl.load(packed + padded, mask=there, other=0.0).to(tl.float32)
+    if TWO:
+        plane = view_count.to(tl.int64) * rows_padded * DIM
+        h += tl.load(packed + plane + padded, mask=there, other=0.0).to(tl.float32)
+    whole = tl.load(total + row.to(tl.int64)[:, None] * DIM + place[None, :], mask=there, other=0.0)
+    pull = tl.load(scalars + 1) * (whole - h)
+    if PATIENTS:
+        repeated = tl.load(count + row, mask=row < batch, other=0) > 1
+        pull += tl.load(scalars + 2) * tl.load(others + padded, mask=there & repeated[:, None], other=0.0)
+    scale = tl.load(inverse + view * rows_padded + row, mask=row < batch, other=0.0)
+    x_at = view * view_stride + row.to(tl.int64)[:, None] * row_stride + place.to(tl.int64)[None, :] * dim_stride
+    x = tl.load(views + x_at, mask=there, other=0.0).to(tl.float32)
+    return pull, x * scale[:, None], scale  # x not rounded to float16, so that the gradient is at right angles to it
+
+
+@triton.jit
+def store_slopes(
+    g,
+    pull,
+    direction,
+    scale,
+    row,
+    view,
+    scalars,
+    beta,
+    outer,
+    gradient,
+    along,
+    batch,
+    dim,
+    FOR_TAU: tl.constexpr,
+    DIM: tl.constexpr,
+):
+    """Take what pulls off g (row, dim), go back through the normalisation, and store the gradient of x of these rows.
+
+    `outer` is the gradient of the loss. `along` gets r, if the temperature wants a gradient.
+    """
+    place = tl.arange(0, DIM)
+    slope = (g * tl.load(scalars) - pull) * (beta * tl.load(outer).to(tl.float32))
+    r = tl.sum(direction * slope, axis=1)
+    result = (slope - r[:, None] * direction) * scale[:, None]
+    to = (view.to(tl.int64) * batch + row)[:, None] * dim + place[None, :]
+    there = (row < batch)[:, None] & (place < dim)[None, :]
+    tl.store(gradient + to, result.to(gradient.dtype.element_ty), mask=there)
+    if FOR_TAU:
+        tl.store(along + view.to(tl.int64) * batch + row, r, mask=row < batch)
