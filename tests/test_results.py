@@ -92,6 +92,7 @@ def test_the_times_of_a_step_are_those_that_were_measured():
         low, middle, high = found[key][figures]
         assert row[2].startswith(f"{middle:.3f} [{low:.3f}, {high:.3f}]")
         assert middle <= float(row[3].split()[0])
+        assert found[key].get("captured ms, epochs of 50", [0, 0])[1] <= float(row[3].split()[0])
     page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
     rows = results("cpu_step")["freed memory kept"]["step"]["rows / plain"]["median"]
     assert f"takes {rows:.2f} of the time" in page
@@ -99,11 +100,10 @@ def test_the_times_of_a_step_are_those_that_were_measured():
 
 
 def test_the_times_of_the_losses_are_those_that_were_measured():
-    """Three sizes miss what was aimed at, and the page says so."""
+    """And every size takes no longer than was aimed at."""
     found = results("patient_nce")
     rows = [row for row in tables("fused-loss.md") if len(row) == 9 and "[" in row[3]]
     assert len(rows) == len(found["sizes"])
-    missed = 0
     for cells, size in zip(rows, found["sizes"], strict=True):
         fused = size["times"]["fused fp16"]
         assert [int(cell.replace(",", "")) for cell in cells[:3]] == [size["batch"], size["dim"], size["views"]]
@@ -111,20 +111,19 @@ def test_the_times_of_the_losses_are_those_that_were_measured():
         assert fused["loss_error"] < 1e-4
         assert fused["gradient_error"] < 2e-3
         assert size["times"]["fused near-fp32"]["gradient_error"] < 2e-5
-        missed += fused["median_ms"] > float(cells[4])
-    assert missed == 3
+        assert fused["median_ms"] <= float(cells[4])
     peers = [row for row in tables("fused-loss.md") if len(row) == 6 and row[0] in ("256", "1,024", "4,096")]
     for cells, size in zip(peers, found["two_views"], strict=True):
         ours, lightly = size["times"]["nt-xent fused"]["median_ms"], size["times"]["lightly NTXentLoss"]["median_ms"]
         assert (cells[2], cells[3]) == (f"{ours:.3g}", f"{lightly:.3g}")
 
 
-def grid_scores() -> dict[tuple[str, ...], dict[str, list[float]]]:
+def grid_scores(options: str = "resamples=20") -> dict[tuple[str, ...], dict[str, list[float]]]:
     """AUROC of frames by (method, leads, downstream, F) and split, from the committed scores."""
     found: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with (RESULTS / "grid" / "scores.csv").open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
-            if (row["metric"], row["level"]) == ("auroc", "frame"):
+            if (row["metric"], row["level"], row["options"]) == ("auroc", "frame", options):
                 key = row["method"], row["leads"], row["downstream"], row["label_fraction"]
                 found[key][row["split"]].append(float(row["score"]))
     return found
@@ -170,6 +169,31 @@ def test_random_initialisation_is_reported_by_seed_and_by_split():
         assert means == ", ".join(f"{fmean(values):.3f}" for values in by_split.values())
         assert min(every) <= float(paper.split()[0]) <= max(every)
         assert abs(float(paper.split()[0]) - fmean(every)) <= float(over_splits)
+
+
+def test_the_sentence_about_min_max_is_what_was_measured():
+    by_split = grid_scores("normalise=min-max resamples=20")["random", "4", "cardiology", "0.5"]
+    assert [len(values) for values in by_split.values()] == [5] * 5
+    every = [value for values in by_split.values() for value in values]
+    pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
+    over_splits = stdev(fmean(values) for values in by_split.values())
+    means = ", ".join(f"{fmean(values):.3f}" for values in by_split.values())
+    page = " ".join((ROOT / "docs" / "results.md").read_text(encoding="utf-8").split())
+    assert f"{fmean(every):.3f} ± {pooled:.3f} over seeds, sd {over_splits:.3f} over splits" in page
+    assert f"{min(every):.3f} – {max(every):.3f}, and the splits {means}" in page
+
+
+def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
+    """With the machine and the time that it took, so that it can be made again."""
+    shown = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    pages = sorted((RESULTS / "grid").glob("*.md"))
+    assert len(pages) == 6
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        (command,) = re.search(r"^Command 1:\n\n```sh\n(.+)\n```$", text, re.MULTILINE).groups()
+        assert f"$ {command}\n" in shown
+        assert re.search(r"\d+ at once, in .+ of wall time", text)
+        assert "device NVIDIA H200" in text
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
