@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import os
 
+import fake_clock
 import torch
-from fake_offers import burn
+from fake_offers import SLOW
 from torch import nn
 from torch.nn import functional as F
 
@@ -47,7 +48,7 @@ class FakeEncoder(nn.Module):
         if flaw == "device-by-name":
             signal = signal + torch.zeros(1, device="cpu")
         if flaw == "slow":
-            burn()
+            fake_clock.advance(SLOW)
         if flaw == "item":
             signal = signal + 0 * signal.sum().item()
         features = F.adaptive_avg_pool1d(self.convolution(signal).tanh(), 5).flatten(1)
@@ -55,6 +56,8 @@ class FakeEncoder(nn.Module):
         if flaw == "jitter":  # less than rounding, but not nothing
             source = torch.Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))
             return z + 5e-7 * torch.rand(z.shape, generator=source, device=z.device)
+        if flaw == "edge":  # adds nothing, with the gradient of a root at zero
+            return z + (z - z.detach()).square().sum().sqrt()
         if flaw == "double":
             return z.double()
         if flaw == "detached":
@@ -100,7 +103,7 @@ class FakeObjective(nn.Module):
         if flaw == "device-by-name":
             return loss + (target * torch.zeros(target.shape[-1], device="cpu")).sum()
         if flaw == "slow":
-            burn()
+            fake_clock.advance(SLOW)
         if flaw == "vector":
             return loss[None]
         if flaw == "infinite":

@@ -10,12 +10,12 @@ import random
 import socket
 import sys
 import tempfile
-import time
 import types
 from functools import partial
 from pathlib import Path
 
 import attrs
+import fake_clock
 import numpy as np
 
 from clocs_core import (
@@ -42,6 +42,7 @@ from clocs_core import (
 )
 
 RECORDS = 12
+SLOW = 3.0  # s, which pass on the fake clock alone
 
 
 @attrs.frozen
@@ -123,7 +124,7 @@ def load(entry: Entry, options: Flaw) -> Record:
     if flaw == "writes":
         tempfile.TemporaryFile().close()
     if flaw == "slow":
-        burn()
+        fake_clock.advance(SLOW)
     if flaw == "complex":
         samples = samples.astype(np.complex128)
     if flaw == "no-sample":
@@ -133,13 +134,6 @@ def load(entry: Entry, options: Flaw) -> Record:
     patient = "somebody" if flaw == "other-patient" else entry.patient
     label = None if flaw == "forgets-label" else entry.label
     return Record(patient, entry.record, channels, unit, 100.0, samples, label)
-
-
-def burn(seconds: float = 0.006) -> None:
-    """Use the processor for a while."""
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
 
 
 def framing_by_length(segments: int) -> Framing:
@@ -191,7 +185,7 @@ def make_views(batch, generator, flaw):
     if flaw == "device-by-name":
         signal = signal + torch.ones(1, dtype=signal.dtype, device="cpu")
     if flaw == "slow":
-        burn()
+        fake_clock.advance(SLOW)
     if flaw == "divides":
         signal = signal / signal.std(-1, keepdim=True)
     if flaw == "in-place":
@@ -242,7 +236,7 @@ def perturb(signal, generator, flaw):
     if flaw == "batch-deviation":
         return signal + noise * signal.std()
     if flaw == "slow":
-        burn()
+        fake_clock.advance(SLOW)
     if flaw == "divides":
         return signal / signal.std(-1, keepdim=True) + noise
     if flaw == "in-place":
@@ -304,7 +298,7 @@ def compute_loss(z, patient, flaw):
     if flaw == "device-by-name":
         return loss + torch.zeros(1, device="cpu").expand(batch).mul(similarity.diagonal()).sum()
     if flaw == "slow":
-        burn()
+        fake_clock.advance(SLOW)
     if flaw == "batch-minus-one":
         return loss + 0 / (batch - 1)
     if flaw == "position":
@@ -361,7 +355,7 @@ class Score:
         if flaw == "error":
             right = 1 - right
         if flaw == "slow":
-            burn()
+            fake_clock.advance(SLOW)
         if flaw == "random":
             np.random.rand()  # noqa: NPY002  the flaw
         if flaw == "root":

@@ -9,7 +9,7 @@ import importlib
 import os
 import pickle
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ def main() -> None:
     Path(sys.argv[1]).write_bytes(pickle.dumps(result))
 
 
-def try_imports(modules: list[str], heavy: tuple[str, ...], budget: float) -> dict[str, dict[str, Any]]:
+def try_imports(
+    modules: list[str], heavy: tuple[str, ...], budget: float, clock: Callable[[], float]
+) -> dict[str, dict[str, Any]]:
     """Import modules one after the other and tell what each did; stop after the first that breaks a rule.
 
     What a module breaks hides what the next one does, so the caller starts another process for the rest.
@@ -33,12 +35,12 @@ def try_imports(modules: list[str], heavy: tuple[str, ...], budget: float) -> di
     told: dict[str, dict[str, Any]] = {}
     for name in modules:
         events.clear()
-        began, error = time.process_time(), ""
+        began, error = clock(), ""
         try:
             importlib.import_module(name)
         except BaseException as problem:  # a stranger's module may do anything, SystemExit included
             error = f"{type(problem).__name__}: {problem}"
-        seconds = time.process_time() - began  # of this process: another's work does not count
+        seconds = clock() - began  # of this process: another's work does not count
         found = {
             "error": error,
             "seconds": seconds,

@@ -10,6 +10,7 @@ from clocs_core.data.records import Framing
 from clocs_core.extend.offers import Dataset
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, skipped
 from clocs_core.testing.loads import LOAD_RULES
+from clocs_core.testing.pace import Clock
 from clocs_core.testing.recordings import SCAN_RULES, DatasetCase
 
 __all__ = ["checks_of_dataset"]
@@ -18,10 +19,10 @@ RULES = (*SCAN_RULES, *LOAD_RULES)
 NOWHERE = Path("an-embedded-data-set-reads-no-file")
 
 
-def checks_of_dataset(offer: Dataset, root: Path | None, options: Any) -> list[Check]:
+def checks_of_dataset(offer: Dataset, root: Path | None, options: Any, clock: Clock) -> list[Check]:
     """The checks of a data set; without its files, those of what it declares, and one that is skipped and says so."""
     declared = (_tasks, _channels, _presets, _default_channels, _framing)
-    label, case = label_of(offer), DatasetCase(offer, root or NOWHERE, options)
+    label, case = label_of(offer), DatasetCase(offer, root or NOWHERE, options, clock)
     if root is None and not offer.embedded:
         reason = f"no root was given, so {len(RULES)} checks that need recordings are not made"
         return [*make_checks(label, declared, case), skipped(label, "recordings", reason)]

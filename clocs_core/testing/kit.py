@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from clocs_core.extend.offers import (
 )
 from clocs_core.testing.checks import Check, label_of, skipped
 from clocs_core.testing.every_offer import checks_of_every_offer
+from clocs_core.testing.pace import Clock
 
 __all__ = ["checks_of", "checks_of_catalogue"]
 
@@ -36,17 +38,25 @@ def checks_of_catalogue(catalogue: Catalogue, roots: Mapping[str, Path] | None =
 
 
 def checks_of(
-    offer: Offer, *, root: Path | None = None, options: Any | None = None, catalogue: Catalogue | None = None
+    offer: Offer,
+    *,
+    root: Path | None = None,
+    options: Any | None = None,
+    catalogue: Catalogue | None = None,
+    clock: Clock = time.process_time,
 ) -> list[Check]:
     """The checks of one offer, by its kind.
 
     root: where a data set's files are. options: other than the defaults. catalogue: where a method's parts are, and
     where an objective's views are, by a method that uses it; without it an objective is tried on two plain segments.
+    clock: seconds, by which the checks of pace judge.
     """
-    return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue)
+    return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue, clock)
 
 
-def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Catalogue | None) -> list[Check]:
+def _by_kind(
+    offer: Offer, root: Path | None, options: Any | None, catalogue: Catalogue | None, clock: Clock
+) -> list[Check]:
     # The modules are imported where they are used: most of them import torch, which tests of data sets do without.
     if options is None:
         try:
@@ -57,28 +67,28 @@ def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Ca
         case Dataset():
             from clocs_core.testing.datasets import checks_of_dataset
 
-            return checks_of_dataset(offer, root, options)
+            return checks_of_dataset(offer, root, options, clock)
         case ViewGenerator():
             from clocs_core.testing.views import checks_of_views
 
-            return checks_of_views(offer, options)
+            return checks_of_views(offer, options, clock)
         case Perturbation():
             from clocs_core.testing.perturbations import checks_of_perturbation
 
-            return checks_of_perturbation(offer, options)
+            return checks_of_perturbation(offer, options, clock)
         case Encoder():
             from clocs_core.testing.encoders import checks_of_encoder
 
-            return checks_of_encoder(offer, options)
+            return checks_of_encoder(offer, options, clock)
         case Loss():
             from clocs_core.testing.losses import checks_of_loss
 
-            return checks_of_loss(offer, options)
+            return checks_of_loss(offer, options, clock)
         case Objective():
             from clocs_core.testing.assembly import source_for
             from clocs_core.testing.objectives import checks_of_objective
 
-            return checks_of_objective(offer, options, source_for(offer, catalogue))
+            return checks_of_objective(offer, options, source_for(offer, catalogue), clock)
         case Method():
             from clocs_core.testing.methods import checks_of_method
 
@@ -88,5 +98,5 @@ def _by_kind(offer: Offer, root: Path | None, options: Any | None, catalogue: Ca
         case Metric():
             from clocs_core.testing.metrics import checks_of_metric
 
-            return checks_of_metric(offer)
+            return checks_of_metric(offer, clock)
     return []

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clocs_core.extend.offers import Loss
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.pace import expect_quick
+from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import (
     close,
     refuse_host_sync,
@@ -28,6 +28,7 @@ VIEWS, BATCH, DIM = 2, 6, 16
 class _Case:
     offer: Loss
     options: Any
+    clock: Clock
 
     def loss(self, z: Tensor, patient: Tensor) -> Tensor:
         return self.offer.build(self.options)(z, patient)
@@ -39,7 +40,7 @@ class _Case:
         return torch.arange(BATCH) // 2  # two instances each
 
 
-def checks_of_loss(offer: Loss, options: Any) -> list[Check]:
+def checks_of_loss(offer: Loss, options: Any, clock: Clock) -> list[Check]:
     """The checks of a loss."""
     rules = (
         _scalar,
@@ -57,7 +58,7 @@ def checks_of_loss(offer: Loss, options: Any) -> list[Check]:
         _no_host_sync,
         _quick,
     )
-    return make_checks(label_of(offer), rules, _Case(offer, options))
+    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
 
 
 def _scalar(case: _Case) -> None:
@@ -154,7 +155,10 @@ def _quick(case: _Case) -> None:
     """A small batch takes little processor time."""
     z, patient = case.embeddings(), case.patient()
     expect_quick(
-        lambda: case.loss(z, patient), f"{VIEWS} views of {BATCH}", "Compare all pairs at once, without loops."
+        lambda: case.loss(z, patient),
+        f"{VIEWS} views of {BATCH}",
+        "Compare all pairs at once, without loops.",
+        case.clock,
     )
 
 

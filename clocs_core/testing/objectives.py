@@ -16,7 +16,7 @@ from clocs_core.data.records import Task
 from clocs_core.extend.offers import Objective, Setup
 from clocs_core.testing.assembly import ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.pace import expect_quick
+from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync, refuse_named_devices, refuse_other_devices
 from clocs_core.train.step import encode, train_step
 
@@ -54,6 +54,7 @@ class _Case:
     offer: Objective
     options: Any
     source: ViewSource
+    clock: Clock
 
     def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
         views = self.source.views(SAMPLES)
@@ -66,7 +67,7 @@ class _Case:
         return _Made(objective.train(), encoders.train(), views)
 
 
-def checks_of_objective(offer: Objective, options: Any, source: ViewSource) -> list[Check]:
+def checks_of_objective(offer: Objective, options: Any, source: ViewSource, clock: Clock) -> list[Check]:
     """The checks of an objective, tried on the views of `source`."""
     rules = (
         _scalar,
@@ -85,7 +86,7 @@ def checks_of_objective(offer: Objective, options: Any, source: ViewSource) -> l
         _after_step_in_place,
         _after_step_no_host_sync,
     )
-    return make_checks(label_of(offer), rules, _Case(offer, options, source))
+    return make_checks(label_of(offer), rules, _Case(offer, options, source, clock))
 
 
 def _scalar(case: _Case) -> None:
@@ -170,7 +171,7 @@ def _device(case: _Case) -> None:
 def _quick(case: _Case) -> None:
     """The loss of a small batch takes little processor time."""
     made = case.make()
-    expect_quick(made.loss, "a small batch", "Compute all instances at once, without loops.")
+    expect_quick(made.loss, "a small batch", "Compute all instances at once, without loops.", case.clock)
 
 
 def _no_host_sync(case: _Case) -> None:

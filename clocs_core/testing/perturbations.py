@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clocs_core.extend.offers import Perturbation
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-from clocs_core.testing.pace import expect_quick
+from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import (
     equal,
@@ -31,6 +31,7 @@ ADVICE = "Draw from the generator that is given, and from no other: torch.randn(
 class _Case:
     offer: Perturbation
     options: Any
+    clock: Clock
 
     def signal(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """Views of two segments, (view, batch, channel, sample), the last instance flat."""
@@ -44,7 +45,7 @@ class _Case:
         return self.offer.build(self.options, unit)(signal, torch.Generator().manual_seed(1))
 
 
-def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
+def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> list[Check]:
     """The checks of a perturbation."""
     rules = (
         _units,
@@ -60,7 +61,7 @@ def checks_of_perturbation(offer: Perturbation, options: Any) -> list[Check]:
         _no_host_sync,
         _quick,
     )
-    return make_checks(label_of(offer), rules, _Case(offer, options))
+    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
 
 
 def _units(case: _Case) -> None:
@@ -160,4 +161,9 @@ def _rows_are_independent(case: _Case) -> None:
 def _quick(case: _Case) -> None:
     """A small batch takes little processor time."""
     signal = case.signal()
-    expect_quick(lambda: case.apply(signal), f"{signal.numel()} samples", "Compute all signals at once, without loops.")
+    expect_quick(
+        lambda: case.apply(signal),
+        f"{signal.numel()} samples",
+        "Compute all signals at once, without loops.",
+        case.clock,
+    )

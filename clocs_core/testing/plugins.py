@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import attrs
 from clocs_core.extend.api_version import DECLARED, shown, what_to_upgrade
 from clocs_core.testing.checks import Check, expect, make_checks
 from clocs_core.testing.isolated import run_isolated
+from clocs_core.testing.pace import Clock
 
 __all__ = ["HEAVY", "checks_of_plugins"]
 
@@ -18,13 +20,16 @@ HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "tensorboard", "wfdb", "pand
 BUDGET = 2.0  # s of processor time
 
 
-def checks_of_plugins(modules: Iterable[ModuleType | str], budget: float = BUDGET) -> list[Check]:
+def checks_of_plugins(
+    modules: Iterable[ModuleType | str], budget: float = BUDGET, clock: Clock = time.process_time
+) -> list[Check]:
     """The checks of plugins' modules, given as such or by name. They share a fresh interpreter while all is well.
 
     budget: seconds of processor time that an import may take, after that of clocs_core.
+    clock: seconds, read by the process that imports, where pickle finds it by its name.
     """
     names = [module if isinstance(module, str) else module.__name__ for module in modules]
-    reports = _Reports(names, budget)
+    reports = _Reports(names, budget, clock)
     rules = (_imports, _light, _quick, _no_socket, _writes_nothing, _api)
     return [check for name in names for check in make_checks(f"plugin:{name}", rules, _Case(name, reports))]
 
@@ -35,12 +40,13 @@ class _Reports:
 
     names: list[str]
     budget: float
+    clock: Clock
     told: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
     def of(self, name: str) -> dict[str, Any]:
         while name not in self.told:  # each round tells of one module or more, the one that breaks a rule last
             left = [one for one in self.names if one not in self.told]
-            self.told |= run_isolated("imports", left, HEAVY, self.budget)
+            self.told |= run_isolated("imports", left, HEAVY, self.budget, self.clock)
         return self.told[name]
 
 
