@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/ show, how they are made small enough to run, and those that no test runs."""
+"""The commands that README.md and docs/ show, how they are made small enough to run, and which test runs them."""
 
 from __future__ import annotations
 
@@ -10,51 +10,27 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 FENCE = re.compile(r"^```(?P<kind>\w*)(?: file=(?P<file>\S+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 SHELLS = ("bash", "console", "sh", "shell")
 
-# Why a command is parsed, where it can be, but not run by test_doc_commands.py. Each must stand on a page still.
-_GRID = "minutes on a GPU with its data; `make smoke` runs every table small"
+_SHELL = "tests/test_doc_installation.py::test_a_reader_installs_clocs_and_makes_and_installs_plugins"
 
-NOT_RUN = {
-    "make demo": "a stage of .ci/run",
-    "make test": "a stage of .ci/run",
-    "pip install .": "installs; tests/test_packaging.py runs what the wheel installs",
-    "python -m venv .venv": "installs",
-    "pip install '.[test]'": "installs",
-    ". .venv/bin/activate": "only changes the shell",
-    "cd clocs-plugin-eeg": "only changes the shell",
-    "clocs run --plugin eeg --dataset eeg": "tests/test_scaffold.py runs a plugin of another name",
-    "python make_ward_data.py": "tests/test_docs.py runs its page from top to bottom",
-    "clocs data download physionet2017": "downloads 1.4 GB; tests of the download use a server of their own",
-    "python benchmarks/run_all.py linear-main transfer-main --jobs 8": "hours; `make smoke` runs every table small",
-    "python benchmarks/run_all.py linear-main --datasets chapman=ptbxl,physionet2020=ptbxl --seeds 3": "hours",
-    "python benchmarks/run_all.py --methods cmsc,simclr --datasets ptbxl --downstream cardiology,physionet2017"
-    " --seeds 5 --embedding-dims 32,64,128,256 --label-fractions 0.25,0.5,0.75,1": "days",
-    "python benchmarks/run_all.py transfer-4-leads --methods random --downstream cardiology"
-    " --embedding-dims 128 --label-fractions 0.25,0.5,0.75,1 --seeds 5 --splits 5 --device cuda --jobs 8"
-    " --threads 1 --evaluate-option resamples=20": _GRID,
-    "python benchmarks/run_all.py transfer-4-leads --datasets chapman=ptbxl,physionet2020=ptbxl"
-    " --downstream cardiology,physionet2017 --methods supervised,mt-ssl,byol,simclr,cmlc,cmsmlc,cmsc"
-    " --embedding-dims 128 --label-fractions 0.25,0.5 --seeds 5 --device cuda --jobs 18 --threads 1"
-    " --evaluate-option resamples=20": _GRID,
-    "python benchmarks/run_all.py transfer-12-leads --datasets chapman=ptbxl,physionet2020=ptbxl"
-    " --downstream cardiology,physionet2017 --methods cmsc --embedding-dims 128 --label-fractions 0.25,0.5"
-    " --seeds 5 --device cuda --jobs 18 --threads 1 --evaluate-option resamples=20": _GRID,
-    "python benchmarks/run_all.py linear-4-leads --datasets chapman=ptbxl,physionet2020=ptbxl --methods"
-    " supervised,mt-ssl,byol,simclr,cmlc,cmsmlc,cmsc --embedding-dims 128 --label-fractions 0.25,0.5"
-    " --seeds 5 --device cuda --jobs 18 --threads 1 --evaluate-option resamples=20": _GRID,
-    "python benchmarks/run_all.py linear-12-leads --datasets chapman=ptbxl,physionet2020=ptbxl --methods"
-    " cmsc --embedding-dims 128 --label-fractions 0.25,0.5 --seeds 5 --device cuda --jobs 18 --threads 1"
-    " --evaluate-option resamples=20": _GRID,
-    "python benchmarks/run_all.py --smoke": "minutes; a stage of .ci/run",
-    "python benchmarks/run_all.py --check": "an hour; compares with scores of a full grid",
-    "python benchmarks/patient_nce.py --budget 100 --out benchmarks/results/patient_nce.json": "needs a GPU",
-    "python benchmarks/patient_nce.py --sweep --out sweep.json": "needs a GPU",
-    "python benchmarks/step.py --device cuda --repeats 5 --json benchmarks/results/step.json": "needs a GPU",
-    "python benchmarks/kill_and_resume.py --kills 50": "minutes; tests/faults kill and resume a few times",
-    "python benchmarks/linear_table.py --dataset ptbxl --root $CLOCS_DATA/ptbxl --leads 4 --fraction 0.5 --seeds 3"
-    " --part test --device cuda --jobs 20 --rows mt-ssl byol simclr cmlc cmsmlc cmsc supervised vicreg": "needs a GPU",
-    "python benchmarks/linear_table.py --dataset ptbxl --root $CLOCS_DATA/ptbxl --leads II,aVR,aVL,V2 --fraction 0.5"
-    " --seeds 3 --part validation --device cuda --jobs 12 --rows cmsc:variant=released cmlc:variant=released"
-    " cmsmlc:variant=released simclr:variant=released": "needs a GPU",
+# Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
+# test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
+RUN_ELSEWHERE = {
+    "make demo": ".ci/run::demo",
+    "make test": ".ci/run::test",
+    "python benchmarks/run_all.py --smoke": ".ci/run::smoke",
+    "python -m venv .venv": _SHELL,
+    ". .venv/bin/activate": _SHELL,
+    "pip install .": _SHELL,
+    "pip install '.[test]'": _SHELL,
+    "cd clocs-plugin-eeg": _SHELL,
+    "clocs run --plugin eeg --dataset eeg": _SHELL,
+    "python make_ward_data.py": _SHELL,
+    "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
+    "::test_what_is_downloaded_can_be_read",
+    "python benchmarks/kill_and_resume.py --kills 50": "tests/faults/test_kill.py"
+    "::test_five_kills_at_random_moments_leave_nothing_broken_and_change_no_result",
+    "python benchmarks/patient_nce.py --sweep --out sweep.json": "tests/plugins/contrastive_losses"
+    "/test_patient_nce_benchmark.py::test_the_sweep_ranks_the_tiles_of_both_kernels",
 }
 
 # How a command that is shown becomes one that is run: simulated recordings for those that must be downloaded.
@@ -71,6 +47,37 @@ SMALLER = (
     (r"^(clocs run (?!.*(--resume|--help|--config|--batch-size)).*)$", r"\1 --batch-size 16"),
     (r"^(clocs evaluate .*)$", r"\1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs evaluate .*finetune.*)$", r"\1 --epochs 1"),
+)
+
+_STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
+_GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
+_FEW = " ".join(
+    f"--{step}-option {one}" for step in ("pretrain", "evaluate") for one in ("patients=12", "resamples=10")
+)
+
+# The same for benchmarks: a CPU for a GPU, the first of several values, the first and the last of several methods.
+SMALLER_BENCHMARKS = (
+    (r"--device cuda\b", "--device cpu"),
+    (r"--(seeds|jobs) \d+", r"--\1 1"),
+    (r"--splits \d+", "--splits 2"),
+    (r"--embedding-dims \S+", "--embedding-dims 32"),
+    (r"--label-fractions (\S+?),\S+", r"--label-fractions \1"),
+    (r"--methods ([\w-]+),\S*?([\w-]+)(?= |$)", r"--methods \1,\2"),
+    (r"--datasets (\w+)=ptbxl,(\w+)=ptbxl", r"--datasets \1=demo,\2=demo"),
+    (r"--datasets ptbxl --downstream \S+", "--datasets demo --downstream demo --protocols finetune"),
+    (r"--downstream cardiology\S*", "--downstream demo"),
+    (_GRID + r"(?!.*--datasets|.*random).*)$", rf"\1 --datasets {_STAND_INS}"),
+    (_GRID + r"(?!.*--methods).*)$", r"\1 --methods cmsc"),
+    (_GRID + r"(?!.*--seeds).*)$", r"\1 --seeds 1"),
+    (
+        _GRID + r".*)$",
+        rf"\1 {_FEW} --pretrain-option epochs=1 --pretrain-option batch_size=16 --finetune-option epochs=1",
+    ),
+    (_GRID + r".*)$", r"\1 --resamples 20 --device cpu"),
+    (r"^(.*/linear_table\.py .*)--rows (\S+) .*?(\S+)$", r"\1--rows \2 \3"),
+    (r"--dataset ptbxl --root \S+", "--dataset demo --also patients=12 epochs=1 batch_size=16 resamples=10"),
+    (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
+    (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),
 )
 
 
@@ -96,9 +103,18 @@ def mentioned() -> dict[str, set[str]]:
     return found
 
 
+def block_with(page: Path, command: str) -> list[str]:
+    """The commands of the first block of a page that has this one."""
+    blocks = (
+        [_command(one["kind"], line) for line in one["body"].splitlines()]
+        for one in FENCE.finditer(page.read_text(encoding="utf-8"))
+    )
+    return next([line for line in block if line] for block in blocks if command in block)
+
+
 def smaller(command: str) -> str:
     """The command that is run instead."""
-    for pattern, replacement in SMALLER:
+    for pattern, replacement in SMALLER_BENCHMARKS if command.startswith("python benchmarks/") else SMALLER:
         command = re.sub(pattern, replacement, command)
     return command
 

@@ -1,9 +1,7 @@
-"""Every command that a page shows can be typed, and is run, smaller; or says why not."""
+"""Every command that a page shows can be typed, and is run, smaller. test_doc_benchmarks.py has those of benchmarks."""
 
-import argparse
 import importlib
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
@@ -13,7 +11,7 @@ from importlib.metadata import EntryPoint
 import click
 import numpy as np
 import pytest
-from doc_commands import FENCE, NOT_RUN, PAGES, ROOT, mentioned, shown, smaller, write_files
+from doc_commands import FENCE, PAGES, ROOT, RUN_ELSEWHERE, mentioned, shown, smaller, write_files
 from filelock import FileLock
 
 from clocs_core.cli import build_cli, main
@@ -23,7 +21,11 @@ from clocs_core.extend.host import installed_entry_points
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 GLOBAL_FLAGS = re.compile(r"\s--(without\s+\S+|trace-hooks)")
-RUN = sorted(line for line, pages in shown().items() if line not in NOT_RUN and pages != {TUTORIAL.name})
+RUN = sorted(
+    line
+    for line, pages in shown().items()
+    if line not in RUN_ELSEWHERE and pages != {TUTORIAL.name} and not line.startswith("python benchmarks/")
+)
 
 
 # --------------------------------------------------------------------------------------------------------------- typed
@@ -74,36 +76,23 @@ def test_the_names_and_options_of_a_run_are_known(line, tmp_path, monkeypatch, c
     assert "is there already" in capsys.readouterr().err
 
 
-class Parsed(Exception):
-    """Raised in place of what would be done after the arguments were read."""
-
-
-@pytest.mark.parametrize("line", sorted(line for line in shown() if line.startswith("python benchmarks/")))
-def test_the_arguments_of_a_benchmark_are_accepted(line, monkeypatch):
-    read = argparse.ArgumentParser.parse_args
-
-    def parse_and_leave(parser, *given):
-        read(parser, *given)
-        raise Parsed
-
-    words = shlex.split(line)[1:]
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_leave)
-    monkeypatch.setattr(sys, "argv", words)
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    with pytest.raises(Parsed):
-        runpy.run_path(str(ROOT / words[0]), run_name="__main__")
-
-
 def test_the_make_targets_that_are_named_exist():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert {"demo", "test"} <= set(re.findall(r"(?:`|\$ )make ([\w-]+)", text)) <= targets
 
 
-def test_what_is_not_run_stands_on_a_page():
-    """A reason for a command that nobody shows any more hides the next one."""
-    assert set(NOT_RUN) <= set(shown())
-    assert all(NOT_RUN.values())
+def test_what_is_run_elsewhere_stands_on_a_page():
+    """A place for a command that nobody shows any more hides the next one."""
+    assert set(RUN_ELSEWHERE) <= set(shown())
+
+
+@pytest.mark.parametrize("place", sorted(set(RUN_ELSEWHERE.values())))
+def test_what_runs_a_command_elsewhere_exists(place):
+    """A test that is renamed or deleted would take the command of a page with it."""
+    file, name = place.split("::")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert f"stage {name}\n" in text if file == ".ci/run" else f"\ndef {name}(" in text
 
 
 # ----------------------------------------------------------------------------------------------------------------- run
@@ -132,7 +121,7 @@ def test_the_tutorial_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     for line in "".join(blocks).splitlines():
         if line.startswith("$ "):
             command = line.removeprefix("$ ")
-            said = "" if command in NOT_RUN else said_by(smaller(command), capsys)
+            said = "" if command in RUN_ELSEWHERE else said_by(smaller(command), capsys)
         elif not re.search(r"\d|^test cannot", line):  # numbers are those of more patients, and so is where a line ends
             assert line.strip() in said, f"{command} does not say: {line}"
 
@@ -212,7 +201,7 @@ def test_a_command_does_what_it_says(line, workshop, tmp_path, monkeypatch):
     made = re.search(r"--out (runs/\S+)", line)
     if made:  # the page tells of the command that made the folder
         shutil.rmtree(folder / made[1], ignore_errors=True)
-    run(re.sub(r"benchmarks/", f"{ROOT.as_posix()}/benchmarks/", smaller(line)), points(folder, monkeypatch))
+    run(smaller(line), points(folder, monkeypatch))
 
 
 def points(folder, monkeypatch):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
-import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh_environment import OFFLINE, installed, link_packages, run, type_into_a_shell
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,21 +19,8 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "plugins" / "clocs-plugin-ppg"
-OFFLINE = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
-
-
-def variables() -> dict[str, str]:
-    """The environment without a path to a checkout."""
-    kept = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
-    """What a command prints; of one that is to fail, what it complains of."""
-    words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, check=False, env=variables())
-    assert (done.returncode != 0) == fails, done.stdout + done.stderr
-    return done.stderr if fails else done.stdout
+SHOWN = re.findall(r"^\$ (.*)$", (PLUGIN / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+COMMANDS = [line.partition("  #")[0].strip() for line in SHOWN]
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +30,6 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for source in (ROOT, PLUGIN):
         run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source, cwd=folder)
     return sorted(folder.glob("*.whl"))
-
-
-def installed(home: Path, wheels: list[Path]) -> Path:
-    """The interpreter of a new environment: the wheels, and what they need by links, but no clocs of this one."""
-    venv.create(home / "venv", with_pip=False)
-    python = home / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    (home / "shared").mkdir()
-    for place in (Path(path) for path in sys.path if path.endswith("site-packages")):
-        for item in place.iterdir():
-            link, ours = home / "shared" / item.name, item.name.startswith(("clocs", "_clocs", "__editable__"))
-            if not ours and item.suffix != ".pth" and not link.exists():
-                link.symlink_to(item)
-    own = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip())
-    (own / "shared.pth").write_text(f"{home / 'shared'}\n", encoding="utf-8")
-    run(sys.executable, "-m", "pip", "--python", python, "install", *OFFLINE, *wheels, cwd=home)
-    return python
 
 
 @pytest.fixture(scope="module")
@@ -97,36 +66,6 @@ def test_what_is_installed_comes_from_the_wheels_and_is_listed(python: Path, tmp
     assert len([one for one in found["offers"] if one["plugin"] != "ppg"]) > 20
 
 
-TYPE = """
-import json, sys
-from clocs_core.cli import main
-for words in json.loads(sys.argv[1]):
-    code = main(words)
-    print("TYPED", code, *words, file=sys.stderr, flush=True)
-"""
-
-
-def test_every_command_of_its_readme_can_be_typed(python: Path, tmp_path: Path) -> None:
-    """Flags, options and names are resolved before anything is read: a run without its files ends after that."""
-    text = (PLUGIN / "README.md").read_text(encoding="utf-8").replace("\\\n", "")
-    lines = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^\$ (clocs .*)$", text, re.MULTILINE)]
-    runs = [words for words in lines if words[0] == "run"]
-    others = [[*words, "--help"] for words in lines if words[0] != "run"]  # an unknown flag is refused all the same
-    assert len(runs) >= 8
-    assert len(others) >= 8
-    told = subprocess.run(
-        [python, "-c", TYPE, json.dumps([*runs, *others])],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=variables() | {"CLOCS_DATA": str(tmp_path)},
-        check=True,
-    ).stderr
-    ends = re.findall(r"^TYPED (\d+) (.*)$", told, re.MULTILINE)
-    assert [code for code, _ in ends] == ["2"] * len(runs) + ["0"] * len(others), told
-    assert len(re.findall(r"^Error: Data set '\S+' is not at ", told, re.MULTILINE)) == len(runs), told
-
-
 def test_its_readme_counts_its_lines() -> None:
     count = sum(file.read_text(encoding="utf-8").count("\n") for file in (PLUGIN / "src").rglob("*.py"))
     assert f"It is {count} lines of Python" in (PLUGIN / "README.md").read_text(encoding="utf-8")
@@ -144,12 +83,50 @@ def test_a_run_on_the_published_recordings_ends_with_an_interval_of_its_gain(tra
     assert sentence in " ".join(told.split())
 
 
-def test_its_own_tests_pass_in_an_environment_of_its_users(python: Path, tmp_path: Path) -> None:
+OWN_TESTS = ("CLOCS_TEST_DATA=FOLDER pytest", "pytest -m slow")
+OF_USERS, OF_AUTHORS = "pip install ./plugins/clocs-plugin-ppg", "pip install -e '.[test]'"
+
+
+def test_every_command_of_its_readme_is_run() -> None:
+    """Those of clocs by its own tests, which the next test runs; the others here."""
+    others = [line for line in COMMANDS if not line.startswith("clocs ")]
+    assert sorted(others) == sorted([*OWN_TESTS, OF_USERS, OF_AUTHORS])
+
+
+@pytest.mark.parametrize("command", OWN_TESTS)
+def test_its_own_tests_pass_in_an_environment_of_its_users(
+    command: str, python: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """With the clocs of the wheel, and with the plugin installed beside its sources: nothing may depend on which."""
-    words = ("-q", "-p", "no:cacheprovider", "--basetemp", tmp_path / "base")
-    told = run(python, "-m", "pytest", *words, cwd=PLUGIN)
+    quiet = ("-q", "-p", "no:cacheprovider", "--basetemp", tmp_path / "base")
+    words = command.partition("pytest")[2].split()
+    told = run(python, "-m", "pytest", *words, *quiet, cwd=PLUGIN, also=real(request))
     assert " passed" in told
     assert "failed" not in told
+
+
+def real(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Where real recordings are, as the plugin's tests are told of it; nothing where there are none."""
+    try:
+        return {"CLOCS_TEST_DATA": str(request.getfixturevalue("test_data"))}
+    except pytest.skip.Exception:
+        return {}
+
+
+def test_it_is_installed_by_the_commands_of_its_readme(wheels: list[Path], tmp_path: Path) -> None:
+    """From the checkout of clocs, and for work on it from its own folder, which leaves the sources where they are."""
+    clocs = next(wheel for wheel in wheels if wheel.name.startswith("clocs-0"))
+    where = "python -c 'import clocs_plugin_ppg as ppg; print(ppg.__file__)'"
+    commands = [
+        *("python -m venv .venv", ". .venv/bin/activate", f"pip install {shlex.quote(str(clocs))}"),
+        *(f"cd {shlex.quote(str(ROOT))}", OF_USERS, "clocs plugins", where),
+        *(f"cd {shlex.quote(str(PLUGIN))}", OF_AUTHORS, where),
+    ]
+    told = type_into_a_shell(commands, tmp_path, link_packages(tmp_path / "packages"), tmp_path / "data")
+    assert "cross-modal" in told
+    *_, first, last = [line for line in told.splitlines() if line.endswith("__init__.py")]
+    assert Path(first).is_relative_to(tmp_path)
+    assert Path(last).is_relative_to(PLUGIN / "src")
 
 
 def test_without_it_clocs_is_whole_and_its_encoders_open(wheels: list[Path], trained: Path, tmp_path: Path) -> None:

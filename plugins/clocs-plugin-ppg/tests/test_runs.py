@@ -1,24 +1,16 @@
-"""The whole way, as processes: a run on each data set, and encoders from one modality to the other."""
+"""The whole way, by the command line: a run on each data set, and encoders from one modality to the other."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from typed import clocs
+
 FEW = ("--data-root", "data", "-o", "resamples=10")
-
-
-def clocs(place: Path, *arguments: object) -> str:
-    """What the command line prints, run in a process of its own in the folder `place`."""
-    words = [sys.executable, "-m", "clocs_core", *map(str, arguments)]
-    done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def run(place: Path, root: Path, method: str, dataset: str, *arguments: object) -> dict[str, Any]:

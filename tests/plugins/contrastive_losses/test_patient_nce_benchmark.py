@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import patient_nce as benchmark
 import pytest
@@ -60,3 +65,35 @@ def test_what_disagrees_with_float64_gets_no_time(run, monkeypatch):
 def off(step_of, wrong, loss, z):
     """A step of another temperature, where the step is ours."""
     return step_of(partial(loss, **wrong) if isinstance(loss, partial) and loss.func is patient_nce else loss, z)
+
+
+SWEEP = """
+import sys
+import loss_tiles, patient_nce, step_clock
+
+for name in ("SUMS", "GRADIENT", "PARTS"):
+    setattr(loss_tiles, name, getattr(loss_tiles, name)[:1])
+step_clock.SAMPLE_MS, step_clock.MOST_SECONDS = 0.1, 0.01
+raise SystemExit(patient_nce.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the kernels need Triton")
+def test_the_sweep_ranks_the_tiles_of_both_kernels(tmp_path):
+    """By Triton's interpreter, which needs a process of its own: times that mean nothing, of kernels that run."""
+    place = {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(benchmark.__file__).parent)}
+    words = ("--sweep", "--out", "sweep.json", "--device", "cpu", "--sizes", "16,16,2")
+    done = subprocess.run(
+        [sys.executable, "-c", SWEEP, *words],
+        cwd=tmp_path,
+        env={**os.environ, **place},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "sweep.json").read_text())["sweep"]
+    assert row["size"] == [16, 16, 2]
+    assert len(row["forward_ms"]) == len(row["backward_ms"]) == 2  # a tile that fails is told of and left out
+    assert list(row["forward_ms"].values()) == sorted(row["forward_ms"].values())
