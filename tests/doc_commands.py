@@ -27,6 +27,8 @@ RUN_ELSEWHERE = {
     "python make_ward_data.py": _SHELL,
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
+    "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
+    "::test_what_is_downloaded_can_be_read",
     "python benchmarks/kill_and_resume.py --kills 50": "tests/faults/test_kill.py"
     "::test_five_kills_at_random_moments_leave_nothing_broken_and_change_no_result",
     "python benchmarks/patient_nce.py --sweep --out sweep.json": "tests/plugins/contrastive_losses"
@@ -48,6 +50,10 @@ SMALLER = (
     (r"^(clocs evaluate .*)$", r"\1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs evaluate .*finetune.*)$", r"\1 --epochs 1"),
 )
+
+# Of what stands in sentences: names of commands, and parts of one that the sentence is about.
+_NAMES = r"clocs( (data|plugins))?( (compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard))?"
+_PARTS = ("clocs evaluate --protocol finetune", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
@@ -110,6 +116,12 @@ def block_with(page: Path, command: str) -> list[str]:
         for one in FENCE.finditer(page.read_text(encoding="utf-8"))
     )
     return next([line for line in block if line] for block in blocks if command in block)
+
+
+def told() -> list[str]:
+    """Those of `mentioned` that are whole: no name of a command alone, nothing to fill in, not in a block as well."""
+    found = set(mentioned()) - set(shown()) - set(_PARTS)
+    return sorted(one for one in found if not re.search(r"\b[A-Z]{3,}\b", one) and not re.fullmatch(_NAMES, one))
 
 
 def smaller(command: str) -> str:

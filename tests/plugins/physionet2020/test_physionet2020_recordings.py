@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from real_frames import prepared_by
 from scipy.io import loadmat, savemat
+from unreliable_server import Behaviour, serve
 
+import clocs_plugins.physionet2020 as plugin
 from clocs_core import DataError, DataNotFound, Drop, NoOptions
+from clocs_core.cli import main
 from clocs_core.testing import checks_of, failures
 from clocs_plugins.physionet2020 import FINDINGS, LEADS, clocs_datasets, load, scan
 
@@ -306,3 +309,25 @@ def test_files_of_any_bytes_are_read_or_refused(tmp_path, table, header, data):
                 load(entry, NoOptions())
         except (DataError, OSError):
             pass
+
+
+# ------------------------------------------------------------------------------------------------------------ download
+
+
+def test_what_is_downloaded_can_be_read(tmp_path, monkeypatch):
+    """Seven folders, each with a list of its recordings: all of them end where the reader looks."""
+    pages = {}
+    for group in range(1, 8):
+        place, record = f"training/cpsc_2018/g{group}", f"A000{group}"
+        write(tmp_path / "served", record, WORDS[group], seed=group)
+        pages[f"{place}/RECORDS"] = Behaviour(f"{record}\n".encode())
+        for end in (".hea", ".mat"):
+            pages[f"{place}/{record}{end}"] = Behaviour((tmp_path / "served" / f"{record}{end}").read_bytes())
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("no_proxy", "*")
+    with serve(**pages) as site:
+        monkeypatch.setattr(plugin, "FILES", site.url("").rstrip("/"))
+        assert main(["data", "download", "physionet2020"]) == 0
+    found = list_in(tmp_path / "data" / "physionet2020")
+    assert words_of(found) == {f"A000{group}": {WORDS[group]} for group in range(1, 8)}
+    assert load(found.entries[0], NoOptions()).samples.shape == (12, 3000)
