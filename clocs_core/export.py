@@ -24,6 +24,7 @@ from clocs_core.data.records import Framing, Record
 from clocs_core.errors import SettingsError, Unavailable
 from clocs_core.evaluate.astrained import AsTrained, outputs_of
 from clocs_core.evaluate.fitting import fit_framing
+from clocs_core.evaluate.ownframes import MOST_STRETCHED
 from clocs_core.files import write_atomically
 from clocs_core.report.document import as_plain
 from clocs_core.stretch import build_stretch
@@ -50,7 +51,7 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
 
     Where the run resampled whole recordings and cut them then, a window is stretched by itself: the same for a
     recording of one frame, and else different near the edges of a frame. Raises SettingsError for windows that are not
-    whole numbers of samples.
+    whole numbers of samples, or hold next to none.
     """
     framing = card.framing if rate is None else fit_framing(card, rate, trained_at)
     samples, at = framing.frame_samples, rate or framing.sampling_rate or card.frame_rate
@@ -70,6 +71,11 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
         raise SettingsError(
             f"A frame lasts {span / (rate or 1):g} s, which at {rate:g} Hz are {span:g} samples, not a whole number; "
             f"resample to {framing.sampling_rate:g} Hz, and leave out `--sampling-rate`."
+        )
+    if rate is not None and span * MOST_STRETCHED < min(samples, card.framing.source_samples or samples):
+        raise SettingsError(
+            f"At {rate:g} Hz, {span:g} samples would be stretched to a frame of {samples}: nearly all of them would be "
+            "made up. Check `--sampling-rate`: it is in Hz, not in kHz."
         )
     own = attrs.evolve(framing, sampling_rate=None, frames_per_record=None, source_samples=int(span), keep_flat=True)
     return Window(int(span), at, own)

@@ -116,7 +116,7 @@ def embed_command(
 
     refuse_unwritable(Path(out))
     if not inputs:
-        refuse_without_input(unseen_channels)
+        refuse_without_input(unseen_channels, trained_at)
     where = choose_device(device)
     loaded = load_encoder(Path(run), session.catalogue, where)
     with console_display() as show:

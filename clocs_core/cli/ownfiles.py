@@ -75,8 +75,10 @@ def refuse_data_set(about: Mapping[str, object]) -> None:
         raise SettingsError(f"--input reads a file, and {given[0]} is about a data set; leave out one of the two.")
 
 
-def refuse_without_input(unseen_channels: bool) -> None:
+def refuse_without_input(unseen_channels: bool, trained_at: str | None = None) -> None:
     """Raise SettingsError where a data set is read, and a flag is about files: its channels need no such word."""
+    if trained_at is not None:
+        raise SettingsError("--trained-at is about --input; a data set is framed by its own options. Leave it out.")
     if unseen_channels:
         raise SettingsError(
             "--unseen-channels is about --input; of a data set, --channels names what is read. Leave it out."

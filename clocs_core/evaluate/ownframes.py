@@ -26,9 +26,9 @@ from clocs_core.evaluate.fitting import (
 )
 from clocs_core.train.described import NetworkCard
 
-__all__ = ["OwnFrames", "Unsaid", "cut_own_frames", "name_files", "read_own_frames"]
+__all__ = ["MOST_STRETCHED", "OwnFrames", "Unsaid", "cut_own_frames", "name_files", "read_own_frames"]
 
-_STRETCHED = 20  # times, at most: beyond, 19 of 20 samples of a frame are made up; often kHz were given for Hz
+MOST_STRETCHED = 20  # times, at most: beyond, 19 of 20 samples of a frame are made up; often kHz were given for Hz
 
 
 @attrs.frozen(kw_only=True)
@@ -171,7 +171,7 @@ def _refuse_coarse(card: NetworkCard, record: Record, framing: Framing, where: s
     """Raise DataError where a frame would be stretched from next to nothing: its memory, too, grows with that."""
     span = _span(record, framing)
     trained = min(card.frame_samples, card.framing.source_samples or card.frame_samples)
-    if span * _STRETCHED < trained:
+    if span * MOST_STRETCHED < trained:
         by_rate = f"Check {spell('sampling_rate', HZ)}: it is in Hz, not in kHz."
         raise DataError(
             f"{where} has {span:.3g} samples for a frame (at {record.sampling_rate:g} Hz), and the {card.what} reads "

@@ -131,12 +131,20 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--input", "x.csv", "--sampling-rate", "no"], "--sampling-rate must be a posi"),
         (["embed", "run", "--out", "z", "--input", "gone.csv"], "There is no file gone.csv."),
         (
+            ["embed", "run", "--out", "z", "--trained-at", "250"],
+            "--trained-at is about --input; a data set is framed by",
+        ),
+        (
             ["embed", "run", "--out", "z", "--unseen-channels"],
             "--unseen-channels is about --input; of a data set, --ch",
         ),
         (["export", "run", "--out", "gone/e.onnx"], "Cannot write gone/e.onnx: "),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "0"], "--sampling-rate must be a positive number of"),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "333.3"], "A frame lasts 5 s, which at 333.3 Hz are"),
+        (
+            ["export", "run", "--out", "e.onnx", "--sampling-rate", "2"],
+            "At 2 Hz, 10 samples would be stretched to a fra",
+        ),
         (
             ["similar", "run", "--record", "patient-00003-visit-11"],
             "Data set 'demo' has no record 'patient-00003-visit-11' here. Did you mean 'patient-00003-visit-1'",
