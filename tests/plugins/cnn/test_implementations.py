@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -222,7 +223,7 @@ def test_the_option_reaches_the_network_and_its_choices_are_to_be_compared():
     assert offer.build(CNNOptions(implementation="plain"), 1, 500, 8).implementation == "plain"
 
 
-RULES = checks_of_encoder(clocs_encoders()[0], CNNOptions(implementation="rows"))
+RULES = checks_of_encoder(clocs_encoders()[0], CNNOptions(implementation="rows"), time.process_time)
 
 
 @pytest.mark.parametrize("check", RULES, ids=str)
