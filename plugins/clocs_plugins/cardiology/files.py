@@ -135,8 +135,9 @@ def _archive(path: Path, _size: int, _time: int, _process: int) -> Archive:
         members: dict[str, ZipInfo] = {}
         for member in opened.infolist():
             name = PurePosixPath(member.filename).name
-            # Finder adds "__MACOSX/._name"; of two members of one name the first counts.
-            if not member.is_dir() and not name.startswith("."):
+            # Finder adds "__MACOSX/._name"; of two members of one name the first counts. In a damaged file a name may
+            # be empty, of which is_dir() of Python 3.11 asks the last letter.
+            if name and not name.startswith(".") and not member.is_dir():
                 members.setdefault(name, member)
     except DAMAGE as error:
         raise DataError(

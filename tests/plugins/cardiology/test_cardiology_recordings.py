@@ -382,6 +382,16 @@ def outcome(root: Path, entries=()):
         assert isinstance(record, Record)
 
 
+def test_a_member_without_a_name_is_passed_over(tmp_path: Path):
+    """A zero where its first letter was; the others are read."""
+    path = write_zip(tmp_path / ZIP, few())
+    whole, content = len(scan(path).entries), bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 46] = 0  # names stand behind 46 bytes of the directory's entry
+    path.unlink()
+    path.write_bytes(content)
+    assert 0 < len(scan(path).entries) + len(scan(path).drops) <= whole
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_zip_file_is_worse_than_an_error(tmp_path: Path, data: st.DataObject):
