@@ -171,6 +171,7 @@ def test_the_plugin_of_the_readme_has_about_ten_lines_and_keeps_its_promises(tmp
     assert failures(checks_of(catalogue.perturbations.get("wander").offer)) == {}
 
 
+@pytest.mark.slow
 def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plugin, monkeypatch):
     """The page from top to bottom, except for pip; and what the run leaves is what run-folder.md lists."""
     files = {"make_ward_data.py", "ward.py", "test_ward.py", "pyproject.toml"}

@@ -23,6 +23,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_table_of_the_miniature_is_made(place: Path) -> None:
     """With the fake command: what each figure draws, from perturbations to patient distances."""
     command = ["--smoke", "--out", str(place / "out"), "--command", FAKE, "--jobs", "4"]

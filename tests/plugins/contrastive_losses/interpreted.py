@@ -103,8 +103,15 @@ def test_sizes_that_no_tile_divides(views, batch, dim, shapes, kind, two):
 @pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["paper", "nt-xent"])
 @halves
 def test_sizes_that_tiles_divide(kind, two):
-    """Then nothing is padded, and the gradient is computed where it will stay."""
+    """Then nothing is padded, and one launch makes the gradient of a few rows."""
     agree(embeddings(2, 32, 32), PATIENTS["some repeated"](32), kind, two, ONE)
+
+
+@pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["paper", "nt-xent"])
+def test_sizes_whose_gradient_is_computed_where_it_will_stay(kind, monkeypatch):
+    """Of tiles that leave no registers for what comes next, and of which nothing is padded."""
+    monkeypatch.setattr(fused, "ROOM", 0)
+    agree(embeddings(2, 32, 32), PATIENTS["some repeated"](32), kind, True, ONE)
 
 
 @pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["paper", "nt-xent"])

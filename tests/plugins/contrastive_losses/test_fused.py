@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 GROUPS = {
     "24 views": "24_views",
-    "sizes": "sizes or long",
-    "operator": "operator or compiled or memory or reach or waits or second",
+    "sizes": "sizes",
+    "operator": "long or operator or compiled or memory or reach or waits or second",
 }
 GROUPS["values and patients"] = f"not ({' or '.join(GROUPS.values())})"
 OLD = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
