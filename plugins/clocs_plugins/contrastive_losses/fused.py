@@ -27,7 +27,7 @@ __all__ = ["NT_XENT", "PAPER", "RELEASED", "contrast"]
 PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
 COUNTED = 8192
 """Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""
-FEW = 512
+FEW = 2048
 """Up to this batch a kernel waits more for memory than it computes."""
 MOST_PARTS = 2**27
 """How many parts of row sums are kept at a time, 512 MB. Where there are more, pairs of views take turns."""
@@ -254,7 +254,7 @@ def _loss(
     weight, scalars, loss = result
     rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer, where each adds many parts up
     tasks = size.pairs * (size.rows // rows)
-    programs = 1 if tasks <= 4 else min(tasks, 1024)
+    programs = min(tasks, 1024)
     parts = loss if programs == 1 else loss.new_empty(programs)
     loss_kernel[(programs,)](
         *given, tau, share, weight, scalars, parts, size.batch, size.rows, size.views, size.column_blocks, size.pairs,
