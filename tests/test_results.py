@@ -183,6 +183,17 @@ def test_the_sentence_about_min_max_is_what_was_measured():
     assert f"{min(every):.3f} – {max(every):.3f}, and the splits {means}" in page
 
 
+def test_the_readme_has_the_figures_of_these_pages():
+    """Whoever reads no further must not read old ones."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    rows = {row[2]: row for row in tables("results.md") if row[:2] == ["cardiology", "0.5"]}
+    gain = re.sub(r"(?<=[\[ ])\+", "", rows["cmsc"][4])  # signs within the interval
+    assert f"it reaches {rows['cmsc'][3].split()[0]} and random initialisation {rows['random'][3].split()[0]}" in text
+    assert f"paired difference {gain};" in text
+    step, epoch = results("step")["step, cmsc, V = 2, default"], results("step")["epoch of 25,543 x 2, default"]
+    assert f"takes {step['captured ms'][1]:.2f} ms, and an epoch of Chapman's size {epoch['seconds'][1]:.3f} s" in text
+
+
 def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
     """With the machine and the time that it took, so that it can be made again."""
     shown = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
