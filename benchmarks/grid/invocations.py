@@ -5,7 +5,6 @@ A line of `invocations.jsonl`, beside the ledger, is added when an invocation en
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -15,11 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 import attrs
-import cattrs
 
-from clocs_core.errors import RunFolderError
-from grid.converting import json_converter
-from grid.jsonlines import append_line, whole_lines
+from grid.jsonlines import append_line, read_lines
 from grid.ledger import Ledger
 
 __all__ = ["Call", "Invocation", "noted", "read_invocations", "say_command"]
@@ -97,7 +93,7 @@ def noted(call: Call, out: Path, at_once: int, machine: str) -> Iterator[None]:
 def read_invocations(out: Path) -> tuple[Invocation, ...]:
     """Those of the folder of a grid, in the order in which they ended. Raises RunFolderError for a damaged line."""
     path = out / _FILE
-    return tuple(_parse(line, number, path) for number, line in enumerate(whole_lines(path), 1))
+    return read_lines(path, Invocation, "a line about an invocation", "the page is made without it")
 
 
 def _pasted(word: str, home: str) -> str:
@@ -109,14 +105,3 @@ def _pasted(word: str, home: str) -> str:
 
 def _check_time(text: str) -> None:
     datetime.fromisoformat(text)  # ValueError where it is none
-
-
-def _parse(line: bytes, number: int, path: Path) -> Invocation:
-    try:
-        return json_converter(forbid_extra_keys=True).structure(json.loads(line.decode()), Invocation)
-    except (ValueError, cattrs.BaseValidationError) as problem:
-        shown = line[:60].decode(errors="replace")
-        raise RunFolderError(
-            f"{path}, line {number}, is not a line about an invocation ({type(problem).__name__}: {shown!r}). It was "
-            "edited or comes from another version: take that line out, and the page is made without it."
-        ) from None

@@ -12,13 +12,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
+import cattrs
 
+from clocs_core.errors import RunFolderError
 from clocs_core.files import sync_folder
 from clocs_core.report.document import as_plain
+from grid.converting import json_converter
 
-__all__ = ["append_line", "whole_lines"]
+__all__ = ["append_line", "read_lines"]
+
+T = TypeVar("T")
 
 
 def append_line(path: Path, record: attrs.AttrsInstance) -> None:
@@ -39,10 +45,25 @@ def append_line(path: Path, record: attrs.AttrsInstance) -> None:
         sync_folder(path.parent)
 
 
-def whole_lines(path: Path) -> list[bytes]:
-    """The lines that were written to their end; none where there is no such file."""
+def read_lines(path: Path, kind: type[T], what: str, without: str) -> tuple[T, ...]:
+    """The records of the lines that were written to their end; none where there is no such file.
+
+    Raises RunFolderError for a line that is none. what: a line should be; without: what follows if it is taken out.
+    """
     text = path.read_bytes() if path.exists() else b""
-    return text.split(b"\n")[:-1]  # str.splitlines() would also cut at U+2028, which a message may hold
+    lines = text.split(b"\n")[:-1]  # str.splitlines() would also cut at U+2028, which a message may hold
+    return tuple(_parse(line, f"{path}, line {number}", kind, what, without) for number, line in enumerate(lines, 1))
+
+
+def _parse(line: bytes, where: str, kind: type[T], what: str, without: str) -> T:
+    try:
+        return json_converter(forbid_extra_keys=True).structure(json.loads(line.decode()), kind)
+    except (ValueError, cattrs.BaseValidationError) as problem:
+        shown = line[:60].decode(errors="replace")
+        raise RunFolderError(
+            f"{where}, is not {what} ({type(problem).__name__}: {shown!r}). It was edited or comes from another "
+            f"version: take that line out, and {without}."
+        ) from None
 
 
 @contextmanager

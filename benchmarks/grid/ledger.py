@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
-import cattrs
 
-from clocs_core.errors import RunFolderError
 from clocs_core.scores import Score
 from grid.cells import VERSION, Cell, Pretraining, digest
-from grid.converting import json_converter
-from grid.jsonlines import append_line, whole_lines
+from grid.jsonlines import append_line, read_lines
 
 __all__ = ["Curve", "Distances", "Entry", "Ledger", "Results", "protocol_id"]
 
@@ -122,8 +118,7 @@ class Ledger:
 
     def read(self) -> Results:
         """All whole lines. Raises RunFolderError where one that is not the last cannot be read."""
-        lines = whole_lines(self.path)
-        return Results(tuple(_parse(line, number, self.path) for number, line in enumerate(lines, 1)))
+        return Results(read_lines(self.path, Entry, "a line of a ledger", "what it held is computed again"))
 
     def append(self, entry: Entry) -> None:
         """Add one line, whole. Raises OSError where the disk does not take it; the ledger is then as it was."""
@@ -134,14 +129,3 @@ def _latest(entries: Iterable[Entry]) -> Entry | None:
     found = list(entries)
     done = [entry for entry in found if entry.status == "done"]
     return (done or found)[-1] if found else None
-
-
-def _parse(line: bytes, number: int, path: Path) -> Entry:
-    try:
-        return json_converter(forbid_extra_keys=True).structure(json.loads(line.decode()), Entry)
-    except (ValueError, cattrs.BaseValidationError) as problem:
-        shown = line[:60].decode(errors="replace")
-        raise RunFolderError(
-            f"{path}, line {number}, is not a line of a ledger ({type(problem).__name__}: {shown!r}). It was edited or "
-            "comes from another version: take that line out, and what it held is computed again."
-        ) from None

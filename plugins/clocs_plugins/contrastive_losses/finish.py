@@ -1,4 +1,4 @@
-"""Kernels after the tiles: sums of exponentials become a loss and weights, sums of rows become gradients.
+"""Kernels after the tiles: sums of exponentials become a loss and weights.
 
 A pair of views costs  sum_i a_i·(lse_i + lse'_i) - beta·(d·sum_i h_vi·h_wi + f·sum_i h_vi·o_wi)  by the strengths
 
@@ -13,7 +13,7 @@ in slopes.py.
 Every sum is a tree in a program and then parts in their order: the same input gives the same bits.
 """
 # Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
-# ruff: noqa: ANN001, ANN201, ANN202, N803, N806, SIM102
+# ruff: noqa: ANN001, ANN201, ANN202, N803, N806
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ import triton
 import triton.language as tl
 
 from clocs_plugins.contrastive_losses.early_start import take_turn
-from clocs_plugins.contrastive_losses.slopes import exponent, load_pulls, store_slopes
-from clocs_plugins.contrastive_losses.tiles import pair_number, pair_of, weights_of
+from clocs_plugins.contrastive_losses.row_sums import row_sums, task_sums
+from clocs_plugins.contrastive_losses.slopes import exponent
+from clocs_plugins.contrastive_losses.tiles import weights_of
 
-__all__ = ["add_kernel", "fold_kernel", "gather_kernel", "loss_kernel"]
+__all__ = ["add_kernel", "loss_kernel"]
 
 RELEASED = tl.constexpr(1)
 NT_XENT = tl.constexpr(2)
@@ -55,136 +56,6 @@ def strengths(ahead, batch, share, KIND: tl.constexpr, AT_ONCE: tl.constexpr):
             f = 2.0 * per_pair * part
         largest = part / k + tl.max(most, axis=0).to(tl.float32) * per_pair * part
         return part / k, per_pair * part, 2.0 * part / k, f, largest
-
-
-@triton.jit
-def part_sums(
-    v,
-    w,
-    row,
-    row_parts,
-    column_sums,
-    rows_padded,
-    view_count,
-    column_blocks,
-    first_pair,
-    SELF: tl.constexpr,
-    TILE_ROWS: tl.constexpr,
-    TILE_COLUMNS: tl.constexpr,
-    AT_ONCE: tl.constexpr,
-):
-    """The sums over j of e_ij for rows i of view v and the columns of view w, v <= w: of the parts of the tiles."""
-    pair = tl.cast(pair_number(v, w, view_count, SELF) - first_pair, tl.int64)
-    found = tl.zeros(row.shape, tl.float32)
-    if SELF:
-        if v == w:
-            found += tl.load(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
-    for start in range(0, column_blocks, AT_ONCE):
-        block = start + tl.arange(0, AT_ONCE)
-        written = (block < column_blocks)[:, None] & (row >= 0)[None, :]
-        if SELF:  # within a view, tiles above the diagonal were not computed
-            below = (row // TILE_ROWS)[None, :] >= (block * TILE_COLUMNS // TILE_ROWS)[:, None]
-            written = written & (below | (v != w))
-        at = (pair * column_blocks + block)[:, None] * rows_padded + row[None, :]
-        found += tl.sum(tl.load(row_parts + at, mask=written, other=0.0), axis=0)
-    return found
-
-
-@triton.jit
-def row_sums(
-    v,
-    w,
-    row,
-    row_parts,
-    column_sums,
-    rows_padded,
-    view_count,
-    column_blocks,
-    SELF: tl.constexpr,
-    FOLDED: tl.constexpr,
-    TILE_ROWS: tl.constexpr,
-    TILE_COLUMNS: tl.constexpr,
-    AT_ONCE: tl.constexpr,
-):
-    """The same for any v and w."""
-    there = column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row
-    if FOLDED:
-        found = tl.load(there)
-    else:
-        if v > w:
-            found = tl.load(there)
-        else:
-            found = part_sums(
-                v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
-                SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
-            )  # fmt: skip
-    return found
-
-
-@triton.jit
-def task_sums(
-    task,
-    row_parts,
-    column_sums,
-    rows_padded,
-    view_count,
-    column_blocks,
-    SELF: tl.constexpr,
-    FOLDED: tl.constexpr,
-    TILE_ROWS: tl.constexpr,
-    TILE_COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
-    AT_ONCE: tl.constexpr,
-):
-    """A pair of views v <= w, some rows, and their sums: of rows of v over w, and of rows of w over v."""
-    blocks = rows_padded // ROWS
-    v, w = pair_of(task // blocks, view_count, SELF)
-    row = task % blocks * ROWS + tl.arange(0, ROWS)
-    if FOLDED:
-        forth = tl.load(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
-    else:
-        forth = part_sums(
-            v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, 0,
-            SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
-        )  # fmt: skip
-    back = tl.load(column_sums + tl.cast(w * view_count + v, tl.int64) * rows_padded + row)
-    return v, w, row, forth, back
-
-
-@triton.jit(do_not_specialize=["view_count", "column_blocks", "first_pair", "pairs"])
-def fold_kernel(
-    row_parts,
-    column_sums,
-    rows_padded,
-    view_count,
-    column_blocks,
-    first_pair,
-    pairs,
-    SELF: tl.constexpr,
-    TILE_ROWS: tl.constexpr,
-    TILE_COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr,
-    AT_ONCE: tl.constexpr,
-    EARLY: tl.constexpr,
-):
-    """Put the row sums of some pairs of views where their column sums are, so that the parts can be used again."""
-    take_turn(EARLY)
-    v, w = tl.program_id(0) // view_count, tl.program_id(0) % view_count
-    if SELF:
-        if v > w:
-            return
-    else:
-        if v >= w:
-            return
-    pair = pair_number(v, w, view_count, SELF) - first_pair
-    if (pair < 0) | (pair >= pairs):
-        return
-    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    found = part_sums(
-        v, w, row, row_parts, column_sums, rows_padded, view_count, column_blocks, first_pair,
-        SELF, TILE_ROWS, TILE_COLUMNS, AT_ONCE,
-    )  # fmt: skip
-    tl.store(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row, found)
 
 
 @triton.jit
@@ -344,54 +215,3 @@ def add_kernel(
         beta, _ = exponent(temperature, TENSOR)
         found *= -0.5 * beta
     tl.store(result, found)
-
-
-@triton.jit(do_not_specialize=["batch", "view_count", "dim"])
-def gather_kernel(
-    parts,
-    packed,
-    views,
-    total,
-    inverse,
-    others,
-    count,
-    scalars,
-    temperature,
-    outer,
-    gradient,
-    along,
-    batch,
-    rows_padded,
-    view_count,
-    dim,
-    view_stride,
-    row_stride,
-    dim_stride,
-    PARTS: tl.constexpr,
-    TENSOR: tl.constexpr,
-    PATIENTS: tl.constexpr,
-    FOR_TAU: tl.constexpr,
-    ROWS: tl.constexpr,
-    DIM: tl.constexpr,
-    TWO: tl.constexpr,
-    EARLY: tl.constexpr,
-):
-    """Add the parts of g up, and make the gradient of them.
-
-    `parts` may be `gradient` itself, which each program reads before it writes.
-    """
-    take_turn(EARLY)
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    view = tl.program_id(1)
-    place = tl.arange(0, DIM)
-    at = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + place[None, :]
-    g = tl.zeros((ROWS, DIM), tl.float32)
-    for part in tl.static_range(PARTS):
-        found = parts + part * (view_count.to(tl.int64) * rows_padded * DIM) + at
-        g += tl.load(found, mask=(row < batch)[:, None], other=0.0)
-    pull, direction, size = load_pulls(
-        row, view, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
-        view_stride, row_stride, dim_stride, PATIENTS, DIM, TWO,
-    )  # fmt: skip
-    beta, _ = exponent(temperature, TENSOR)
-    store_slopes(g, pull, direction, size, row, view, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM)

@@ -14,7 +14,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["exponent", "load_pulls", "store_slopes"]
+from clocs_plugins.contrastive_losses.early_start import take_turn
+
+__all__ = ["exponent", "gather_kernel", "load_pulls", "store_slopes"]
 
 LARGEST = tl.constexpr(60.0)
 """Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
@@ -104,3 +106,54 @@ def store_slopes(
     tl.store(gradient + to, result.to(gradient.dtype.element_ty), mask=there)
     if FOR_TAU:
         tl.store(along + view.to(tl.int64) * batch + row, r, mask=row < batch)
+
+
+@triton.jit(do_not_specialize=["batch", "view_count", "dim"])
+def gather_kernel(
+    parts,
+    packed,
+    views,
+    total,
+    inverse,
+    others,
+    count,
+    scalars,
+    temperature,
+    outer,
+    gradient,
+    along,
+    batch,
+    rows_padded,
+    view_count,
+    dim,
+    view_stride,
+    row_stride,
+    dim_stride,
+    PARTS: tl.constexpr,
+    TENSOR: tl.constexpr,
+    PATIENTS: tl.constexpr,
+    FOR_TAU: tl.constexpr,
+    ROWS: tl.constexpr,
+    DIM: tl.constexpr,
+    TWO: tl.constexpr,
+    EARLY: tl.constexpr,
+):
+    """Add the parts of g up, and make the gradient of them.
+
+    `parts` may be `gradient` itself, which each program reads before it writes.
+    """
+    take_turn(EARLY)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    view = tl.program_id(1)
+    place = tl.arange(0, DIM)
+    at = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + place[None, :]
+    g = tl.zeros((ROWS, DIM), tl.float32)
+    for part in tl.static_range(PARTS):
+        found = parts + part * (view_count.to(tl.int64) * rows_padded * DIM) + at
+        g += tl.load(found, mask=(row < batch)[:, None], other=0.0)
+    pull, direction, size = load_pulls(
+        row, view, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
+        view_stride, row_stride, dim_stride, PATIENTS, DIM, TWO,
+    )  # fmt: skip
+    beta, _ = exponent(temperature, TENSOR)
+    store_slopes(g, pull, direction, size, row, view, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clocs_plugins.contrastive_losses import fused
+from clocs_plugins.contrastive_losses import fused, launches
 from clocs_plugins.contrastive_losses.fused import NT_XENT, PAPER, RELEASED, contrast
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
@@ -110,7 +110,7 @@ def test_sizes_that_tiles_divide(kind, two):
 @pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["paper", "nt-xent"])
 def test_sizes_whose_gradient_is_computed_where_it_will_stay(kind, monkeypatch):
     """Of tiles that leave no registers for what comes next, and of which nothing is padded."""
-    monkeypatch.setattr(fused, "ROOM", 0)
+    monkeypatch.setattr(launches, "ROOM", 0)
     agree(embeddings(2, 32, 32), PATIENTS["some repeated"](32), kind, True, ONE)
 
 
@@ -139,7 +139,7 @@ def test_patients(case, kind):
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
 def test_ids_of_large_batches_are_sorted_by_torch(kind, dtype, monkeypatch):
     """Comparing all of them would take longer there. Ids may be a column of something else."""
-    monkeypatch.setattr(fused, "COUNTED", 4)
+    monkeypatch.setattr(launches, "COUNTED", 4)
     patient = torch.stack([PATIENTS["some repeated"](21), torch.arange(21)], 1).to(dtype)[:, 0]
     agree(embeddings(2, 21, 16), patient, kind, True, ONE)
 
@@ -205,7 +205,7 @@ def test_a_nan_reaches_the_loss(kind):
 @pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["paper", "nt-xent"])
 def test_where_memory_is_short_pairs_of_views_take_turns(kind, monkeypatch):
     """Row sums in parts of all pairs at once would take 37 GB for 24 views of 65,536."""
-    monkeypatch.setattr(fused, "MOST_PARTS", 70)  # a pair of views has 2 x 32
+    monkeypatch.setattr(launches, "MOST_PARTS", 70)  # a pair of views has 2 x 32
     agree(embeddings(3, 19, 5), PATIENTS["some repeated"](19), kind, True, ONE)
 
 

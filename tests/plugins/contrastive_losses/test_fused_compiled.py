@@ -14,11 +14,11 @@ triton = pytest.importorskip("triton", reason="Triton is not installed: `pip ins
 from triton.backends.compiler import GPUTarget  # noqa: E402  not before it is known to be there
 from triton.compiler import ASTSource  # noqa: E402
 
-from clocs_plugins.contrastive_losses import fused  # noqa: E402
+from clocs_plugins.contrastive_losses import launches  # noqa: E402
 from clocs_plugins.contrastive_losses.fused import NT_XENT, PAPER, contrast  # noqa: E402
 from clocs_plugins.contrastive_losses.shapes import choose_shapes  # noqa: E402
 
-KERNELS = [name for name in dir(fused) if name.endswith("_kernel")]
+KERNELS = [name for name in dir(launches) if name.endswith("_kernel")]
 TYPES = {torch.float32: "*fp32", torch.float16: "*fp16", torch.int32: "*i32", torch.int64: "*i64"}
 TENSOR_CORES = {80: "mma.sync", 90: "wgmma.mma", 100: "tcgen05.mma"}
 SHARED = {80: 99, 90: 227, 100: 227}  # KB a program; a GPU of Ampere for desktops has no more, so 80 is held to it
@@ -41,12 +41,12 @@ class Recorder:
         return lambda *arguments, **named: self.launches.append((self.kernel, arguments, named))
 
 
-def launches(monkeypatch, views, batch, dim, kind, two, shapes, tau):
+def launched(monkeypatch, views, batch, dim, kind, two, shapes, tau):
     """What a forward and a backward pass would launch."""
     found = []
     with monkeypatch.context() as patch:
         for name in KERNELS:
-            patch.setattr(fused, name, Recorder(getattr(fused, name), found))
+            patch.setattr(launches, name, Recorder(getattr(launches, name), found))
         patient = None if kind == NT_XENT else torch.arange(batch)
         z = torch.zeros(views, batch, dim, requires_grad=True)
         contrast(z, patient, tau, kind=kind, pairs=1, two=two, shapes=shapes).backward()
@@ -98,7 +98,7 @@ def check(arch, launch, folder, spill=0, cores=""):
 def test_two_views_of_256_compile_for_hopper(kind, monkeypatch, tmp_path):
     """The paper's batch: tensor cores are used, loads run ahead, and everything fits into registers."""
     shapes = choose_shapes(256, 128, 2, two=False, alone=kind == NT_XENT, roomy=True)
-    found = launches(monkeypatch, 2, 256, 128, kind, False, shapes, 0.1)
+    found = launched(monkeypatch, 2, 256, 128, kind, False, shapes, 0.1)
     of_pairs = {
         PAPER: ["pack_kernel", "others_kernel", "sums_kernel", "loss_kernel", "gradient_kernel"],
         NT_XENT: ["pack_kernel", "sums_kernel", "loss_kernel", "add_kernel", "gradient_kernel"],  # three pairs of views
@@ -112,13 +112,13 @@ def test_two_views_of_256_compile_for_hopper(kind, monkeypatch, tmp_path):
 
 def test_a_temperature_that_learns_costs_one_more_launch(monkeypatch):
     tau = torch.tensor(0.1, requires_grad=True)
-    found = launches(monkeypatch, 2, 256, 128, PAPER, False, ROOMY_TILES[2], tau)
+    found = launched(monkeypatch, 2, 256, 128, PAPER, False, ROOMY_TILES[2], tau)
     assert [kernel.__name__ for kernel, _, _ in found][-2:] == ["gradient_kernel", "add_kernel"]
 
 
 def test_sums_of_many_programs_cost_one_more_launch(monkeypatch):
     """Of eight views there are too many tiles for one program to have all of a row."""
-    found = launches(monkeypatch, 8, 256, 128, PAPER, False, ROOMY_TILES[8], 0.1)
+    found = launched(monkeypatch, 8, 256, 128, PAPER, False, ROOMY_TILES[8], 0.1)
     assert [kernel.__name__ for kernel, _, _ in found][-2:] == ["gradient_kernel", "gather_kernel"]
 
 
@@ -139,7 +139,7 @@ def test_every_tile_of_the_table_compiles(two, arch, monkeypatch, tmp_path):
             for batch, views in ROOMY if arch >= 90 and dim == 128 and not two else ROOMY[:2]:
                 shapes = choose_shapes(batch, dim, views, two=two, alone=kind == NT_XENT, roomy=arch >= 90)
                 # Fewer rows with the same remainder: the code is the same, and no launch is run.
-                for launch in launches(monkeypatch, views, batch % 64 + 256, dim, kind, two, shapes, 0.1):
+                for launch in launched(monkeypatch, views, batch % 64 + 256, dim, kind, two, shapes, 0.1):
                     what = (launch[0].__name__, *sorted(launch[2].items()))
                     if launch[0].__name__ in OF_TILES and what not in seen:
                         seen.add(what)

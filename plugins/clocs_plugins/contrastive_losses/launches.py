@@ -1,0 +1,237 @@
+"""Which kernels a pass launches, in which order, with how many programs, and the memory between them.
+
+A forward pass launches `pack`, `others` (patient-NCE only), `sums` and `loss`, and adds the parts of the loss up
+where more than one program had it. A backward pass launches `gradient`, then `gather` unless one program had all the
+tiles of a few rows, and adds up for the temperature if that wants a gradient. Nothing waits for the device, no shape
+depends on the data, and nothing is added atomically.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_plugins.contrastive_losses.finish import add_kernel, loss_kernel
+from clocs_plugins.contrastive_losses.packing import groups_kernel, others_kernel, pack_kernel
+from clocs_plugins.contrastive_losses.row_sums import fold_kernel
+from clocs_plugins.contrastive_losses.shapes import Shapes, padded, power_of_two
+from clocs_plugins.contrastive_losses.slopes import gather_kernel
+from clocs_plugins.contrastive_losses.tiles import gradient_kernel, sums_kernel
+
+__all__ = ["NT_XENT", "PAPER", "RELEASED", "Sizes", "launch_forward", "launch_gradient"]
+
+PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
+COUNTED = 8192
+"""Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""
+FEW = 2048
+"""Up to this batch a kernel waits more for memory than it computes."""
+MOST_PARTS = 2**27
+"""How many parts of row sums are kept at a time, 512 MB. Where there are more, pairs of views take turns."""
+ROOM = 4096
+"""Numbers of a tile of gradients, beside which a program has registers for what makes the gradient of x of them."""
+ELEMENTS = 2048
+"""What a program of 128 threads has at once in kernels that only read and write: 16 numbers a thread."""
+
+
+@attrs.frozen
+class Sizes:
+    """The sizes of one call, and the settings that every launch needs."""
+
+    views: int
+    batch: int
+    dim: int
+    kind: int
+    two: bool
+    shapes: Shapes
+    early: bool  # whether a kernel may start before the last one has ended, to wait for it there
+
+    @property
+    def rows(self) -> int:
+        """Of a view, with padding to whole tiles."""
+        return self.shapes.padded_rows(self.batch)
+
+    @property
+    def columns(self) -> int:
+        """Numbers of an embedding, with padding to a power of two."""
+        return padded(self.dim)
+
+    @property
+    def column_blocks(self) -> int:
+        """In how many parts the sum over a row is computed."""
+        return math.ceil(self.batch / self.shapes.sums.columns)
+
+    @property
+    def beside(self) -> int:
+        """How many views a view is compared with."""
+        return self.views if self.alone else self.views - 1
+
+    @property
+    def pairs(self) -> int:
+        """Of views, each counted once; and every view with itself, where it is compared with itself."""
+        return self.views * (self.views + (1 if self.alone else -1)) // 2
+
+    @property
+    def alone(self) -> bool:
+        """Whether a view is compared with itself, and no patient is known."""
+        return self.kind == NT_XENT
+
+    def packed(self) -> tuple[int, ...]:
+        """The shape of the embeddings that the tiles read: (half, view, row, dim)."""
+        return (2 if self.two else 1, self.views, self.rows, self.columns)
+
+
+def launch_forward(
+    size: Sizes,
+    views: Tensor,
+    patient: Tensor | None,
+    tau: float | Tensor,
+    share: float,
+    saved: tuple[Tensor, ...],
+) -> None:
+    """Launch the forward pass, into `saved`."""
+    loss, packed, total, inverse, weight, scalars, others, count = saved
+    diagonal = views.new_empty(size.batch, dtype=torch.float32)
+    ahead = pulled = None
+    if patient is None:
+        _pack(size, views, None, (packed, total, inverse, diagonal), (None,) * 4)
+    else:
+        order, first, ahead = (torch.empty_like(count) for _ in range(3))
+        pulled = views.new_empty((size.views, size.batch), dtype=torch.float32)
+        _pack(size, views, patient, (packed, total, inverse, diagonal), (order, first, count, ahead))
+        # Few patients come twice, so most programs have nothing to do: of many, two instances and one warp for each.
+        rows, warps = (1, 4) if size.batch <= FEW else (2, 1)
+        others_kernel[(math.ceil(size.batch / rows), size.views)](
+            packed, total, order, first, count, others, pulled, size.batch, size.rows, size.views,
+            DIM=size.columns, TWO=size.two, AT_ONCE=max(1, ELEMENTS // 2 // size.columns), ROWS=rows,
+            EARLY=size.early, num_warps=warps, launch_pdl=size.early,
+        )  # fmt: skip
+    row_parts, column_sums, folded = _sums(size, packed, tau)
+    _loss(size, (row_parts, column_sums, ahead, diagonal, pulled), tau, share, (weight, scalars, loss), folded)
+
+
+def _pack(
+    size: Sizes,
+    views: Tensor,
+    patient: Tensor | None,
+    result: tuple[Tensor, ...],
+    groups: tuple[Tensor | None, ...],
+) -> None:
+    at_once = min(power_of_two(size.views), max(1, 4 * ELEMENTS // size.columns))
+    elements = ELEMENTS if size.batch > FEW else ELEMENTS // 2  # more programs, since one alone has long to wait
+    rows = max(1, min(16, elements // (at_once * size.columns)))
+    ids = patient if size.batch <= COUNTED else None
+    pack_kernel[(math.ceil(size.rows / rows),)](
+        views, ids, *result, *((None,) * 4 if ids is None else groups),
+        size.batch, size.rows, size.views, size.dim, *views.stride(), 0 if ids is None else ids.stride(0),
+        ROWS=rows, VIEWS=at_once, DIM=size.columns, TWO=size.two,
+        SORT=ids is not None, RELEASED=size.kind == RELEASED, AT_ONCE=256, EARLY=size.early, launch_pdl=size.early,
+    )  # fmt: skip
+    if patient is not None and ids is None:
+        sorted_ids, sorted_order = patient.contiguous().sort(stable=True)
+        groups_kernel[(math.ceil(size.batch / 128),)](
+            sorted_ids, sorted_order, *groups, size.batch, size.batch.bit_length(),
+            RELEASED=size.kind == RELEASED, PLACES=128, EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
+
+
+def _sums(size: Sizes, packed: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor, bool]:
+    """Row sums in parts, column sums, and whether the row sums were added up already, for want of memory."""
+    tile, blocks = size.shapes.sums, size.column_blocks
+    group = min(size.pairs, max(1, MOST_PARTS // (blocks * size.rows)))
+    folded = group < size.pairs
+    row_parts = packed.new_empty((group, blocks, size.rows), dtype=torch.float32)
+    column_sums = packed.new_empty((size.views, size.views, size.rows), dtype=torch.float32)
+    for first in range(0, size.pairs, group):
+        sums_kernel[(size.views**2, blocks)](
+            packed, tau, row_parts, column_sums, size.batch, size.rows, size.views, blocks, first, group,
+            SELF=size.alone, TENSOR=isinstance(tau, Tensor), ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns,
+            TWO=size.two, EARLY=size.early, num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
+        )  # fmt: skip
+        if folded:
+            rows = math.gcd(size.rows, 256)
+            fold_kernel[(size.views**2, size.rows // rows)](
+                row_parts, column_sums, size.rows, size.views, blocks, first, group,
+                SELF=size.alone, TILE_ROWS=tile.rows, TILE_COLUMNS=tile.columns, ROWS=rows, AT_ONCE=16,
+                EARLY=size.early, launch_pdl=size.early,
+            )  # fmt: skip
+    return row_parts, column_sums, folded
+
+
+def _loss(
+    size: Sizes,
+    given: tuple[Tensor | None, ...],
+    tau: float | Tensor,
+    share: float,
+    result: tuple[Tensor, ...],
+    folded: bool,
+) -> None:
+    weight, scalars, loss = result
+    rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer, where each adds many parts up
+    tasks = size.pairs * (size.rows // rows)
+    programs = min(tasks, 1024)
+    parts = loss if programs == 1 else loss.new_empty(programs)
+    loss_kernel[(programs,)](
+        *given, tau, share, weight, scalars, parts, size.batch, size.rows, size.views, size.column_blocks, size.pairs,
+        KIND=size.kind, FOLDED=folded, TENSOR=isinstance(tau, Tensor), TILE_ROWS=size.shapes.sums.rows,
+        TILE_COLUMNS=size.shapes.sums.columns, ROWS=rows, AT_ONCE=min(power_of_two(size.column_blocks), 4096 // rows),
+        COUNT_AT_ONCE=min(power_of_two(size.batch), 1024), EARLY=size.early, launch_pdl=size.early,
+    )  # fmt: skip
+    if programs > 1:
+        add_kernel[(1,)](
+            parts, loss, None, programs, FOR_TAU=False, TENSOR=False, AT_ONCE=256,
+            EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
+
+
+def launch_gradient(
+    size: Sizes,
+    views: Tensor,
+    packed: Tensor,
+    weight: Tensor,
+    about: tuple[Tensor, ...],
+    tau: float | Tensor,
+    outer: Tensor,
+    result: tuple[Tensor, Tensor | None],
+    of_tau: Tensor,
+) -> None:
+    """Launch the backward pass: tiles, what makes the gradient of their sums, and the sum for the temperature.
+
+    result: the gradient, and where its part along x goes if the temperature wants one, which is added up in `of_tau`.
+    """
+    tile, parts = size.shapes.gradient, size.shapes.parts
+    whole = parts == 1 and tile.rows * size.columns <= ROOM
+    summed = None if whole else _room_for_sums(size, result[0], parts)
+    tiles = size.beside * (size.rows // tile.columns)
+    sizes = (size.batch, size.rows, size.views, size.dim)
+    for_tau, tensor = result[1] is not None, isinstance(tau, Tensor)
+    gradient_kernel[(size.rows // tile.rows, size.views, parts)](
+        packed, tau, weight, summed, views, *about, outer, *result, *sizes, math.ceil(tiles / parts), *views.stride(),
+        SELF=size.alone, ONE_OTHER=size.views == 2 and not size.alone, PADDED=size.rows != size.batch,
+        TENSOR=tensor, WHOLE=whole, FOR_TAU=for_tau,
+        ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns, TWO=size.two, EARLY=size.early,
+        num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
+    )  # fmt: skip
+    if not whole:
+        rows = max(1, ELEMENTS // size.columns)
+        gather_kernel[(math.ceil(size.batch / rows), size.views)](
+            summed, packed, views, *about, tau, outer, *result, *sizes, *views.stride(),
+            PARTS=parts, TENSOR=tensor, PATIENTS=not size.alone, FOR_TAU=for_tau,
+            ROWS=rows, DIM=size.columns, TWO=size.two, EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
+    along = result[1]
+    if along is not None:
+        add_kernel[(1,)](
+            along, of_tau, tau, along.numel(), FOR_TAU=True, TENSOR=True, AT_ONCE=4096,
+            EARLY=size.early, launch_pdl=size.early,
+        )  # fmt: skip
+
+
+def _room_for_sums(size: Sizes, gradient: Tensor, parts: int) -> Tensor:
+    """The sums g of the tiles, as (part, view, row, dim)."""
+    shape = (parts, *size.packed()[1:])
+    # What needs no addition and no padding is put where the gradient will be, and changed there.
+    in_place = gradient.dtype == torch.float32 and gradient[None].shape == shape
+    return gradient[None] if in_place else gradient.new_empty(shape, dtype=torch.float32)
