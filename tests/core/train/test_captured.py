@@ -1,9 +1,12 @@
-"""Captured steps: the same training, started from the host once per step. Needs a GPU, but for what is refused."""
+"""Captured steps: the same training, started from the host once per replay. Needs a GPU, but for what is refused."""
 
 import copy
 
+import attrs
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
@@ -11,7 +14,7 @@ from clocs_core.cli import main
 from clocs_core.data.batches import Views
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.settings import TrainSettings
-from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.captured import CapturedEpochs, split_epoch
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
@@ -55,7 +58,7 @@ def training(tmp_path_factory):
     labels = {entry.record: entry.label for entry in tiny_entries()}
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)
-    assert len(train) % 8 != 0  # the last batch is ragged
+    assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
     return Training(store, ViewMaker(noisy_views, (), normalise=True), train, train, TrainSettings(batch_size=8), 0)
 
 
@@ -88,6 +91,28 @@ def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
         torch.testing.assert_close(tensor, plain.encoders.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
     for name, tensor in captured.objective.state_dict().items():
         torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_steps_that_are_replayed_together_are_the_plain_ones(training, dropout):
+    """Small batches, so that an epoch has replays of ten steps, of one, and of the ragged one."""
+    small = attrs.evolve(training, settings=TrainSettings(batch_size=3))
+    runner, learner = CapturedEpochs(nothing), learner_of(dropout)
+    found, expected = losses_of(learner, small, runner), losses_of(learner_of(dropout), small, plain_epoch)
+    assert {replay.steps for replay in runner.steps.replays} == {1, 10}
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.cuda
+def test_an_epoch_that_does_not_follow_the_last_has_its_own_order(training):
+    """The order of the next epoch is drawn ahead; another one may come, as after a checkpoint."""
+    plain, captured, runner = learner_of(0.3), learner_of(0.3), CapturedEpochs(nothing)
+    for epoch in (1, 2, 5, 2, 3):
+        found, expected = (
+            run(one, training, epoch, lambda *_: None) for run, one in [(runner, captured), (plain_epoch, plain)]
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.cuda
@@ -152,6 +177,16 @@ def test_every_method_is_captured(tmp_path, capsys, method):
     where = ("--device", "cuda", "--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
     assert main(["run", "--plugin", method, *small, *where, "--step", "captured"]) == 0
     assert "plainly" not in capsys.readouterr().err
+
+
+@given(count=st.integers(1, 500), batch=st.integers(1, 40), together=st.integers(1, 12))
+def test_the_replays_of_an_epoch_are_its_batches(count, batch, together):
+    """In order, only the last may be smaller, and there are at most three graphs to capture."""
+    replays = split_epoch(count, batch, together)
+    sizes = [replay.size for replay in replays for _ in range(replay.steps)]
+    assert sizes == [len(rows) for rows in torch.arange(count).split(batch)]
+    assert len(set(replays)) <= 3
+    assert all(replay.steps in (1, together) for replay in replays)
 
 
 @pytest.mark.parametrize(
