@@ -151,7 +151,9 @@ def as_table(found: Row) -> str:
 
 def as_cells(one: Row) -> str:
     low, high = one["quartiles_ms"]
-    cells = [f"{one['median_ms']:9.4f} ms [{low:.4f}, {high:.4f}]", f"{one.get('memory_mb', 0):>10} MB"]
+    cells = [f"{one['median_ms']:9.4f} ms [{low:.4f}, {high:.4f}]"]
+    cells += [f"{one['memory_mb']:>10} MB"] if "memory_mb" in one else []
+    cells += ["waits for the host"] if one.get("waits_for_host") else []
     errors = [f"{key} {one[key]:.1e}" for key in ("loss_error", "gradient_error") if key in one]
     return "  ".join([*cells, *errors])
 
