@@ -5,8 +5,8 @@ The only caller of the event hooks. Settings come in as a plan, a report goes ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
@@ -45,10 +45,10 @@ from clocs_core.runfolder import RunFolder, create_run_folder
 from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device, choose_epochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.encoderfile import add_scores, save_encoder
-from clocs_core.train.epochs import Tick, Training, equal_views, pairs_per_anchor
+from clocs_core.train.epochs import Training, equal_views, pairs_per_anchor
 from clocs_core.train.learner import Learner
 from clocs_core.train.pretrain import pretrain
-from clocs_core.train.profiling import StepProfiler
+from clocs_core.train.profiling import StepProfile, StepProfiler
 
 __all__ = ["pretrain_run"]
 
@@ -106,8 +106,11 @@ def _run(
     store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
     instances["train"] = _limited(plan, store, instances["train"], show)
     run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
-    with hear_warnings(show.warn) as heard, _profiler(profile, folder, device, show) as tick:
-        rows = _train(plan, folder, host, show, clock, tick, learner, store, instances, material, run)
+    with hear_warnings(show.warn) as heard:
+        profiler = StepProfiler(folder.profile, device) if profile else None
+        rows = _train(plan, folder, host, show, clock, profiler, learner, store, instances, material, run)
+    if profiler is not None:
+        _tell(profiler.found, folder, show)
     versions = environment(device, host)
     unit = material.pretrain.unit
     rate = material.evaluate.frame_rate
@@ -205,7 +208,7 @@ def _train(
     host: Host,
     show: TrainingDisplay,
     clock: Clock,
-    tick: Tick,
+    profiler: StepProfiler | None,
     learner: Learner,
     store: Store,
     instances: dict[Part, Instances],
@@ -239,9 +242,10 @@ def _train(
     if plan.loss is not None:
         others, own = pairs_per_anchor(training)
         show.say(f"in its batch, an instance meets {others:.1f} of other patients and {own:.2f} of its own on average")
-    epochs = pretrain(learner, training, choose_epochs(plan, store.device, show.warn), clock, tick)
+    run_epoch = choose_epochs(plan, store.device, show.warn)
+    watched = run_epoch if profiler is None else profiler.watch(run_epoch)
     alarms = 0
-    for done in epochs:
+    for done in pretrain(learner, training, watched, clock, show.tick):
         rows.append(row_of(done))
         with open(folder.metrics, "a", encoding="utf-8") as file:
             file.write(to_line(rows[-1]))
@@ -255,20 +259,19 @@ def _train(
     return tuple(rows)
 
 
-@contextmanager
-def _profiler(wanted: bool, folder: RunFolder, device: torch.device, show: TrainingDisplay) -> Iterator[Tick]:
-    """What counts steps; where it is wanted, under a profiler that tells what it saw."""
-    if not wanted:
-        yield show.tick
-        return
-    with StepProfiler(folder.profile, device, show.tick) as profiler:
-        yield profiler.tick
-    if not profiler.shares:
+def _tell(found: StepProfile | None, folder: RunFolder, show: TrainingDisplay) -> None:
+    """What a profile of steps has found."""
+    if found is None:
         show.warn("the run had too few steps to profile; try more epochs or a smaller batch")
         return
-    whole = sum(row.milliseconds for row in profiler.shares)
-    show.say(f"a step takes {whole:.2f} ms on the {device.type}, by operation:")
-    for row in profiler.shares:
+    if found.gpu_busy is None:
+        show.say(f"a step takes {found.milliseconds:.2f} ms, by operation:")
+    elif not found.gpu_busy:
+        show.warn("the profiler saw nothing on the GPU: its driver may show kernels to administrators alone")
+    else:
+        lasts = f"under the profiler a step lasts {found.milliseconds:.2f} ms"
+        show.say(f"{lasts}, and the GPU is busy for {found.gpu_busy:.2f} of them; by kernel:")
+    for row in found.shares:
         show.say(f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}")
     show.say(f"the trace is in {folder.profile}: tensorboard --logdir {folder.path}, or chrome://tracing")
 

@@ -18,6 +18,7 @@ from clocs_core.train.step import ViewMaker, train_step
 __all__ = ["RunEpoch", "Tick", "Training", "equal_views", "order_of", "pairs_per_anchor", "plain_epoch", "seed_epoch"]
 
 Tick: TypeAlias = Callable[[int, int], None]
+"""(done, steps): so many steps of an epoch are started, after one or after several together."""
 
 
 @attrs.frozen(eq=False)

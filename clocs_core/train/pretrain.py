@@ -36,7 +36,7 @@ def pretrain(
     """Train until early stopping or the last epoch, changing `learner`; go on from its progress.
 
     Every random number of an epoch follows from (seed, epoch) alone, so the position is all that a resumed run
-    needs to go on exactly. `tick(step, steps)` is called after every step; nothing in an epoch waits for the device.
+    needs to go on exactly. `tick` is called as steps are started; nothing in an epoch waits for the device.
     score: asked once per epoch, of what the validation pass has computed anyway; it decides nothing.
     """
     settings, count = training.settings, len(training.train)

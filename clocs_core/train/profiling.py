@@ -1,21 +1,31 @@
-"""Where the time of a training step goes: a few steps under torch's profiler, as a trace and as a short table."""
+"""Where the time of a training step goes: a few steps under torch's profiler, as a trace and as a short table.
+
+On a GPU the host runs ahead, so a profile begins and ends with nothing under way: what it holds are whole steps, and
+nothing of the validation between two epochs.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import attrs
 import torch
-from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+from torch import Tensor
+from torch.profiler import ProfilerAction, ProfilerActivity, profile, tensorboard_trace_handler
 
-from clocs_core.train.epochs import Tick
+from clocs_core.train.epochs import RunEpoch, Tick, Training
+from clocs_core.train.learner import Learner
 
-__all__ = ["Share", "StepProfiler"]
+__all__ = ["Share", "StepProfile", "StepProfiler"]
 
-_WAIT, _WARM_UP, STEPS = 3, 2, 10  # steps let pass, steps profiled and thrown away, steps looked at
+STEPS = 10
+_WAIT = 3  # steps let pass: the first ones choose kernels, get memory and, on a GPU, are captured
 _ROWS = 12
+_MARK = re.compile(r"[\w.]+(#[\w.]+|\*)")  # of a step, or of an optimiser: torch lays them over the kernels
 
 
 @attrs.frozen
@@ -27,46 +37,125 @@ class Share:
     share: float
 
 
+@attrs.frozen
+class StepProfile:
+    """What a step takes on average. On a GPU its operations are kernels, and it lasts from the first to the last."""
+
+    steps: int
+    milliseconds: float
+    gpu_busy: float | None  # ms of them; None on a CPU
+    shares: tuple[Share, ...]
+
+
 class StepProfiler:
-    """Profiles some steps of a run, which goes on unchanged. A context manager; call `tick` after each step."""
+    """Profiles some steps of one epoch of a run, which goes on unchanged."""
 
-    def __init__(self, folder: Path, device: torch.device, tick: Tick) -> None:
-        self.inner, self.on_gpu = tick, device.type == "cuda"
-        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.on_gpu else [])]
-        self.shares: list[Share] = []
-        write = tensorboard_trace_handler(str(folder))
+    def __init__(self, folder: Path, device: torch.device) -> None:
+        self.folder, self.device = folder, device
+        self.found: StepProfile | None = None
+        self.warm = False
+        self.profiler: Any = None
+        self.first = self.last = 0  # steps of the epoch that were over when the profile began, and when it ends
 
-        def ready(found: Any) -> None:
-            self.shares = self._table(found)
-            write(found)
+    def watch(self, run_epoch: RunEpoch) -> RunEpoch:
+        """The same epochs, some steps of which are profiled."""
 
-        self.profiler = profile(
-            activities=activities,
-            schedule=schedule(wait=_WAIT, warmup=_WARM_UP, active=STEPS, repeat=1),
-            on_trace_ready=ready,
-        )
+        def watched(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
+            if self.found is not None:
+                return run_epoch(learner, training, epoch, tick)
 
-    def __enter__(self) -> StepProfiler:
-        self.profiler.__enter__()
-        return self
+            def step_done(done: int, steps: int) -> None:
+                self._tick(done, steps)
+                tick(done, steps)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.profiler.__exit__(kind, problem, trace)
+            if self.warm:
+                self._begin(0)
+            try:
+                losses = run_epoch(learner, training, epoch, step_done)
+                if self.profiler is not None:
+                    self._end()
+            finally:
+                if self.profiler is not None:  # a fault: what was seen is not worth a word
+                    self.profiler.stop()
+                    self.profiler = None
+            return losses
 
-    def tick(self, step: int, steps: int) -> None:
-        """A step is over."""
-        self.profiler.step()
-        self.inner(step, steps)
+        return watched
 
-    def _table(self, found: Any) -> list[Share]:
-        """The operations that take most of a step, on the device where there is one, and the rest together."""
-        field = "self_device_time_total" if self.on_gpu else "self_cpu_time_total"
-        times = {one.key: getattr(one, field) / 1000 / STEPS for one in found.key_averages() if "#" not in one.key}
-        whole = sum(times.values()) or 1.0
-        most = sorted(times.items(), key=lambda item: -item[1])[:_ROWS]
-        named = {"ProfilerStep*": "Python between the operations"}
-        rows = [Share(named.get(name, name), time, time / whole) for name, time in most if time > 0]
-        rest = whole - sum(row.milliseconds for row in rows)
-        return [*rows, Share("everything else", rest, rest / whole)]
+    def _tick(self, done: int, steps: int) -> None:
+        self.warm = self.warm or done >= _WAIT
+        if self.profiler is not None:
+            self.last = done
+            if done - self.first >= STEPS:
+                self._end()
+            elif done < steps:
+                self.profiler.step()  # a mark in the trace
+        elif self.found is None and self.warm and done < steps:
+            self._begin(done)
+
+    def _begin(self, done: int) -> None:
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
+        with profile(
+            activities=activities, acc_events=True
+        ):  # the first profile of a process takes long to start: not this one
+            torch.zeros(1, device=self.device)
+        self._wait()
+        self.first = self.last = done
+        self.profiler = profile(activities=activities, schedule=lambda _: ProfilerAction.RECORD, acc_events=True)
+        self.profiler.start()
+
+    def _end(self) -> None:
+        self._wait()
+        profiler, self.profiler = self.profiler, None
+        profiler.stop()
+        steps = self.last - self.first
+        self.found = _on_gpu(profiler, steps) if self.device.type == "cuda" else _on_cpu(profiler, steps)
+        tensorboard_trace_handler(str(self.folder))(profiler)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def _on_cpu(profiler: Any, steps: int) -> StepProfile:
+    """Operations without what they call; a step's own time is what Python takes in between."""
+    times: Counter[str] = Counter()
+    for one in profiler.key_averages():
+        name = "Python between the operations" if one.key.startswith("ProfilerStep") else one.key
+        times[name] += one.self_cpu_time_total / 1000 / steps
+    return StepProfile(steps, sum(times.values()), None, _shares(times))
+
+
+def _on_gpu(profiler: Any, steps: int) -> StepProfile:
+    """Kernels, and copies, by name; none where the driver lets nobody see them."""
+    spans: list[tuple[float, float]] = []
+    times: Counter[str] = Counter()
+    for one in profiler.events():
+        if one.device_type.name == "CUDA" and not _MARK.fullmatch(one.name):
+            spans.append((one.time_range.start, one.time_range.end))
+            times[kernel_name(one.name)] += one.time_range.elapsed_us() / 1000 / steps
+    lasted = max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0.0
+    return StepProfile(steps, lasted / 1000 / steps, covered(spans) / 1000 / steps, _shares(times))
+
+
+def _shares(times: Counter[str]) -> tuple[Share, ...]:
+    """What takes most, and the rest together."""
+    whole = sum(times.values()) or 1.0
+    rows = [Share(name, time, time / whole) for name, time in times.most_common(_ROWS) if time > 0]
+    rest = sum(times.values()) - sum(row.milliseconds for row in rows)
+    return (*rows, Share("everything else", rest, rest / whole))
+
+
+def kernel_name(name: str) -> str:
+    """The name of a kernel without the types and arguments that C++ writes behind it."""
+    plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", plain, maxsplit=1)[0].strip() or name
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """The length of time that spans (start, end) cover, once where they overlap."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total

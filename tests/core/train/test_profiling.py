@@ -1,27 +1,118 @@
 """Where the time of a step goes."""
 
 import json
+import re
 
 import pytest
 import torch
 
 from clocs_core.cli import main
-from clocs_core.train.profiling import STEPS, StepProfiler
+from clocs_core.train.profiling import STEPS, StepProfiler, covered, kernel_name
+
+CPU = torch.device("cpu")
+
+
+def products(ticks, total, size=400):
+    """What runs an epoch of matrix products: none is learnt, and the ticks come as they are given."""
+    matrix = torch.randn(size, size)
+
+    def run_epoch(learner, training, epoch, tick):
+        done = 0
+        for now in ticks:
+            for _ in range(now - done):
+                matrix @ matrix
+            done = now
+            tick(now, total)
+        return torch.zeros(total)
+
+    return run_epoch
+
+
+def marks_of(folder):
+    (trace,) = folder.glob("*.pt.trace.json")
+    return {event["name"] for event in json.loads(trace.read_text())["traceEvents"] if "ProfilerStep" in event["name"]}
 
 
 def test_the_shares_of_a_step_add_up_and_name_what_takes_most(tmp_path):
-    seen = []
-    with StepProfiler(tmp_path / "profile", torch.device("cpu"), lambda step, steps: seen.append(step)) as profiler:
-        large = torch.randn(400, 400)
-        for step in range(1, 20):
-            large @ large
-            profiler.tick(step, 19)
-    assert seen == list(range(1, 20))
-    assert sum(row.share for row in profiler.shares) == pytest.approx(1.0)
-    assert profiler.shares[0].name == "aten::mm"
-    (trace,) = (tmp_path / "profile").glob("*.pt.trace.json")
-    steps = {event["name"] for event in json.loads(trace.read_text())["traceEvents"] if "ProfilerStep" in event["name"]}
-    assert len(steps) == STEPS
+    seen, profiler = [], StepProfiler(tmp_path / "profile", CPU)
+    epoch = profiler.watch(products(range(1, 20), 19))
+    assert epoch(None, None, 1, lambda done, steps: seen.append((done, steps))).shape == (19,)
+    assert seen == [(done, 19) for done in range(1, 20)]
+    assert profiler.found.steps == STEPS
+    assert sum(row.share for row in profiler.found.shares) == pytest.approx(1.0)
+    assert sum(row.milliseconds for row in profiler.found.shares) == pytest.approx(profiler.found.milliseconds)
+    assert profiler.found.shares[0].name == "aten::mm"
+    assert len(marks_of(tmp_path / "profile")) == STEPS
+
+
+@pytest.mark.parametrize(
+    ("ticks", "total", "first", "second"),
+    [
+        (range(1, 8), 7, 4, 4),  # the rest of a short epoch
+        (range(1, 4), 3, None, 3),  # an epoch that is all warming up: the next one, from its beginning
+        ((10, 20, 30, 31), 31, 10, 10),  # several steps between two ticks, as captured steps have them
+        ((10,), 10, None, 10),
+        ((10, 11, 12), 12, 2, 2),
+    ],
+)
+def test_steps_of_one_epoch_are_profiled(tmp_path, ticks, total, first, second):
+    """Never the validation between two of them; and an epoch that follows is not profiled again."""
+    profiler = StepProfiler(tmp_path / "profile", CPU)
+    epoch = profiler.watch(products(ticks, total, size=4))
+    for number, expected in ((1, first), (2, second), (3, second)):
+        epoch(None, None, number, lambda *_: None)
+        torch.randn(8, 8).svd()
+        assert (profiler.found and profiler.found.steps) == expected
+    assert not any("svd" in row.name for row in profiler.found.shares)
+    assert len(list((tmp_path / "profile").iterdir())) == 1
+
+
+def test_a_step_that_fails_under_the_profiler_fails_as_it_would_without(tmp_path):
+    """And the process can profile again."""
+
+    def breaks(learner, training, epoch, tick):
+        for done in range(1, 8):
+            tick(done, 9)
+        raise ZeroDivisionError
+
+    profiler = StepProfiler(tmp_path / "profile", CPU)
+    with pytest.raises(ZeroDivisionError):
+        profiler.watch(breaks)(None, None, 1, lambda *_: None)
+    assert profiler.found is None
+    profiler.watch(products(range(1, 8), 7, size=4))(None, None, 1, lambda *_: None)
+    assert profiler.found.steps == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<long>>(int)", None),
+        ("void at::native::(anonymous namespace)::indexSelectSmallIndex<long, long>(long)", "indexSelectSmallIndex"),
+        ("tile_kernel", "tile_kernel"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD"),
+    ],
+)
+def test_names_of_kernels_lose_their_types(name, short):
+    assert kernel_name(name).removeprefix("at::native::") == (short or "vectorized_elementwise_kernel")
+
+
+def test_kernels_that_overlap_are_busy_once():
+    assert covered([(5.0, 7.0), (0.0, 2.0), (1.0, 3.0), (1.5, 2.5)]) == 5.0
+    assert covered([]) == 0.0
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("step", ["plain", "captured"])
+def test_a_run_on_a_gpu_shows_its_kernels_and_nothing_of_the_validation(tmp_path, capsys, step):
+    small = ("--plugin", "cmsc", "--dataset", "demo", "--epochs", "2", "--batch-size", "64", "-o", "resamples=10")
+    where = ("--out", str(tmp_path / "run"), "--data-root", str(tmp_path / "data"), "--device", "cuda")
+    assert main(["run", *small, *where, "--step", step, "--profile"]) == 0
+    shown = " ".join(capsys.readouterr().err.split())
+    lasts, busy = re.search(r"a step lasts ([\d.]+) ms, and the GPU is busy for ([\d.]+) of them", shown).groups()
+    assert 0 < float(busy) <= float(lasts) < 100
+    assert "differentiate_kernel" in shown
+    assert "svd" not in shown
+    assert "ProfilerStep" not in shown
 
 
 @pytest.mark.slow
