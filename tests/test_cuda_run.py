@@ -21,6 +21,25 @@ def test_a_run_on_a_gpu_ends_with_a_report_of_that_gpu(tmp_path):
     assert all(0 <= score["value"] <= 1 for score in report["scores"])
 
 
+def test_a_batch_that_the_gpu_cannot_hold_ends_with_the_one_to_try(tmp_path, capsys):
+    """The run itself in a third of the memory that it took: captured, where the shortage comes while capturing."""
+    small = ("run", "--plugin", "cmsc", "--dataset", "demo", "--epochs", "1", "-o", "resamples=10", "--device", "cuda")
+    small = (*small, "--batch-size", "800", "--data-root", str(tmp_path / "data"))
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    assert main([*small, "--out", str(tmp_path / "whole")]) == 0
+    third = torch.cuda.max_memory_reserved() / 3
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(third / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        assert main([*small, "--out", str(tmp_path / "refused")]) != 0
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "too little memory for batches of 800 instances. Try `--batch-size 400`" in said
+    assert "with `--contrast-batch 800` beside it, as many instances are contrasted as before" in said
+
+
 def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(tmp_path):
     prepared = tiny_prepared(tmp_path)
     labels = {entry.record: entry.label for entry in tiny_entries()}

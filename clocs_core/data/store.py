@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -162,8 +163,11 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
         return mapped, column
     chosen = mapped[:, column]  # one copy of the whole store
     free, _ = torch.cuda.mem_get_info(device)
-    fits = chosen.numel() * chosen.element_size() < _SHARE_OF_DEVICE * free
-    return chosen.to(device) if fits else chosen.pin_memory(), torch.arange(len(channels), device=device)
+    where = torch.arange(len(channels), device=device)
+    if chosen.numel() * chosen.element_size() < _SHARE_OF_DEVICE * free:
+        with suppress(torch.OutOfMemoryError):  # a limit of this process, of which the device knows nothing
+            return chosen.to(device), where
+    return chosen.pin_memory(), where
 
 
 def _labels(prepared: Prepared, labels: Mapping[str, Label], task: Task) -> NDArray[np.int64] | NDArray[np.float32]:

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
-from tiny_material import CHANNELS, FRAME, TASK, tiny_prepared, tiny_store
-from torch import nn
+from tiny_material import TASK
 
 from clocs_core.data.records import Task
-from clocs_core.data.store import list_instances
 from clocs_core.errors import DataError
-from clocs_core.evaluate.features import Features, embed, labelled
+from clocs_core.evaluate.features import Features
 from clocs_core.evaluate.linear import Predictions, by_record, choose_fraction, linear, prior
 
 ANY_OF = Task("finding", classes=("a", "b", "c"), kind="any_of")
@@ -22,21 +19,6 @@ def features(n=60, dim=3, classes=3, seed=0, label=None):
     centre = label if label.ndim == 1 else label.sum(1)
     z = rng.normal(centre[:, None] * [1.0, -1.0, 0.0], 0.3, (n, dim)).astype(np.float32)
     return Features(z, label.astype(np.int64), np.arange(n) // 4, np.arange(n) // 2)
-
-
-def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(tmp_path):
-    """The released code probes in train mode: its frozen body still changes, and two passes differ."""
-    prepared = tiny_prepared(tmp_path)
-    store = tiny_store(prepared)
-    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
-    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    first, second = (embed(encoder, store, instances, True, lambda done, total: None) for _ in range(2))
-    np.testing.assert_array_equal(first.embedding, second.embedding)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
-    assert encoder.training
-    assert first.embedding.shape == (len(instances), 4)
-    assert set(first.label) == {0, 1}
 
 
 def test_a_smaller_fraction_lies_within_a_larger_one():
@@ -97,10 +79,3 @@ def test_recordings_of_which_the_same_is_said_are_tied_however_many_rows_they_ha
     said = np.tile([0.1, 0.3, 0.6], (len(record), 1))
     found = by_record(Predictions(said, np.zeros(len(record), dtype=np.int64), record, record))
     assert np.array_equal(found.probability, np.tile([0.1, 0.3, 0.6], (40, 1)))
-
-
-def test_rows_without_a_label_are_left_out():
-    some = features(6, label=np.array([0, -1, 2, -1, 1, 0]))
-    assert labelled(some, TASK).label.tolist() == [0, 2, 1, 0]
-    any_of = features(2, label=np.array([[0, 1, 0], [-1, -1, -1]]))
-    assert len(labelled(any_of, ANY_OF)) == 1

@@ -13,6 +13,7 @@ from torch import nn
 from clocs_core.cli import main
 from clocs_core.data.batches import Views
 from clocs_core.data.store import fill_store, list_instances
+from clocs_core.errors import NonFiniteLoss
 from clocs_core.settings import TrainSettings
 from clocs_core.train.captured import CapturedEpochs, split_epoch
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
@@ -167,6 +168,22 @@ def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
     epochs(second, 4)
     for name, tensor in whole.encoders.state_dict().items():
         torch.testing.assert_close(second.encoders.state_dict()[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.cuda
+def test_a_captured_loss_that_is_not_finite_is_reported_with_its_step_and_records(training):
+    """Nothing waits for it in the epoch; when the epoch is read, it is the first bad step that is named."""
+    bad = int(training.train.frame[20, 0])
+    signal = training.store.signal.clone()
+    signal[bad] = float("nan")
+    spoilt = attrs.evolve(training, store=attrs.evolve(training.store, signal=signal))
+    said = []
+    for run_epoch in (plain_epoch, CapturedEpochs(nothing)):
+        with pytest.raises(NonFiniteLoss) as caught:
+            next(pretrain(learner_of(), spoilt, run_epoch, lambda: 0.0, lambda *_: None))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert training.store.records[int(training.store.record[bad])] in said[0]
 
 
 @pytest.mark.cuda
