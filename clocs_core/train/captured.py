@@ -101,7 +101,7 @@ class _Steps:
             done += replay.steps
             tick(done, len(self.losses))
         losses = self.losses.clone()
-        # While the GPU is busy: for 51,200 instances it took the hosts of some GPUs 1 to 9 ms.
+        # While the GPU is busy: for 51,200 instances it took a host 1 to 9 ms, as long as 50 steps.
         self.drawn = epoch + 1, self._draw(epoch + 1)
         return losses
 
