@@ -110,7 +110,7 @@ def _run(
         profiler = StepProfiler(folder.profile, device) if profile else None
         rows = _train(plan, folder, host, show, clock, profiler, learner, store, instances, material, run)
     if profiler is not None:
-        _tell(profiler.found, folder, show)
+        _tell_profile(profiler.found, folder, show)
     versions = environment(device, host)
     unit = material.pretrain.unit
     rate = material.evaluate.frame_rate
@@ -259,7 +259,7 @@ def _train(
     return tuple(rows)
 
 
-def _tell(found: StepProfile | None, folder: RunFolder, show: TrainingDisplay) -> None:
+def _tell_profile(found: StepProfile | None, folder: RunFolder, show: TrainingDisplay) -> None:
     """What a profile of steps has found."""
     if found is None:
         show.warn("the run had too few steps to profile; try more epochs or a smaller batch")

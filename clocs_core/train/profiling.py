@@ -20,7 +20,7 @@ from torch.profiler import ProfilerAction, ProfilerActivity, profile, tensorboar
 from clocs_core.train.epochs import RunEpoch, Tick, Training
 from clocs_core.train.learner import Learner
 
-__all__ = ["Share", "StepProfile", "StepProfiler"]
+__all__ = ["STEPS", "Share", "StepProfile", "StepProfiler", "covered", "gpu_profile", "kernel_name"]
 
 STEPS = 10
 _WAIT = 3  # steps let pass: the first ones choose kernels, get memory and, on a GPU, are captured
@@ -109,7 +109,7 @@ class StepProfiler:
         profiler, self.profiler = self.profiler, None
         profiler.stop()
         steps = self.last - self.first
-        self.found = _on_gpu(profiler, steps) if self.device.type == "cuda" else _on_cpu(profiler, steps)
+        self.found = gpu_profile(profiler, steps) if self.device.type == "cuda" else cpu_profile(profiler, steps)
         tensorboard_trace_handler(str(self.folder))(profiler)
 
     def _wait(self) -> None:
@@ -117,7 +117,7 @@ class StepProfiler:
             torch.cuda.synchronize(self.device)
 
 
-def _on_cpu(profiler: Any, steps: int) -> StepProfile:
+def cpu_profile(profiler: Any, steps: int) -> StepProfile:
     """Operations without what they call; a step's own time is what Python takes in between."""
     times: Counter[str] = Counter()
     for one in profiler.key_averages():
@@ -126,7 +126,7 @@ def _on_cpu(profiler: Any, steps: int) -> StepProfile:
     return StepProfile(steps, sum(times.values()), None, _shares(times))
 
 
-def _on_gpu(profiler: Any, steps: int) -> StepProfile:
+def gpu_profile(profiler: Any, steps: int) -> StepProfile:
     """Kernels, and copies, by name; none where the driver lets nobody see them."""
     spans: list[tuple[float, float]] = []
     times: Counter[str] = Counter()
@@ -139,11 +139,11 @@ def _on_gpu(profiler: Any, steps: int) -> StepProfile:
 
 
 def _shares(times: Counter[str]) -> tuple[Share, ...]:
-    """What takes most, and the rest together."""
-    whole = sum(times.values()) or 1.0
+    """What takes most, and the rest together; nothing of nothing."""
+    whole = sum(times.values())
     rows = [Share(name, time, time / whole) for name, time in times.most_common(_ROWS) if time > 0]
-    rest = sum(times.values()) - sum(row.milliseconds for row in rows)
-    return (*rows, Share("everything else", rest, rest / whole))
+    rest = whole - sum(row.milliseconds for row in rows)
+    return (*rows, Share("everything else", rest, rest / whole)) if rows else ()
 
 
 def kernel_name(name: str) -> str:

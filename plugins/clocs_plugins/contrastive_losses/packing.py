@@ -9,7 +9,7 @@ The ids of patients are compared here and nowhere else, as the integers of 64 bi
 batch by counting: an instance stands behind all smaller ids, and behind the same id earlier in the batch. A batch that
 is too large for that was sorted before, and `groups` looks up where each patient begins and ends.
 """
-# Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
+# Triton's compiler reads these functions and not Python's types.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 

@@ -6,33 +6,14 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_card import tiny_card
 
-from clocs_core.data.records import Framing, Task
+from clocs_core.data.records import Framing
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluate.classifiers import ClassifierCard
 from clocs_core.evaluate.fitting import as_argument, fit_channels, fit_framing, fit_names, fit_unit, refuse_unseen
 
-CARD = ClassifierCard(
-    init="method",
-    fraction=1.0,
-    dataset="set",
-    encoder="net",
-    options={},
-    input_channels=1,
-    frame_samples=100,
-    embedding_dim=8,
-    channels=("II", "V2"),
-    unit="mV",
-    modality="ecg",
-    normalise="none",
-    framing=Framing(frame_samples=100),
-    frame_rate=None,
-    says_rate=True,
-    task=Task("t", ("a", "b")),
-    split_hash="",
-    settings={},
-    versions={},
-)
+CARD = tiny_card(ClassifierCard, init="method", fraction=1.0)
 TOGETHER = attrs.evolve(CARD, input_channels=2)
 
 

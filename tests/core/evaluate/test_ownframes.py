@@ -5,32 +5,15 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
+from tiny_card import tiny_card
 
-from clocs_core.data.records import Framing, Task
+from clocs_core.data.records import Framing
 from clocs_core.data.signalfile import SignalFile
 from clocs_core.errors import DataError
 from clocs_core.evaluate.ownframes import Unsaid, cut_own_frames
 from clocs_core.train.described import NetworkCard
 
-CARD = NetworkCard(
-    dataset="set",
-    encoder="net",
-    options={},
-    input_channels=1,
-    frame_samples=100,
-    embedding_dim=8,
-    channels=("II", "V2"),
-    unit="mV",
-    modality="ecg",
-    normalise="min-max",
-    framing=Framing(frame_samples=100),
-    frame_rate=100.0,
-    says_rate=True,
-    task=Task("t", ("a", "b")),
-    split_hash="",
-    settings={},
-    versions={},
-)
+CARD = tiny_card(NetworkCard, normalise="min-max", frame_rate=100.0)
 
 
 def cut(held, card=CARD, **unsaid):

@@ -2,12 +2,14 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.autograd.profiler_util import Interval
 
 from clocs_core.cli import main
-from clocs_core.train.profiling import STEPS, StepProfiler, covered, kernel_name
+from clocs_core.train.profiling import STEPS, StepProfiler, covered, gpu_profile, kernel_name
 
 CPU = torch.device("cpu")
 
@@ -94,6 +96,34 @@ def test_a_step_that_fails_under_the_profiler_fails_as_it_would_without(tmp_path
 )
 def test_names_of_kernels_lose_their_types(name, short):
     assert kernel_name(name).removeprefix("at::native::") == (short or "vectorized_elementwise_kernel")
+
+
+def seen_on_gpu(*spans):
+    """What torch's profiler has seen: (name, start, end) in microseconds, on the device."""
+    events = [
+        SimpleNamespace(name=name, device_type=SimpleNamespace(name="CUDA"), time_range=Interval(start, end))
+        for name, start, end in spans
+    ]
+    host = SimpleNamespace(name="aten::mm", device_type=SimpleNamespace(name="CPU"), time_range=Interval(0, 9000))
+    return SimpleNamespace(events=lambda: [*events, host])
+
+
+def test_a_step_on_a_gpu_is_its_kernels_without_marks_and_host():
+    seen = seen_on_gpu(
+        ("void tile_kernel<4>(float*)", 1000, 3000),
+        ("void tile_kernel<2>(float*)", 2000, 4000),
+        ("add_kernel", 8000, 9000),
+        ("ProfilerStep*", 0, 20000),
+        ("Optimizer.step#Adam.step", 0, 20000),
+    )
+    found = gpu_profile(seen, 2)
+    assert (found.steps, found.milliseconds, found.gpu_busy) == (2, 4.0, 2.0)
+    assert [(row.name, row.milliseconds) for row in found.shares[:2]] == [("tile_kernel", 2.0), ("add_kernel", 0.5)]
+
+
+def test_where_no_kernel_is_shown_there_is_no_table():
+    found = gpu_profile(seen_on_gpu(("ProfilerStep*", 0, 20000)), 2)
+    assert (found.gpu_busy, found.shares) == (0.0, ())
 
 
 def test_kernels_that_overlap_are_busy_once():
