@@ -45,7 +45,7 @@ from clocs_core.runfolder import RunFolder, create_run_folder
 from clocs_core.train.assemble import build_encoders, build_learner, build_views, choose_device, choose_epochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.encoderfile import add_scores, save_encoder
-from clocs_core.train.epochs import Training, equal_views, pairs_per_anchor
+from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor
 from clocs_core.train.learner import Learner
 from clocs_core.train.pretrain import pretrain
 from clocs_core.train.profiling import StepProfile, StepProfiler
@@ -84,6 +84,8 @@ def _run(
 ) -> Report:
     began = clock()
     device = choose_device(plan.run.device)
+    run_epoch = choose_epochs(plan, device, show.warn)  # a step that cannot be had is said before anything is read
+    profiler = StepProfiler(folder.profile, device) if profile else None
     show.stage("preparing recordings")
     material = get_material(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, workers, show.tick)
     plan = attrs.evolve(plan, task=material.task, data=attrs.evolve(plan.data, channels=material.channels))
@@ -106,9 +108,9 @@ def _run(
     store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
     instances["train"] = _limited(plan, store, instances["train"], show)
     run = RunStarted(folder.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first_epoch=1)
+    watched = run_epoch if profiler is None else profiler.watch(run_epoch)
     with hear_warnings(show.warn) as heard:
-        profiler = StepProfiler(folder.profile, device) if profile else None
-        rows = _train(plan, folder, host, show, clock, profiler, learner, store, instances, material, run)
+        rows = _train(plan, folder, host, show, clock, watched, learner, store, instances, material, run)
     if profiler is not None:
         _tell_profile(profiler.found, folder, show)
     versions = environment(device, host)
@@ -208,7 +210,7 @@ def _train(
     host: Host,
     show: TrainingDisplay,
     clock: Clock,
-    profiler: StepProfiler | None,
+    run_epoch: RunEpoch,
     learner: Learner,
     store: Store,
     instances: dict[Part, Instances],
@@ -242,10 +244,8 @@ def _train(
     if plan.loss is not None:
         others, own = pairs_per_anchor(training)
         show.say(f"in its batch, an instance meets {others:.1f} of other patients and {own:.2f} of its own on average")
-    run_epoch = choose_epochs(plan, store.device, show.warn)
-    watched = run_epoch if profiler is None else profiler.watch(run_epoch)
     alarms = 0
-    for done in pretrain(learner, training, watched, clock, show.tick):
+    for done in pretrain(learner, training, run_epoch, clock, show.tick):
         rows.append(row_of(done))
         with open(folder.metrics, "a", encoding="utf-8") as file:
             file.write(to_line(rows[-1]))

@@ -215,11 +215,14 @@ def test_the_replays_of_an_epoch_are_its_batches(count, batch, together):
         (("--plugin", "cmsc", "--contrast-batch", "64", "--step", "captured"), "do not go together"),
     ],
 )
-def test_steps_that_cannot_be_are_refused(tmp_path, capsys, wrong, message):
+def test_steps_that_cannot_be_are_refused_before_anything_is_read_or_left_behind(tmp_path, capsys, wrong, message):
     small = ("--dataset", "demo", "-o", "patients=12", "--epochs", "1", "--batch-size", "16")
     where = ("--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
     assert main(["run", *wrong, *small, *where]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert message in said
+    assert "preparing" not in said  # which may take an hour
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_large_contrast_runs_from_the_command_line(tmp_path, capsys):
