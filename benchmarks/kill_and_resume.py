@@ -142,8 +142,8 @@ def stage_of(folder: Path) -> str:
 
 def refuse_broken(folder: Path) -> None:
     """What a kill left must be whole: every file with its final name can be read."""
-    from clocs_core.runfolder import open_run_folder
-    from clocs_core.train.checkpoint import read_tensors
+    from clocs_core.artifacts.run_folder import open_run_folder
+    from clocs_core.artifacts.tensors import read_tensors
 
     run = folder / "run"
     if run.exists():
@@ -191,7 +191,7 @@ def import_everything() -> None:
     import tensorboard.compat.proto.summary_pb2  # noqa: F401
 
     import clocs_core.cli
-    import clocs_core.experiment  # noqa: F401
+    import clocs_core.workflows.pretrain  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -28,12 +28,12 @@ import attrs
 import numpy as np
 from grid.commit import source_commit
 
-from clocs_core.evaluate.pairing import mean_interval
-from clocs_core.evaluate.predictionfile import read_predictions
-from clocs_core.evaluate.statistics import Interval, bootstrap, compare
+from clocs_core.artifacts.predictions import read_predictions
+from clocs_core.artifacts.run_folder import RunFolder
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.pairing import mean_interval
 from clocs_core.files import write_atomically
-from clocs_core.runfolder import RunFolder
-from clocs_core.settings import dump_tables, read_tables
+from clocs_core.settings.sections import dump_tables, read_tables
 
 RESAMPLES = 1000
 

@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from clocs_core.cli.main import open_session
-from clocs_core.data.material import get_material
+from clocs_core.data.cohort import get_cohort
 from clocs_core.data.prepared import Prepared
-from clocs_core.extend.recordings import resolve_recordings
 from clocs_core.files import write_atomically
+from clocs_core.plan.data import resolve_recordings
 
 REPEATS = 3
 
@@ -67,7 +67,7 @@ def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
     session = open_session(None, (), False)
     asked = resolve_recordings(session.catalogue, name, {"data": {"root": str(root), "data_root": str(data_root)}})
     framing = asked.dataset.offer.framing(1)
-    return get_material(asked, framing, framing, workers, lambda done, total: None).evaluate
+    return get_cohort(asked, framing, framing, workers, lambda done, total: None).evaluate
 
 
 def compare(name: str, root: Path, plain: Callable[[Path], np.ndarray], workers: int) -> dict[str, object]:

@@ -22,11 +22,11 @@ import torch
 from command_line import command_line
 
 from clocs_core.data.store import Instances, Store
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.extend.plan import Plan, resolve
-from clocs_core.settings import TrainSettings
-from clocs_core.train.assemble import build_learner, build_views
+from clocs_core.plan.pretraining import Plan, resolve
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
+from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
 

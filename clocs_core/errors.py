@@ -23,23 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = [
-    "AmbiguousName",
-    "ClocsError",
-    "ClocsWarning",
-    "DataError",
-    "DataNotFound",
-    "DownloadError",
-    "NonFiniteLoss",
-    "OutOfMemory",
-    "PluginError",
-    "RunFolderError",
-    "SettingsError",
-    "Unavailable",
-    "UnknownName",
-    "neighbours",
-]
-
 
 class ClocsError(Exception):
     """Something the user can put right; the command line prints it in one line and exits with 2."""

@@ -7,8 +7,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-__all__ = ["flush", "sync_folder", "write_atomically", "write_checked"]
-
 
 def write_atomically(path: Path, data: str | bytes) -> None:
     """Write `data` under a temporary name beside `path`, flush it to the disk, and rename it."""

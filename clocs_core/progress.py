@@ -1,33 +1,91 @@
-"""Where a story tells how it is getting on. A console is one such place; core knows none."""
+"""How a workflow reports its progress. The console and a notebook are two displays; core knows neither."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from clocs_core.errors import ClocsWarning
 
 if TYPE_CHECKING:
-    from clocs_core.extend.events import EpochDone
+    from clocs_core.contracts.events import EpochDone
 
-__all__ = ["Display", "TrainingDisplay"]
+Tick: TypeAlias = Callable[[int, int], None]
+"""tick(done, total): `done` of `total` items of the present stage are finished."""
 
 
 class Display(Protocol):
-    """Lines, and how far the present stage has come."""
+    """Shows messages, and how far the present stage has come."""
 
     def say(self, text: str) -> None:
-        """A line that a person wants to read once."""
+        """Show a line of information."""
 
     def warn(self, text: str) -> None:
-        """A line that a person must read."""
+        """Show a warning."""
 
     def stage(self, text: str) -> None:
-        """A new stage begins, which may take a while."""
+        """Begin a new stage, which may take a while."""
 
     def tick(self, done: int, total: int) -> None:
-        """The stage has come so far."""
+        """Show that `done` of `total` items of the stage are finished."""
 
 
 class TrainingDisplay(Display, Protocol):
-    """The same of a story in which something is trained."""
+    """A display that also shows epochs."""
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
-        """An epoch of at most `epochs` is over."""
+        """Show that an epoch of at most `epochs` is over."""
+
+
+class Silent:
+    """A display that shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Show nothing."""
+
+    def warn(self, text: str) -> None:
+        """Show nothing."""
+
+    def stage(self, text: str) -> None:
+        """Show nothing."""
+
+    def tick(self, done: int, total: int) -> None:
+        """Show nothing."""
+
+    def epoch(self, done: EpochDone, epochs: int) -> None:
+        """Show nothing."""
+
+
+def no_tick(done: int, total: int) -> None:
+    """A tick that shows nothing."""
+
+
+@contextmanager
+def collect_warnings(warn: Callable[[str], None] | None = None) -> Iterator[list[str]]:
+    """Collect every ClocsWarning raised inside, each once, and show it by `warn`, without a line of source.
+
+    Without `warn` they are passed on to whoever collects outside. Other warnings are passed on unchanged.
+    """
+    collected: list[str] = []
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: object, **named: object
+    ) -> None:
+        ours = issubclass(category, ClocsWarning)
+        if ours and str(message) in collected:
+            return
+        if ours:
+            collected.append(str(message))
+        if ours and warn is not None:
+            warn(str(message))
+        else:
+            before(message, category, filename, lineno, *more, **named)  # type: ignore[arg-type]
+
+    warnings.showwarning = show
+    try:
+        yield collected
+    finally:
+        warnings.showwarning = before

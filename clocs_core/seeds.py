@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["derive", "generator"]
-
 
 def derive(seed: int, *purpose: str | int) -> int:
     """A seed below 2**63 for a purpose, such as derive(0, "order", epoch). Independent of Python's own hash."""

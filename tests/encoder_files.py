@@ -5,13 +5,15 @@ from __future__ import annotations
 import attrs
 import torch
 
+from clocs_core.artifacts.card import EncoderCard
+from clocs_core.artifacts.encoder import save_encoder
 from clocs_core.cli.main import open_session
+from clocs_core.contracts.offers import Needs
 from clocs_core.data.splits import split_patients
-from clocs_core.extend.offers import Needs
-from clocs_core.extend.plan import resolve
-from clocs_core.extend.recordings import Chosen
-from clocs_core.train.assemble import build_encoders
-from clocs_core.train.encoderfile import save_encoder
+from clocs_core.plan.data import Chosen
+from clocs_core.plan.pretraining import resolve
+from clocs_core.settings.options import plain
+from clocs_core.train.build import build_encoders
 
 CPU = torch.device("cpu")
 PATIENTS = 12
@@ -39,7 +41,30 @@ def write_encoder(folder, plan, split=None, versions=None, frame_rate=500.0):
     split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)
     path = folder / "encoder.safetensors"
     had = versions or {"clocs": "0"}
-    save_encoder(encoders.state_dict(), plan, channels, "mV", split, had, path, frame_rate=frame_rate)
+    card = EncoderCard(
+        method=plan.method.name,
+        dataset=plan.dataset.offer.name,
+        encoder=plan.encoder.offer.name,
+        options=plain(plan.encoder.options),
+        input_channels=len(channels) if plan.needs.encoder_channels == "all" else 1,
+        frame_samples=plan.pretrain_framing.frame_samples,
+        embedding_dim=plan.run.embedding_dim,
+        count=plan.needs.encoders,
+        channels=plan.needs.of_first(channels),
+        run_channels=channels,
+        unit="mV",
+        modality=plan.dataset.offer.modality,
+        normalise=plan.data.normalise,
+        pretrain_framing=plan.pretrain_framing,
+        framing=plan.evaluate_framing,
+        frame_rate=frame_rate,
+        task=plan.task,
+        split_hash=split.hash,
+        settings=plan.tables(),
+        licence=plan.dataset.offer.licence,
+        versions=had,
+    )
+    save_encoder(encoders.state_dict(), card, path)
     return encoders, path
 
 

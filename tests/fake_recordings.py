@@ -12,7 +12,7 @@ from zlib import crc32
 import attrs
 import numpy as np
 
-from clocs_core.data.records import Entry, Record
+from clocs_core.contracts.records import Entry, Record
 
 
 @attrs.frozen

@@ -14,9 +14,9 @@ import fake_offers as fake
 from fake_offers import Flaw
 
 from clocs_core import Task, Variant, option
-from clocs_core.extend.catalogue import Catalogue, Offered, Shelf
-from clocs_core.extend.host import Plugin
-from clocs_core.extend.offers import Offer
+from clocs_core.contracts.offers import Offer
+from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
+from clocs_core.plugins.host import Plugin
 
 OWNER = Plugin("fake", "fakes", "1", SimpleNamespace())
 

@@ -14,8 +14,9 @@ from page_looks import looks
 from PIL import Image
 
 from clocs_core import Comparison, DropReport, Picture, Score
+from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.artifacts.reports import Report, SplitSummary
 from clocs_core.cli import main
-from clocs_core.report.document import EpochRow, Report, SplitSummary
 from clocs_core.report.neighbours import render_neighbours
 from clocs_core.report.page import render
 

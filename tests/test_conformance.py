@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conftest import TEST_DATA
 
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.testing import Check, checks_of_catalogue, checks_of_plugins
 
 CATALOGUE, HOST = build_catalogue(load_plugins(installed_entry_points()))

@@ -16,8 +16,8 @@ from filelock import FileLock
 
 from clocs_core.cli import build_cli, main
 from clocs_core.cli.main import open_session
-from clocs_core.extend.hookspecs import PROJECT
-from clocs_core.extend.host import installed_entry_points
+from clocs_core.contracts.hookspecs import PROJECT
+from clocs_core.plugins.host import installed_entry_points
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 GLOBAL_FLAGS = re.compile(r"\s--(without\s+\S+|trace-hooks)")

@@ -11,16 +11,16 @@ import torch
 
 from clocs_core import Setup, Task
 from clocs_core.cli import main
-from clocs_core.data.material import get_material
+from clocs_core.data.cohort import get_cohort
 from clocs_core.data.store import fill_store, list_instances
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.extend.plan import resolve
+from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
-from clocs_core.train.assemble import build_learner, build_views
+from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
-from clocs_core.train.pretrain import pretrain
+from clocs_core.train.loop import train_epochs
 from clocs_core.train.step import ContrastiveObjective, encode
 
 CATALOGUE, _ = build_catalogue(load_plugins(installed_entry_points()))
@@ -144,15 +144,15 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     run = {"method": method, "dataset": "demo", "embedding_dim": 8, "device": "cpu"}
     tables = {"run": run, "data": {"data_root": str(data_root)}, "dataset": {"patients": 20}}
     plan = resolve(CATALOGUE, tables, ["batch_size=16", "epochs=4"])
-    material = get_material(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, 1, lambda *_: None)
+    cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, 1, lambda *_: None)
     device = torch.device("cpu")
-    store = fill_store(material.pretrain, material.labels, plan.task, material.channels, device)
+    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, device)
     together = plan.needs.channels == "all"
     train, validation = (
         list_instances(
-            material.pretrain,
-            frozenset(material.split.patients(part)),
-            material.channels,
+            cohort.pretrain,
+            frozenset(cohort.split.patients(part)),
+            cohort.channels,
             plan.needs.segments,
             together,
             device,
@@ -162,15 +162,15 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
 
     def go_on(learner, epochs):
         training = Training(store, build_views(plan, "mV"), train, validation, plan.train, 0)
-        made = pretrain(learner, training, plain_epoch, lambda: 0.0, lambda *_: None)
+        made = train_epochs(learner, training, plain_epoch, lambda: 0.0, lambda *_: None)
         for done in made:
             if done.epoch == epochs:
                 return learner
         raise AssertionError("training ended early")
 
-    whole = go_on(build_learner(plan, len(material.channels), device), 4)
-    save_checkpoint(go_on(build_learner(plan, len(material.channels), device), 2), tmp_path / "c.safetensors")
-    resumed = build_learner(plan, len(material.channels), device)
+    whole = go_on(build_learner(plan, len(cohort.channels), device), 4)
+    save_checkpoint(go_on(build_learner(plan, len(cohort.channels), device), 2), tmp_path / "c.safetensors")
+    resumed = build_learner(plan, len(cohort.channels), device)
     load_checkpoint(resumed, tmp_path / "c.safetensors")
     go_on(resumed, 4)
     for part in ("encoders", "objective"):

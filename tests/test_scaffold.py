@@ -97,8 +97,8 @@ def test_kinds_are_chosen_in_the_order_of_the_hooks_and_a_method_brings_its_part
 
 def test_every_kind_of_offer_has_an_example(tmp_path: Path) -> None:
     """A kind that is added to the hooks must be added here."""
-    from clocs_core.extend.catalogue import build_catalogue
-    from clocs_core.extend.host import load_plugins
+    from clocs_core.plugins.catalogue import build_catalogue
+    from clocs_core.plugins.host import load_plugins
 
     catalogue, _ = build_catalogue(load_plugins([]))
     assert [shelf.kind.kind for shelf in catalogue.shelves()] == list(KINDS) == list(BY_KIND)

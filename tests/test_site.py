@@ -19,8 +19,8 @@ import clocs_core
 import clocs_core.testing
 from clocs_core.cli import build_cli
 from clocs_core.cli.main import open_session
-from clocs_core.extend import hookspecs, offers
-from clocs_core.extend.host import installed_entry_points
+from clocs_core.contracts import hookspecs, offers
+from clocs_core.plugins.host import installed_entry_points
 
 pytest.importorskip("material", reason="the site needs `pip install 'clocs[docs]'`")
 

@@ -12,7 +12,7 @@ import torch
 from encoder_files import CPU, installed, plan_of, write_encoder
 
 import clocs_core as clocs
-from clocs_core.train.encoderfile import load_encoder
+from clocs_core.artifacts.encoder import load_encoder
 
 PAGE = (Path(__file__).parents[1] / "docs" / "use-an-encoder.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -45,7 +45,7 @@ def test_the_loader_needs_torch_and_safetensors_alone_and_gives_the_same_numbers
     signal = torch.rand(5, about["encoder"]["input_channels"], about["encoder"]["frame_samples"])
     with torch.no_grad():
         torch.testing.assert_close(network(signal), loaded.encoder(signal))
-    assert about["signal"]["normalise"] == loaded.about.normalise
+    assert about["signal"]["normalise"] == loaded.card.normalise
 
 
 def test_a_recording_is_embedded_and_frames_are_classified_as_shown(file, capsys):

@@ -1,4 +1,4 @@
-"""The tiny data set as material with a split by hand, and what a classifier on it costs, written in loops."""
+"""The tiny data set as cohort with a split by hand, and what a classifier on it costs, written in loops."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import torch
 from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
-from clocs_core.data.material import Material
-from clocs_core.data.records import Listing, Task
-from clocs_core.data.splits import Split
+from clocs_core.artifacts.split import Split
+from clocs_core.contracts.records import Listing, Task
+from clocs_core.data.cohort import Cohort
 
 PARTS = {f"p{n}": part for n, part in enumerate(("train", "train", "train", "train", "validation", "test"))}
 DIM = 5  # of a representation
@@ -24,7 +24,7 @@ def tiny_divided(folder, without=(), task=TASK):
     labels |= dict.fromkeys(without)
     entries = [attrs.evolve(entry, label=labels[entry.record]) for entry in tiny_entries()]
     prepared = tiny_prepared(folder)
-    return Material(Listing(entries), Split(PARTS, 0, "60/20/20"), prepared, prepared, CHANNELS, task)
+    return Cohort(Listing(entries), Split(PARTS, 0, "60/20/20"), prepared, prepared, CHANNELS, task)
 
 
 def simple_encoder(seed=0, dropout=0.0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clocs_core.data.records import Framing, Task
+from clocs_core.contracts.records import Framing, Task
 
 
 def tiny_card(kind, **other):

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 import torch
 
+from clocs_core.contracts.records import Entry, Framing, Record, Task
 from clocs_core.data.preparation import prepare
-from clocs_core.data.records import Entry, Framing, Record, Task
 from clocs_core.data.store import fill_store
 
 TASK = Task("kind", classes=("a", "b", "c"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from fake_runs import make_run, points
 
+from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.cli import main
-from clocs_core.train.checkpoint import read_tensors, save_tensors
 
 TUNE = ["--protocol", "finetune", "--epochs", "2", "--batch-size", "64", "--learning-rate", "0.01"]
 QUICK = ["-o", "resamples=20", "--device", "cpu", "--workers", "1"]

@@ -15,15 +15,15 @@ import attrs
 import numpy as np
 
 from clocs_core import seeds
+from clocs_core.artifacts.predictions import read_predictions
+from clocs_core.contracts.offers import Metric
 from clocs_core.errors import ClocsError
-from clocs_core.evaluate.linear import by_record
-from clocs_core.evaluate.pairing import mean_interval
-from clocs_core.evaluate.predictionfile import read_predictions
-from clocs_core.evaluate.statistics import Interval, bootstrap
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.extend.offers import Metric
+from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.pairing import mean_interval
 from clocs_core.files import write_atomically
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 from grid.cells import Cell
 from grid.ledger import Entry
 from grid.measure import Measure

@@ -22,7 +22,7 @@ from typing import Protocol
 
 import attrs
 
-from clocs_core.runfolder import RunFolder
+from clocs_core.artifacts.run_folder import RunFolder
 
 __all__ = ["Executor", "Job", "LocalProcesses", "Outcome"]
 

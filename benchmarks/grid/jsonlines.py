@@ -17,9 +17,9 @@ from typing import TypeVar
 import attrs
 import cattrs
 
+from clocs_core.artifacts.documents import as_plain
 from clocs_core.errors import RunFolderError
 from clocs_core.files import sync_folder
-from clocs_core.report.document import as_plain
 from grid.converting import json_converter
 
 __all__ = ["append_line", "read_lines"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from clocs_core.scores import Score
+from clocs_core.contracts.scores import Score
 from grid.cells import VERSION, Cell, Pretraining, digest
 from grid.jsonlines import append_line, read_lines
 

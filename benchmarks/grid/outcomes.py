@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import cattrs
 
-from clocs_core.runfolder import RunFolder
-from clocs_core.scores import Score
+from clocs_core.artifacts.run_folder import RunFolder
+from clocs_core.contracts.scores import Score
 from grid.cells import Cell, Pretraining, digest
 from grid.converting import json_converter
 from grid.executor import Job, Outcome

@@ -8,9 +8,9 @@ from pathlib import Path
 import attrs
 
 from clocs_core.errors import DataNotFound
-from clocs_core.extend.catalogue import Catalogue, build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
-from clocs_core.settings import data_root, dataset_folder
+from clocs_core.plugins.catalogue import Catalogue, build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
+from clocs_core.settings.sections import data_root, dataset_folder
 from grid.axes import Condition
 from grid.tables import Preset
 

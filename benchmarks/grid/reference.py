@@ -13,9 +13,9 @@ from pathlib import Path
 
 import attrs
 
+from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
-from clocs_core.scores import Score
 from grid.axes import Condition, Repeats
 from grid.ledger import Results
 from grid.tables import Preset

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from clocs_core.evaluate.statistics import Interval
+from clocs_core.evaluation.bootstrap import Interval
 from clocs_core.report.tables import show_number
 from grid.axes import Condition
 from grid.summary import Difference, Line, Spread, Summary

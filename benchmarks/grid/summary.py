@@ -11,8 +11,8 @@ import numpy as np
 from paper_results import Cell as Printed
 from paper_results import PaperResults
 
-from clocs_core.evaluate.pairing import mean_interval
-from clocs_core.evaluate.statistics import Interval, compare
+from clocs_core.evaluation.bootstrap import Interval, compare
+from clocs_core.evaluation.pairing import mean_interval
 from grid.axes import Condition, Repeats
 from grid.cells import Cell, Random
 from grid.draws import Source, fill_draws, read_draws, source_of

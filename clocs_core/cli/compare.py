@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from clocs_core.report.compared import Compared
 
-__all__ = ["compare_command"]
-
 
 @click.command("compare")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
@@ -47,9 +45,10 @@ def compare_command(
     """
     from rich.console import Console
 
+    from clocs_core.artifacts.documents import dump_record
     from clocs_core.cli.display import ConsoleDisplay
-    from clocs_core.comparison import Wanted, compare_folders
-    from clocs_core.report.document import dump_record
+    from clocs_core.workflows.compare import compare_folders
+    from clocs_core.workflows.differences import Wanted
 
     if len(runs) < 2:
         raise SettingsError(f"{runs[0]} is one; give two or more to compare.")

@@ -14,12 +14,10 @@ from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
 from clocs_core.cli.session import Session, pass_session
 from clocs_core.errors import DataError
-from clocs_core.settings import data_root, dataset_folder
+from clocs_core.settings.sections import data_root, dataset_folder
 
 if TYPE_CHECKING:
-    from clocs_core.extend.offers import Dataset, Source
-
-__all__ = ["data_group"]
+    from clocs_core.contracts.offers import Dataset, Source
 
 _DEPTH = 4  # folders below folders that are followed
 
@@ -155,7 +153,7 @@ def download_command(session: Session, name: str, root: str | None, connections:
 
 def _listed(sources: Sequence[Source], folder: Path, connections: int) -> list[Source]:
     """The sources with every folder replaced by the files that its list names."""
-    from clocs_core.data.folders import list_folder, recordings_of
+    from clocs_core.data.server_folders import list_folder, recordings_of
 
     files = [source for source in sources if not source.endings]
     folders = [source for source in sources if source.endings]

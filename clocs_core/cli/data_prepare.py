@@ -12,10 +12,8 @@ import click
 from clocs_core.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from clocs_core.data.material import Material
-    from clocs_core.extend.recordings import Recordings
-
-__all__ = ["ask_recordings", "prepare_command", "recordings_options", "verify_command"]
+    from clocs_core.data.cohort import Cohort
+    from clocs_core.plan.data import Recordings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +35,7 @@ def ask_recordings(
     session: Session, name: str, data_root: str | None, root: str | None, task: str | None, assignments: tuple[str, ...]
 ) -> Recordings:
     """The recordings that the options of `recordings_options` name."""
-    from clocs_core.extend.recordings import resolve_recordings
+    from clocs_core.plan.data import resolve_recordings
 
     given = {"data_root": data_root, "root": root, "task": task}
     table: dict[str, object] = {key: value for key, value in given.items() if value is not None}
@@ -53,8 +51,8 @@ def prepare_command(session: Session, /, name: str, workers: int, **where: Any) 
 
     A second call is instant; a changed recording is noticed; an interrupted preparation goes on where it was.
     """
-    material = _material(ask_recordings(session, name, **where), workers)
-    _print(material)
+    cohort = _cohort(ask_recordings(session, name, **where), workers)
+    _print(cohort)
     click.echo(
         f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {where['root']}" if where["root"] else "")
     )
@@ -67,64 +65,64 @@ def verify_command(session: Session, /, name: str, **where: Any) -> None:
     """Check the prepared frames byte by byte, and that no patient and no signal is in two parts of the split."""
     from clocs_core.data.prepared import verify
 
-    material = _material(ask_recordings(session, name, **where), os.cpu_count() or 1)
-    for prepared in {one.fingerprint: one for one in (material.pretrain, material.evaluate)}.values():
+    cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1)
+    for prepared in {one.fingerprint: one for one in (cohort.pretrain, cohort.evaluate)}.values():
         verify(prepared)
         size = sum(path.stat().st_size for path in prepared.folder.iterdir())
         click.echo(
             f"{prepared.fingerprint}: {len(prepared.frames):,} frames, {size / 1e6:,.0f} MB, checksums are right"
         )
-    _print(material)
+    _print(cohort)
 
 
-def _material(asked: Recordings, workers: int) -> Material:
+def _cohort(asked: Recordings, workers: int) -> Cohort:
     from rich.console import Console
 
     from clocs_core.cli.display import ConsoleDisplay
-    from clocs_core.data.material import get_material
+    from clocs_core.data.cohort import get_cohort
 
     framing = asked.dataset.offer.framing
     with ConsoleDisplay(Console(stderr=True)) as display:
         display.stage("preparing recordings")
-        return get_material(asked, framing(2), framing(1), workers, display.tick)
+        return get_cohort(asked, framing(2), framing(1), workers, display.tick)
 
 
-def _print(material: Material) -> None:
+def _print(cohort: Cohort) -> None:
+    from clocs_core.contracts.records import DropReport
     from clocs_core.data.audit import certified_audit
-    from clocs_core.data.records import DropReport
 
-    listing, split = material.listing, material.split
+    listing, split = cohort.listing, cohort.split
     form = f" ({listing.form})" if listing.form else ""
     click.echo(f"Found {len(listing.entries):,} recordings of {len(split.parts):,} patients{form}.")
     for note in listing.notes:
         click.echo(note)
-    drops = DropReport.of(listing.drops) + material.evaluate.drops
+    drops = DropReport.of(listing.drops) + cohort.evaluate.drops
     sentence = drops.sentence()
     click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
     for reason, names in drops.first.items():
         click.echo(f"  {reason}: {drops.counts[reason]:,}, such as {', '.join(names[:3])}")
-    if material.evaluate.tolerated.counts:
-        click.echo(f"Read all the same: {material.evaluate.tolerated.reasons()}.")
-    for prepared, use in ((material.evaluate, "one frame at a time"), (material.pretrain, "frames in a row")):
+    if cohort.evaluate.tolerated.counts:
+        click.echo(f"Read all the same: {cohort.evaluate.tolerated.reasons()}.")
+    for prepared, use in ((cohort.evaluate, "one frame at a time"), (cohort.pretrain, "frames in a row")):
         frames, channels, samples = prepared.frames.shape
         rate = f" at {prepared.frame_rate:g} Hz" if prepared.frame_rate else ""
         kind = "16-bit" if prepared.frames.dtype.itemsize == 2 else "float32"
         click.echo(
             f"For {use}: {frames:,} frames x {channels} channels x {samples} samples{rate}, {prepared.unit}, {kind}"
         )
-        if material.pretrain.fingerprint == material.evaluate.fingerprint:
+        if cohort.pretrain.fingerprint == cohort.evaluate.fingerprint:
             break
-    if material.has_labels:
-        classes = ", ".join(f"{count:,} {name}" for name, count in material.labelled_frames().items())
-        click.echo(f"Labels for {material.task.name!r}, by frame: {classes}")
+    if cohort.has_labels:
+        classes = ", ".join(f"{count:,} {name}" for name, count in cohort.labelled_frames().items())
+        click.echo(f"Labels for {cohort.task.name!r}, by frame: {classes}")
     counts = " / ".join(f"{count:,}" for count in split.counts().values())
     click.echo(
         f"Split {split.rule}, seed {split.seed}: {counts} patients to train / validate / test; {split.hash[:16]}"
     )
-    leaks = certified_audit(material.evaluate, split)
+    leaks = certified_audit(cohort.evaluate, split)
     click.echo(f"Certificate {split.hash[:16]}: {leaks.sentence()}")
     for twin in leaks.twins[:10]:
         click.echo(
             f"  {twin.record} ({twin.part}) = {twin.other} ({twin.other_part}), correlation {twin.correlation:.5f}"
         )
-    click.echo(f"Frames: {Path(material.evaluate.folder)}")
+    click.echo(f"Frames: {Path(cohort.evaluate.folder)}")

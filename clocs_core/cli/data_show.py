@@ -12,9 +12,7 @@ from clocs_core.cli.session import Session, pass_session
 from clocs_core.errors import DataError, UnknownName, neighbours
 
 if TYPE_CHECKING:
-    from clocs_core.data.records import Entry, Label, Listing, Task
-
-__all__ = ["show_command"]
+    from clocs_core.contracts.records import Entry, Label, Listing, Task
 
 
 @click.command("show")
@@ -25,7 +23,7 @@ __all__ = ["show_command"]
 @pass_session
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
     """Draw a recording: every channel on ruled paper at 25 mm/s, with its patient and its label."""
-    from clocs_core.data.material import scan
+    from clocs_core.data.cohort import scan
     from clocs_core.files import write_atomically
     from clocs_core.report.paper import draw_recording
 

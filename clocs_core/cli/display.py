@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -18,18 +19,17 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from clocs_core.heard import hear_warnings
+from clocs_core.cli.wording import as_flags, flags_of
+from clocs_core.progress import collect_warnings
 
 if TYPE_CHECKING:
-    from clocs_core.extend.events import EpochDone
-
-__all__ = ["ConsoleDisplay", "console_display"]
+    from clocs_core.contracts.events import EpochDone
 
 
 @contextmanager
 def console_display() -> Iterator[ConsoleDisplay]:
     """Progress on stderr. What plugins warn of meanwhile comes at the end, below all that was said."""
-    with hear_warnings(lambda text: None) as heard, ConsoleDisplay(Console(stderr=True)) as show:
+    with collect_warnings(lambda text: None) as heard, ConsoleDisplay(Console(stderr=True)) as show:
         try:
             yield show
         finally:
@@ -42,6 +42,8 @@ class ConsoleDisplay:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        context = click.get_current_context(silent=True)
+        self.flags = flags_of(None if context is None else context.command)
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
@@ -67,11 +69,12 @@ class ConsoleDisplay:
 
     def say(self, text: str) -> None:
         """Print a line that a person wants to read once."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(as_flags(text, self.flags), highlight=False, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """Print a line that a person must read."""
-        self.console.print(f"Warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+        shown = f"Warning: {as_flags(text, self.flags)}"
+        self.console.print(shown, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
         """Begin a stage with a bar of its own."""

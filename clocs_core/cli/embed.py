@@ -15,12 +15,11 @@ from clocs_core.cli.session import Session, pass_session
 if TYPE_CHECKING:
     import torch
 
+    from clocs_core.artifacts.card import EncoderCard
+    from clocs_core.artifacts.embeddings import NamedRows
+    from clocs_core.artifacts.encoder import LoadedEncoder
     from clocs_core.cli.display import ConsoleDisplay
-    from clocs_core.report.embedded import NamedRows
-    from clocs_core.targets import Target
-    from clocs_core.train.encoderfile import EncoderCard, LoadedEncoder
-
-__all__ = ["ask_target", "embed_command", "target_options"]
+    from clocs_core.plan.target import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,8 +77,8 @@ def ask_target(
     session: Session, card: EncoderCard, dataset: str | None, assignments: tuple[str, ...], **flags: str | None
 ) -> Target:
     """What the options of `target_options` name."""
-    from clocs_core.representations import choose_recordings
-    from clocs_core.settings import DataSettings
+    from clocs_core.inference.embed import choose_recordings
+    from clocs_core.settings.sections import DataSettings
 
     name = dataset or card.dataset
     given = {flag: text for flag, text in flags.items() if text is not None}
@@ -109,10 +108,10 @@ def embed_command(
     The frames are those of a data set, or of files of your own. What is written has `embedding` (n, E) and, for each
     row, `patient`, `record`, `channel`, `start`, `part` and `label`.
     """
+    from clocs_core.artifacts.embeddings import save_rows
+    from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
-    from clocs_core.report.embedded import save_rows
-    from clocs_core.train.assemble import choose_device
-    from clocs_core.train.encoderfile import load_encoder
+    from clocs_core.train.build import choose_device
 
     refuse_unwritable(Path(out))
     if not inputs:
@@ -124,8 +123,8 @@ def embed_command(
             rows, about = _embed_files(loaded, inputs, trained_at, unseen_channels, where, show, **asked)
         else:
             rows, about = _embed_data_set(session, loaded, where, show, **asked)
-        fixed = {"method": loaded.about.method, "trained_on": loaded.about.dataset}
-        save_rows(rows, {**fixed, **about, "frame_samples": loaded.about.frame_samples}, Path(out))
+        fixed = {"method": loaded.card.method, "trained_on": loaded.card.dataset}
+        save_rows(rows, {**fixed, **about, "frame_samples": loaded.card.frame_samples}, Path(out))
     many, patients = len(set(rows.record.tolist())), len(set(rows.patient.tolist()))
     whose = f"recording{'' if many == 1 else 's'}" if inputs else f"recordings of {patients:,} patients"
     click.echo(
@@ -144,18 +143,18 @@ def _embed_data_set(
     workers: int,
     **asked: Any,
 ) -> tuple[NamedRows, dict[str, object]]:
-    from clocs_core.representations import embed_recordings, get_recordings, name_rows
+    from clocs_core.inference.embed import embed_recordings, get_recordings, name_rows
 
-    target = ask_target(session, loaded.about, dataset, **asked)
+    target = ask_target(session, loaded.card, dataset, **asked)
     normalise = target.recordings.data.normalise
-    material = get_recordings(loaded.about, target, workers, show)
-    found = embed_recordings(loaded, material, part or "all", normalise == "min-max", device, show)
+    cohort = get_recordings(loaded.card, target, workers, show)
+    found = embed_recordings(loaded, cohort, part or "all", normalise == "min-max", device, show)
     return name_rows(found), {
         "dataset": target.recordings.name,
-        "task": material.task.name,
-        "channels": list(material.channels),
+        "task": cohort.task.name,
+        "channels": list(cohort.channels),
         "normalise": normalise,
-        "split_hash": material.split.hash,
+        "split_hash": cohort.split.hash,
     }
 
 
@@ -173,11 +172,11 @@ def _embed_files(
     workers: int,
     **flags: str | None,
 ) -> tuple[NamedRows, dict[str, object]]:
-    from clocs_core.representations import embed_files
+    from clocs_core.inference.embed import embed_files
 
     named = ("root", "data_root", "task", "split_seed")
     others = {f"--{name.replace('_', '-')}": flags[name] for name in named}
     refuse_data_set({"--dataset": dataset, "--part": part, **others, "-o": assignments})
     unsaid = ask_unsaid(flags, trained_at, unseen_channels)
     rows = embed_files(loaded, [Path(one) for one in inputs], unsaid, device, show)
-    return rows, {"dataset": None, "normalise": loaded.about.normalise}
+    return rows, {"dataset": None, "normalise": loaded.card.normalise}

@@ -12,13 +12,11 @@ from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
 from clocs_core.cli.session import Session, pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
-from clocs_core.settings import Tables
+from clocs_core.settings.sections import Tables
 
 if TYPE_CHECKING:
-    from clocs_core.evaluate.downstream import Downstream
-    from clocs_core.extend.catalogue import Catalogue
-
-__all__ = ["evaluate_command"]
+    from clocs_core.plan.evaluation import EvaluationPlan
+    from clocs_core.plugins.catalogue import Catalogue
 
 _FLAGS: Flags = {
     "--dataset": ("evaluation", "dataset", "NAME", "The data set to evaluate on. Default: the run's own."),
@@ -102,8 +100,8 @@ def evaluate_command(
     the class prior are always scored. An evaluation that was interrupted goes on when the same command is given again;
     one that is finished prints its table.
     """
-    from clocs_core.evaluate.downstream import resolve_downstream
-    from clocs_core.evaluate.pretrained import open_encoder
+    from clocs_core.plan.evaluation import resolve_evaluation
+    from clocs_core.plan.pretrained import open_encoder
 
     if random == (run is not None):
         raise SettingsError(
@@ -114,25 +112,24 @@ def evaluate_command(
     opened = None if run is None else open_encoder(Path(run), session.catalogue)
     given = {name: value for name, value in flags.items() if value is not None}
     tables = _tables(session.catalogue, given, "" if opened is None else opened.dataset)
-    asked = resolve_downstream(session.catalogue, opened, tables, assignments)
+    asked = resolve_evaluation(session.catalogue, opened, tables, assignments)
     folder = Path(out) if out else _own_folder(run, asked)
     return _evaluate(session, asked, folder, workers, Path(controls) if controls else None)
 
 
 def _tables(catalogue: Catalogue, given: dict[str, str], dataset: str) -> Tables:
-    from clocs_core.evaluate.downstream import EvaluationSettings, FinetuneSettings
-    from clocs_core.settings import DataSettings, EvaluateSettings
+    from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
 
     classes: dict[str, type[Any]] = {
         "evaluation": EvaluationSettings,
         "data": DataSettings,
         "finetune": FinetuneSettings,
-        "evaluate": EvaluateSettings,
+        "evaluate": ScoringSettings,
     }
     return read_flags(catalogue, _FLAGS, given, {}, classes, given.get("dataset", dataset))
 
 
-def _own_folder(run: str | None, asked: Downstream) -> Path:
+def _own_folder(run: str | None, asked: EvaluationPlan) -> Path:
     """RUN/evaluations/NAME, or under runs/ where there is no run."""
     if run is None:
         return Path("runs") / "evaluations" / f"random-{asked.name}"
@@ -140,15 +137,17 @@ def _own_folder(run: str | None, asked: Downstream) -> Path:
     return (path if path.is_dir() else path.parent) / "evaluations" / asked.name
 
 
-def _evaluate(session: Session, asked: Downstream, path: Path, workers: int, controls: Path | None) -> int | None:
+def _evaluate(session: Session, asked: EvaluationPlan, path: Path, workers: int, controls: Path | None) -> int | None:
     from rich.console import Console
 
     from clocs_core.cli.display import ConsoleDisplay
-    from clocs_core.evaluation import evaluate_encoder
+    from clocs_core.workflows.evaluate import evaluate_encoder
+    from clocs_core.workflows.surroundings import Surroundings
 
     try:
         with ConsoleDisplay(Console(stderr=True)) as display:
-            report = evaluate_encoder(asked, path, session.host, display, workers, time.monotonic, controls)
+            around = Surroundings(session.host, display, workers, time.monotonic)
+            report = evaluate_encoder(asked, path, around, controls)
     except KeyboardInterrupt:
         kept = "what is finished is kept; give the same command again to go on."
         click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)

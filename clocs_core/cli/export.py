@@ -9,8 +9,6 @@ import click
 from clocs_core.cli.ownfiles import hertz, refuse_unwritable
 from clocs_core.cli.session import Session, pass_session
 
-__all__ = ["export_command"]
-
 
 @click.command("export")
 @click.argument("run", metavar="RUN")
@@ -36,15 +34,15 @@ def export_command(
     """
     import torch
 
-    from clocs_core.export import choose_window, export_onnx
-    from clocs_core.train.encoderfile import load_encoder
+    from clocs_core.artifacts.encoder import load_encoder
+    from clocs_core.inference.onnx_file import choose_window, export_onnx
 
     refuse_unwritable(Path(out))
     loaded = load_encoder(Path(run), session.catalogue, torch.device("cpu"))
     rate, trained = hertz("--sampling-rate", sampling_rate), hertz("--trained-at", trained_at)
-    window = choose_window(loaded.about, rate, trained)
+    window = choose_window(loaded.card, rate, trained)
     difference = export_onnx(loaded, window, Path(out))
-    card = loaded.about
+    card = loaded.card
     at = "" if window.rate is None else f" at {window.rate:g} Hz"
     click.echo(
         f"{out}: signal (n, {card.input_channels}, {window.samples}) in {card.unit or 'its unit'}{at} to embedding "

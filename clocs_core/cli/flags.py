@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from clocs_core.errors import SettingsError, neighbours
-from clocs_core.extend.recordings import inherit_data
-from clocs_core.options import field_types, from_text
-from clocs_core.settings import Tables
+from clocs_core.plan.data import inherit_data
+from clocs_core.settings.options import field_types, from_text
+from clocs_core.settings.sections import Tables
 
 if TYPE_CHECKING:
-    from clocs_core.extend.catalogue import Catalogue
-
-__all__ = ["Flags", "read_flags", "with_flags", "with_workers"]
+    from clocs_core.plugins.catalogue import Catalogue
 
 F = TypeVar("F", bound=Callable[..., Any])
 

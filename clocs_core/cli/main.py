@@ -22,11 +22,10 @@ from clocs_core.cli.run import run_command
 from clocs_core.cli.session import Session
 from clocs_core.cli.similar import similar_command
 from clocs_core.cli.verify import verify_command
+from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
-
-__all__ = ["build_cli", "main", "open_session"]
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 
 MISTAKE = 2  # what click uses for a wrong command line
 INTERRUPTED = 130  # 128 + SIGINT, as shells do
@@ -36,14 +35,16 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
     """Run one command. Returns the exit code; a mistake of the user never shows a traceback."""
     _keep_freed_memory()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    command: click.Command | None = None
     try:
         ours, rest = _take_global_options(given)
         session = open_session(entry_points, ours.without, ours.trace_hooks)
         cli = build_cli(session)
+        command = _find_command(cli, rest)
         result = cli.main(rest, prog_name="clocs", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except ClocsError as problem:
-        return _complain(str(problem))
+        return _complain(as_flags(str(problem), flags_of(command)))
     except click.ClickException as problem:
         problem.show()
         return problem.exit_code
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
         return INTERRUPTED
     except OSError as problem:  # a full disk, a folder without permission
         where = f" {problem.filename}" if problem.filename else ""
-        return _complain(f"The system refused{where}: {problem.strerror or problem}. What was on disk before is whole.")
+        return _complain(f"I/O error{where}: {problem.strerror or problem}. Files that were on disk are intact.")
 
 
 def open_session(entry_points: Iterable[EntryPoint] | None, without: Sequence[str], trace_hooks: bool) -> Session:
@@ -115,6 +116,14 @@ def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list
         return parser.parse_known_args(arguments)
     except argparse.ArgumentError as problem:
         raise click.UsageError(str(problem)) from None
+
+
+def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command:
+    """The command that is called, for messages that name its flags."""
+    for word in arguments:
+        if isinstance(cli, click.Group) and word in cli.commands:
+            cli = cli.commands[word]
+    return cli
 
 
 def _complain(text: str) -> int:

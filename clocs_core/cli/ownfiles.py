@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clocs_core.errors import SettingsError
-from clocs_core.options import from_text
+from clocs_core.settings.options import from_text
 
 if TYPE_CHECKING:
-    from clocs_core.evaluate.ownframes import Unsaid
-
-__all__ = ["ask_unsaid", "hertz", "input_options", "refuse_data_set", "refuse_unwritable", "refuse_without_input"]
+    from clocs_core.inference.signals import Unsaid
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +42,7 @@ def input_options(command: F) -> F:
 
 def ask_unsaid(flags: Mapping[str, str | None], trained_at: str | None, unseen_channels: bool) -> Unsaid:
     """What --sampling-rate, --channels (or --leads), --unit, --trained-at and --unseen-channels say of files."""
-    from clocs_core.evaluate.ownframes import Unsaid
+    from clocs_core.inference.signals import Unsaid
 
     if flags.get("leads") and flags.get("channels"):
         raise SettingsError("--leads and --channels are two names for one setting; give one of them.")

@@ -9,10 +9,8 @@ import click
 from clocs_core.cli.plugins_new import new_command
 from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import Session, pass_session
-from clocs_core.extend.api_version import shown
-from clocs_core.options import field_types, help_of
-
-__all__ = ["plugins_command"]
+from clocs_core.plugins.api_version import shown
+from clocs_core.settings.options import field_types, help_of
 
 
 @click.group("plugins", invoke_without_command=True)

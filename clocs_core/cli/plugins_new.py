@@ -14,8 +14,6 @@ from clocs_core.errors import SettingsError
 if TYPE_CHECKING:
     from clocs_core.scaffold.naming import Names
 
-__all__ = ["new_command"]
-
 
 @click.command("new")
 @click.argument("name")

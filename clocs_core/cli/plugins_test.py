@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from clocs_core.testing.checks import Check
     from clocs_core.testing.project import Project
 
-__all__ = ["test_command"]
-
 
 @attrs.frozen
 class _Verdict:

@@ -22,12 +22,11 @@ from clocs_core.cli.session import Session, pass_session
 if TYPE_CHECKING:
     import torch
 
-    from clocs_core.evaluate.classifiers import ClassifierCard, LoadedClassifier
-    from clocs_core.extend.catalogue import Catalogue
+    from clocs_core.artifacts.card import ClassifierCard
+    from clocs_core.artifacts.classifier import LoadedClassifier
+    from clocs_core.inference.predicted import Predicted
+    from clocs_core.plugins.catalogue import Catalogue
     from clocs_core.progress import Display
-    from clocs_core.report.predicted import Predicted
-
-__all__ = ["predict_command"]
 
 _SHOWN = 10  # rows in the terminal; `--out` has them all
 
@@ -106,17 +105,18 @@ def predict_command(
     CLASSIFIER is the folder of a `clocs evaluate … --protocol finetune`, a run that has one, or a classifier's file.
     The recordings are resampled, cut, normalised, and their channels chosen by name, as that file says.
     """
+    from clocs_core.artifacts.classifier import choose_classifier, load_classifier
     from clocs_core.cli.display import console_display
-    from clocs_core.evaluate.classifiers import choose_classifier, load_classifier
-    from clocs_core.report.predicted import as_level, refuse_other_endings, save_predicted
-    from clocs_core.train.assemble import choose_device
+    from clocs_core.inference.predicted import as_level
+    from clocs_core.report.predicted import refuse_other_endings, save_predicted
+    from clocs_core.train.build import choose_device
 
     if out is not None:
         refuse_other_endings(Path(out))
         refuse_unwritable(Path(out))
     where = choose_device(device)
     loaded = load_classifier(choose_classifier(Path(classifier), init, label_fraction), session.catalogue, where)
-    card = loaded.about
+    card = loaded.card
     with console_display() as show:
         show.say(
             f"{loaded.path}: {card.init} at F = {card.fraction:g}, fine-tuned on {card.dataset} for {card.task.name!r}"
@@ -145,8 +145,8 @@ def _predict(
     workers: int,
     **flags: str | None,
 ) -> Predicted:
-    from clocs_core.prediction import choose_target, predict_files, predict_recordings
-    from clocs_core.settings import DataSettings
+    from clocs_core.inference.predict import choose_target, predict_files, predict_recordings
+    from clocs_core.settings.sections import DataSettings
 
     if inputs:
         others = {"--root": flags["root"], "--data-root": flags["data_root"]}
@@ -154,11 +154,11 @@ def _predict(
         unsaid = ask_unsaid(flags, trained_at, unseen_channels)
         return predict_files(loaded, [Path(one) for one in inputs], unsaid, device, show)
     refuse_without_input(unseen_channels)
-    name = dataset or loaded.about.dataset
+    name = dataset or loaded.card.dataset
     catalogue.datasets.get(name)  # a misspelt name is answered before a flag of its own
     given = {flag: text for flag, text in flags.items() if text is not None}
     tables = read_flags(catalogue, _FLAGS, given, {}, {"data": DataSettings}, name)
-    target = choose_target(loaded.about, catalogue, name, tables, assignments, hertz("--trained-at", trained_at))
+    target = choose_target(loaded.card, catalogue, name, tables, assignments, hertz("--trained-at", trained_at))
     return predict_recordings(loaded, target, part or ("test" if target.own else "all"), workers, device, show)
 
 

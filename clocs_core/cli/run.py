@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
 from clocs_core.cli.session import Session, pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
-from clocs_core.runfolder import RunFolder, open_run_folder, refuse_taken
-from clocs_core.settings import Tables, read_tables
+from clocs_core.settings.sections import Tables, read_tables
 
 if TYPE_CHECKING:
-    from clocs_core.extend.catalogue import Catalogue
-    from clocs_core.extend.plan import Plan
-
-__all__ = ["run_command"]
+    from clocs_core.plan.pretraining import Plan
+    from clocs_core.plugins.catalogue import Catalogue
 
 _FLAGS: Flags = {
     "--plugin": ("run", "method", "METHOD", "The method to pre-train with."),
@@ -87,7 +85,7 @@ def run_command(
     --config, flags and -o. `clocs plugins --json` lists every option of every part; the effective settings are written
     into the run folder.
     """
-    from clocs_core.extend.plan import resolve
+    from clocs_core.plan.pretraining import resolve
 
     given = {name: value for name, value in flags.items() if value is not None}
     if resume is not None:
@@ -108,7 +106,7 @@ def run_command(
 
 
 def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | None:
-    from clocs_core.extend.plan import resolve
+    from clocs_core.plan.pretraining import resolve
 
     folder, tables = open_run_folder(path)
     if folder.report.exists():
@@ -118,9 +116,9 @@ def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | 
 
 
 def _tables(catalogue: Catalogue, tables: Tables, given: dict[str, str]) -> Tables:
-    from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
+    from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 
-    classes = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": EvaluateSettings}
+    classes = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
     dataset = given.get("dataset") or tables.get("run", {}).get("dataset")
     return read_flags(catalogue, _FLAGS, given, tables, classes, dataset)
 
@@ -138,12 +136,15 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
 def _run(session: Session, plan: Plan, path: Path, workers: int, profile: bool) -> int | None:
     from rich.console import Console
 
+    from clocs_core.artifacts.run_keeper import FolderKeeper
     from clocs_core.cli.display import ConsoleDisplay
-    from clocs_core.experiment import pretrain_run
+    from clocs_core.workflows.pretrain import pretrain_run
+    from clocs_core.workflows.surroundings import Surroundings
 
     try:
         with ConsoleDisplay(Console(stderr=True)) as display:
-            report = pretrain_run(plan, path, session.host, display, workers, time.monotonic, profile)
+            around = Surroundings(session.host, display, workers, time.monotonic)
+            report = pretrain_run(plan, FolderKeeper(path), around, profile).report
     except KeyboardInterrupt:
         saved = f"what was learnt is saved. Go on with: clocs run --resume {path}"
         click.echo(f"\nStopped; {saved if path.exists() else 'nothing was learnt yet.'}", err=True)

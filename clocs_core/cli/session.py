@@ -5,10 +5,8 @@ from __future__ import annotations
 import attrs
 import click
 
-from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.host import Host
-
-__all__ = ["Session", "pass_session"]
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.plugins.host import Host
 
 
 @attrs.frozen(eq=False)

@@ -14,9 +14,7 @@ from clocs_core.cli.session import Session, pass_session
 from clocs_core.errors import SettingsError
 
 if TYPE_CHECKING:
-    from clocs_core.similarity import Similar
-
-__all__ = ["similar_command"]
+    from clocs_core.inference.similar import Similar
 
 
 @click.command("similar")
@@ -69,21 +67,22 @@ def similar_command(
     RUN is a run folder, or its encoder file. --part says among whose recordings to look; the one that asks may be of
     any part.
     """
+    from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
-    from clocs_core.representations import embed_recordings, get_recordings
-    from clocs_core.similarity import draw_similar, find_patient, find_similar
-    from clocs_core.train.assemble import choose_device
-    from clocs_core.train.encoderfile import load_encoder
+    from clocs_core.inference.embed import embed_recordings, get_recordings
+    from clocs_core.inference.similar import find_patient, find_similar
+    from clocs_core.report.neighbours import draw_similar
+    from clocs_core.train.build import choose_device
 
     _refuse(level, frame, lead, out)
     where = choose_device(device)
     loaded = load_encoder(Path(run), session.catalogue, where)
-    target = ask_target(session, loaded.about, dataset, **asked)
+    target = ask_target(session, loaded.card, dataset, **asked)
     with console_display() as show:
-        material = get_recordings(loaded.about, target, workers, show)
-        patient = find_patient(material, record, target.recordings.name)
+        cohort = get_recordings(loaded.card, target, workers, show)
+        patient = find_patient(cohort, record, target.recordings.name)
         normalise = target.recordings.data.normalise == "min-max"
-        found = embed_recordings(loaded, material, part or "all", normalise, where, show, frozenset({patient}))
+        found = embed_recordings(loaded, cohort, part or "all", normalise, where, show, frozenset({patient}))
     similar = find_similar(found, record, level, nearness, count, frame, lead)
     _print(similar)
     if out is not None:

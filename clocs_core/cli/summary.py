@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from clocs_core.scores import Comparison, Score
+import click
 
-__all__ = ["print_summary"]
+from clocs_core.cli.wording import as_flags, flags_of
+from clocs_core.contracts.scores import Comparison, Score
 
 
 def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> None:
@@ -18,6 +19,7 @@ def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], no
     from clocs_core.report.tables import comparison_sentence, wide_score_rows
 
     console = Console(width=None if os.isatty(1) else 120)
+    flags = flags_of(click.get_current_context().command)
     if scores:
         headings, rows = wide_score_rows(scores)
         table = Table(*headings, box=None)
@@ -28,4 +30,4 @@ def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], no
         if compared.metric == scores[0].metric:
             console.print(comparison_sentence(compared), highlight=False, markup=False)
     for note in notes:
-        console.print(note, highlight=False, markup=False)
+        console.print(as_flags(note, flags), highlight=False, markup=False)

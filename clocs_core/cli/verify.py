@@ -6,8 +6,6 @@ import click
 
 from clocs_core.cli.session import Session, pass_session
 
-__all__ = ["verify_command"]
-
 
 @click.command("verify")
 @click.option("--plugin", "method", metavar="METHOD", required=True, help="The method to look at.")
@@ -26,7 +24,7 @@ def verify_command(session: Session, method: str, device: str, batch: int, sampl
     from rich.table import Table
 
     from clocs_core.testing.agreement import GRADIENT_TOLERANCE, LOSS_TOLERANCE, verify_method
-    from clocs_core.train.assemble import choose_device
+    from clocs_core.train.build import choose_device
 
     where = choose_device(device)
     table = Table("way", "loss", "error of the loss", "of the gradients", "", box=None)

@@ -25,8 +25,6 @@ import attrs
 
 from clocs_core.errors import DataError
 
-__all__ = ["is_archive", "unpack"]
-
 _ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _RATIO = 100  # signals shrink to a tenth, text of signals to a fortieth; bombs to a thousandth
 _HARMLESS = 1 << 28  # bytes that may come out of any archive, however small

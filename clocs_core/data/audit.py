@@ -15,11 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.artifacts.split import PARTS, Split
 from clocs_core.data.prepared import Prepared
-from clocs_core.data.splits import PARTS, Split
 from clocs_core.files import write_atomically
-
-__all__ = ["Audit", "Twin", "audit", "certified_audit"]
 
 SKETCH = 64  # points of a sketch: at 10 s enough to place every beat
 LIKE = 0.98  # cosine of two sketches that are worth a closer look

@@ -20,8 +20,6 @@ from clocs_core.data.partfile import PartFile, Range, gaps
 from clocs_core.data.web import FAILURES, Answer, Refused, ask
 from clocs_core.errors import DownloadError
 
-__all__ = ["Wanted", "download"]
-
 Progress = Callable[[int, int | None], None]
 
 _PIECE = 1 << 24  # bytes asked for at a time: seconds on a slow line, so that a lost connection costs little
@@ -279,5 +277,5 @@ def _refuse_full_disk(transfers: Sequence[_Transfer]) -> None:
     if needed > free:
         raise DownloadError(
             f"The download needs {needed / 1e9:.1f} GB, and {folder} has {free / 1e9:.1f} GB left. Make room, or "
-            "choose another place with `--data-root`."
+            "choose another folder with `data_root=...`."
         )

@@ -10,10 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clocs_core.data.records import Exposure
+from clocs_core.contracts.records import Exposure
 from clocs_core.data.store import Instances
-
-__all__ = ["expose", "limit_instances"]
 
 
 def expose(patient: Tensor, together: int, epochs: int) -> Exposure:

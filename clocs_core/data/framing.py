@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from clocs_core.data.records import Drop, Framing, Label, Record
+from clocs_core.contracts.records import Drop, Framing, Label, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
-
-__all__ = ["Frames", "cut_frames", "frame_labels"]
 
 
 @attrs.frozen(eq=False)

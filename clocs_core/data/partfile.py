@@ -20,8 +20,6 @@ import attrs
 from clocs_core.errors import DownloadError
 from clocs_core.files import flush, sync_folder, write_atomically
 
-__all__ = ["PartFile", "Range", "gaps", "merged"]
-
 Range = tuple[int, int]
 """Bytes from the first number up to, not including, the second."""
 

@@ -20,6 +20,7 @@ import numpy as np
 from filelock import FileLock
 from safetensors.numpy import load_file, save
 
+from clocs_core.contracts.records import DropReport, Entry, Framing
 from clocs_core.data.prepared import (
     CHUNK,
     FRAMES,
@@ -31,7 +32,6 @@ from clocs_core.data.prepared import (
     open_prepared,
     read_drops,
 )
-from clocs_core.data.records import DropReport, Entry, Framing
 from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
 from clocs_core.files import flush, sync_folder, write_checked
@@ -39,9 +39,7 @@ from clocs_core.files import flush, sync_folder, write_checked
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clocs_core.extend.offers import Load
-
-__all__ = ["prepare"]
+    from clocs_core.contracts.offers import Load
 
 
 def prepare(
@@ -209,7 +207,7 @@ def _no_usable_frame(
     return DataError(
         f"{facts['dataset']}: no recording gives a frame of {getattr(framing, field)} samples{rate}. The longest, "
         f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). Ask for shorter frames: "
-        f"`-o {field}=…`. All in all: {drops.sentence()}."
+        f"`{field}=...`. All in all: {drops.sentence()}."
     )
 
 

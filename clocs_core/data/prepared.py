@@ -21,23 +21,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from clocs_core.data.records import DropReport, Entry, Framing
+from clocs_core.contracts.records import DropReport, Entry, Framing
 from clocs_core.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = [
-    "FRAMES",
-    "INDEX",
-    "MANIFEST",
-    "SCHEMA",
-    "Prepared",
-    "fingerprint_of",
-    "open_prepared",
-    "read_drops",
-    "verify",
-]
 
 SCHEMA = 1  # raise it when framing or this layout changes what is stored: every prepared set is then made anew
 CHUNK = 1 << 22  # bytes read at a time

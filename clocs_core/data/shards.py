@@ -26,22 +26,20 @@ import attrs
 import numpy as np
 from safetensors.numpy import save
 
+from clocs_core.contracts.records import Drop, DropReport, Entry, Framing, Record
+from clocs_core.contracts.units import MICROVOLTS
 from clocs_core.data.framing import Frames, cut_frames
-from clocs_core.data.records import Drop, DropReport, Entry, Framing, Record
 from clocs_core.errors import DataError
 from clocs_core.files import write_checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clocs_core.extend.offers import Load
-
-__all__ = ["Convention", "Job", "agree_on_convention", "list_jobs", "run_jobs"]
+    from clocs_core.contracts.offers import Load
 
 SHARD = 64  # recordings per shard: what a kill can cost, and about 15 MB of ten-second twelve-lead recordings
 IN_PROCESS = 256  # up to so many recordings, starting workers takes longer than the work
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-MICROVOLTS = {"mV": 1000, "uV": 1, "µV": 1, "μV": 1}  # the last two are the micro sign and the Greek letter
 
 
 @attrs.frozen

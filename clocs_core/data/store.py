@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clocs_core.data.batches import Batch
+from clocs_core.contracts.batches import Batch
+from clocs_core.contracts.records import Drop, Label, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.prepared import Prepared
-from clocs_core.data.records import Drop, Label, Task
-
-__all__ = ["Instances", "Store", "fill_store", "list_instances"]
 
 _SHARE_OF_DEVICE = 0.6  # of the free device memory; the rest is for activations
 

@@ -15,8 +15,6 @@ import attrs
 
 from clocs_core.errors import DownloadError
 
-__all__ = ["FAILURES", "Answer", "Refused", "ask"]
-
 TIMEOUT = 30.0  # seconds without a byte
 FAILURES = (OSError, HTTPException)  # of a connection; urllib's own are among them
 _PASSING = {408, 425, 429, 500, 502, 503, 504}

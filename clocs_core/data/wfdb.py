@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Header", "Signal", "WfdbRecord", "read_header", "read_wfdb"]
-
 
 @attrs.frozen(eq=False)
 class WfdbRecord:

@@ -14,8 +14,6 @@ import attrs
 
 from clocs_core.errors import DataError
 
-__all__ = ["Header", "Signal", "header_file", "read_header"]
-
 LONGEST_HEADER = 1 << 20  # bytes; the longest of real ones have a few thousand
 
 

@@ -7,20 +7,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from clocs_core.report.document import SCHEMA, as_plain
+from clocs_core.artifacts.documents import SCHEMA, as_plain
+from clocs_core.contracts.scores import Comparison
 from clocs_core.report.tables import show_number
-from clocs_core.scores import Comparison
-
-__all__ = [
-    "Compared",
-    "ComparedScore",
-    "Compares",
-    "Refusal",
-    "SettingRow",
-    "compares_rows",
-    "score_table",
-    "setting_rows",
-]
 
 NONE = "–"  # in a table: this one has no such thing
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clocs_core.evaluate.patients import PatientDistances
-from clocs_core.extend.events import EmbeddingMap, Picture
-from clocs_core.report.document import EpochRow
+from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.contracts.events import EmbeddingMap, Picture
+from clocs_core.contracts.scores import Score
+from clocs_core.evaluation.patient_distances import PatientDistances
 from clocs_core.report.sheet import (
     BLUE,
     GREEN,
@@ -29,19 +30,10 @@ from clocs_core.report.sheet import (
     sheet,
 )
 from clocs_core.report.tables import initial_weights, show_number
-from clocs_core.scores import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-__all__ = [
-    "distance_histogram",
-    "embedding_map",
-    "health_curves",
-    "loss_curves",
-    "score_bars",
-]
 
 POINTS = 1500  # of an embedding map: more only hide each other
 PATIENTS = 12  # that get a colour of their own

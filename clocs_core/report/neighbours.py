@@ -6,11 +6,31 @@ from base64 import b64encode
 from collections.abc import Sequence
 from importlib.resources import files
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined
+from numpy.typing import NDArray
 
-from clocs_core.extend.events import Picture
+from clocs_core.contracts.events import Picture
+from clocs_core.contracts.records import TOGETHER
+from clocs_core.inference.embed import Representations
+from clocs_core.inference.similar import Place, Similar
+from clocs_core.report.traces import neighbour_traces
 
-__all__ = ["render_neighbours"]
+_COLUMNS = 4  # channels that fit on a page beside each other
+
+
+def draw_similar(found: Representations, similar: Similar) -> Picture:
+    """The query and its neighbours, one below the other: of a recording, the first frame that could be used."""
+    places = [similar.query, *(one.place for one in similar.neighbours)]
+    prepared = found.cohort.evaluate
+    single = similar.level == "frame" and found.channel[similar.query.row] != TOGETHER
+    shown = found.channels[:1] if single else found.channels[:_COLUMNS]
+    signal = np.stack([_signal(found, place.row, single)[: len(shown)] for place in places])
+    titles = [_title(similar.query, "query", single)]
+    titles += [_title(one.place, f"{one.rank}. at {one.distance:.4g}", single) for one in similar.neighbours]
+    names = [""] if single else list(shown)
+    every = 1 if single else len(found.channels)
+    return neighbour_traces(signal, titles, names, prepared.frame_rate, prepared.unit, every)
 
 
 def render_neighbours(
@@ -21,3 +41,18 @@ def render_neighbours(
     template = environment.from_string(files("clocs_core.report").joinpath("neighbours.html.jinja").read_text("utf-8"))
     uri = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
     return template.render(title=title, sentence=sentence, headings=headings, rows=rows, picture=picture, uri=uri)
+
+
+def _signal(found: Representations, row: int, single: bool) -> NDArray[np.float64]:
+    """A row's frame in the unit of the data set (channel, sample), NaN where a channel cannot be used."""
+    prepared, frame = found.cohort.evaluate, found.frame[row]
+    chosen = found.channels if not single else (found.channels[found.channel[row]],)
+    columns = [prepared.channels.index(name) for name in chosen]
+    signal: NDArray[np.float64] = prepared.frames[frame][columns].astype(np.float64) / prepared.gain[frame]
+    signal[~prepared.valid[frame][columns]] = np.nan
+    return signal
+
+
+def _title(place: Place, first: str, single: bool) -> str:
+    where = f", {place.channel} from sample {place.start:,}" if single else ""
+    return f"{first}: {place.record}{where}, patient {place.patient}, {place.label} ({place.part})"

@@ -10,8 +10,10 @@ from importlib.resources import files
 import attrs
 from jinja2 import Environment, StrictUndefined
 
-from clocs_core.extend.events import Picture
-from clocs_core.report.document import EpochRow, Report
+from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.artifacts.reports import Report
+from clocs_core.contracts.events import Picture
+from clocs_core.contracts.scores import Score
 from clocs_core.report.tables import (
     COMPARISON_HEADINGS,
     RETRIEVAL_HEADINGS,
@@ -24,9 +26,6 @@ from clocs_core.report.tables import (
     show_number,
     verdict,
 )
-from clocs_core.scores import Score
-
-__all__ = ["render"]
 
 EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clocs_core.data.records import Record
+from clocs_core.contracts.records import Record
+from clocs_core.contracts.units import MICROVOLTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["draw_recording"]
-
-MILLIVOLTS = {"mV": 1.0, "uV": 1e-3, "µV": 1e-3, "μV": 1e-3, "V": 1e3}
 SECONDS = 10.0  # of a recording that are drawn: as much as fits on a sheet
 ROW = 1.6  # height of a row in millivolts, or in spans of a channel that is not a voltage
 PINK, RED, INK = "#f7d6d6", "#eeb0b0", "#1a1a1a"
@@ -41,7 +39,7 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
         axes.plot(time, np.clip(row, -ROW, ROW) + base, color=INK, linewidth=0.7)
         axes.text(-0.01 * time[-1], base, name, ha="right", va="center", fontsize=9, color=INK)
     _rule(axes, float(time[-1]), len(rows))
-    voltage = record.unit in MILLIVOLTS
+    voltage = record.unit in MICROVOLTS
     scale = "10 mm/mV" if voltage else f"each channel to its own span, in {record.unit or 'its own unit'}"
     axes.set_title(f"{title}   25 mm/s, {scale}, {record.sampling_rate:g} Hz", fontsize=9, loc="left")
     drawn, target = io.BytesIO(), io.BytesIO()
@@ -56,8 +54,8 @@ def _rows(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
     with np.errstate(all="ignore"):
         centre = np.nan_to_num(np.nanmedian(np.where(np.isnan(values).all(1, keepdims=True), 0, values), axis=1))
         around = values - centre[:, None]
-        if unit in MILLIVOLTS:
-            return np.asarray(around * MILLIVOLTS[unit])
+        if unit in MICROVOLTS:
+            return np.asarray(around * (MICROVOLTS[unit] / MICROVOLTS["mV"]))
         span = np.nan_to_num(np.nanmax(np.abs(np.nan_to_num(around)), axis=1))
     return np.asarray(around / np.where(span > 0, span, 1.0)[:, None])
 

@@ -7,83 +7,26 @@ import json
 from collections.abc import Callable, Mapping
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.data.records import Task
 from clocs_core.errors import SettingsError
-from clocs_core.evaluate.linear import Predictions, by_record
 from clocs_core.files import write_atomically
+from clocs_core.inference.predicted import Predicted
 from clocs_core.report.tables import show_number
 
-__all__ = ["TOGETHER", "Level", "Predicted", "as_level", "refuse_other_endings", "save_predicted", "shown_rows"]
-
-Level: TypeAlias = Literal["frame", "record"]
-
 SCHEMA = 1  # of the .npz and .json files: raised when a field changes its meaning
-TOGETHER = -1  # the channel of a row whose classifier reads all channels at once
 _ENDINGS = (".csv", ".npz", ".json")
 _FEW = 6  # classes that have a column each in a terminal; of more, the likeliest are named
-
-
-@attrs.frozen(eq=False)
-class Predicted:
-    """The probability of every class, row by row: of a frame (of a channel, or of all at once), or of a recording.
-
-    start: the first sample of the frame in its recording, at the recording's own rate. At the level of recordings,
-    `channel` and `start` are empty.
-    """
-
-    level: Level
-    task: Task
-    probability: NDArray[np.float64]  # (n, class)
-    record: NDArray[np.int64]  # (n,) along `records`
-    patient: NDArray[np.int64]  # (n,) along `patients`
-    channel: NDArray[np.int64]  # (n,) along `channels`, or TOGETHER
-    start: NDArray[np.int64]  # (n,)
-    records: tuple[str, ...]
-    patients: tuple[str, ...]
-    channels: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.probability)
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """What each row is of, by name: record, patient and, of frames, channel and start; each (n,)."""
-        names = {
-            "record": np.array(self.records, dtype=np.str_)[self.record],
-            "patient": np.array(self.patients, dtype=np.str_)[self.patient],
-        }
-        if self.level == "record":
-            return names
-        return {**names, "channel": np.array([*self.channels, "all"], dtype=np.str_)[self.channel], "start": self.start}
-
-
-def as_level(found: Predicted, level: Level) -> Predicted:
-    """The same at another level: the probability of a recording is the mean of its frames and channels."""
-    if level == found.level or not len(found):
-        return attrs.evolve(found, level=level)
-    label = np.full(len(found), -1)
-    rows = by_record(Predictions(found.probability, label, found.patient, found.record))
-    none = np.empty(0, dtype=np.int64)
-    return attrs.evolve(
-        found,
-        level=level,
-        probability=rows.probability,
-        record=rows.record,
-        patient=rows.patient,
-        channel=none,
-        start=none,
-    )
 
 
 def refuse_other_endings(path: Path) -> None:
     """Raise SettingsError for a file name that does not say how to write it."""
     if path.suffix.lower() not in _ENDINGS:
-        raise SettingsError(f"--out {path}: expected a name that ends in {', '.join(_ENDINGS)}.")
+        raise SettingsError(
+            f"{path} is no name for a table of predictions: expected one that ends in {', '.join(_ENDINGS)}."
+        )
 
 
 def save_predicted(found: Predicted, about: Mapping[str, object], path: Path) -> None:

@@ -17,12 +17,10 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from clocs_core.extend.events import Picture
+from clocs_core.contracts.events import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["label", "legend", "legend_beside", "line", "picture", "printable", "sheet", "to_png", "to_svg"]
 
 DPI = 144
 FONT = "DejaVu Sans"  # ships with matplotlib, so that a picture looks the same everywhere

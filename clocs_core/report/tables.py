@@ -8,32 +8,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from clocs_core.scores import Comparison, Score
+from clocs_core.contracts.scores import Comparison, Score
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from clocs_core.report.document import RetrievalRow
-
-__all__ = [
-    "COMPARISON_HEADINGS",
-    "RETRIEVAL_HEADINGS",
-    "SCORE_HEADINGS",
-    "Outcome",
-    "Verdict",
-    "comparison_rows",
-    "comparison_sentence",
-    "initial_weights",
-    "name_label",
-    "outcome",
-    "retrieval_rows",
-    "retrieval_sentence",
-    "score_rows",
-    "show_number",
-    "verdict",
-    "wide_score_rows",
-]
+    from clocs_core.artifacts.reports import RetrievalRow
 
 SCORE_HEADINGS = ("protocol", "init", "labels F", "metric", "level", "value", "95 % interval")
 COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading")
@@ -76,15 +54,6 @@ def show_number(value: float) -> str:
     if value != 0 and abs(value) < 0.0005:
         return f"{value:.1g}"
     return f"{value:.3f}"
-
-
-def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
-    """The label of a row in words. It is a class's number, or 0 and 1 per class (class,); -1 for none."""
-    if label.ndim == 0:
-        return classes[int(label)] if label >= 0 else none
-    if (label < 0).any():
-        return none
-    return " + ".join(name for name, holds in zip(classes, label, strict=True) if holds) or "none of the classes"
 
 
 def initial_weights(score: Score) -> str:

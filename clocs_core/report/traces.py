@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from clocs_core.extend.events import Picture
+from clocs_core.contracts.events import Picture
 from clocs_core.report.sheet import GREY, TEXT, label, picture, printable, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
-
-__all__ = ["neighbour_traces", "traces"]
 
 PAPER, TRACE = "#f6d5d0", "#1a1a2e"  # the lines of ECG paper, and of the pen
 

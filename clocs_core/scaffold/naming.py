@@ -10,8 +10,6 @@ import attrs
 
 from clocs_core.errors import SettingsError, neighbours
 
-__all__ = ["DEFAULT_KINDS", "KINDS", "Names", "choose_kinds", "name_plugin"]
-
 KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
 PARTS = ("views", "encoder", "loss")  # what the method of a new plugin is put together from

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from clocs_core import API_VERSION, __version__
+from clocs_core.contracts.hookspecs import API_VERSION
 from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.scaffold.naming import Names
-
-__all__ = ["render_plugin", "write_plugin"]
 
 EVERY = {  # where a template's text goes
     "pyproject.toml": "pyproject.toml",
@@ -50,7 +49,7 @@ def render_plugin(names: Names, kinds: Sequence[str]) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    known = {"names": names, "kinds": kinds, "api": f"{API_VERSION[0]}.{API_VERSION[1]}", "clocs": __version__}
+    known = {"names": names, "kinds": kinds, "api": f"{API_VERSION[0]}.{API_VERSION[1]}", "clocs": version("clocs")}
     return {
         path.format(package=names.package): environment.get_template(template).render(known)
         for template, path in chosen.items()

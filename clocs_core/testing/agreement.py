@@ -17,13 +17,13 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.data.records import Task
+from clocs_core.contracts.offers import Method, Needs, Offer, Setup
+from clocs_core.contracts.records import Task
 from clocs_core.data.store import Instances, Store
 from clocs_core.errors import Unavailable
-from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.offers import Method, Needs, Offer, Setup
-from clocs_core.options import equivalents
-from clocs_core.settings import TrainSettings
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.options import equivalents
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.train.captured import CapturedEpochs
@@ -31,8 +31,6 @@ from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.gradcache import contrast_step
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, encode
-
-__all__ = ["GRADIENT_TOLERANCE", "LOSS_TOLERANCE", "Agreement", "verify_method"]
 
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; what half-precision operands of a fused loss reach
 SEEDS = {"cpu": (1,), "cuda": (1, 2, 3)}

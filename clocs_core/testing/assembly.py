@@ -7,15 +7,13 @@ from typing import Any
 import attrs
 import torch
 
-from clocs_core.data.batches import Views
+from clocs_core.contracts.batches import Views
+from clocs_core.contracts.offers import Method, Needs, Objective, Offer, ViewGenerator
 from clocs_core.errors import ClocsError
-from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.offers import Method, Needs, Objective, Offer, ViewGenerator
-from clocs_core.options import structure
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.options import structure
 from clocs_core.testing.views import batch_for
 from clocs_core.train.step import ViewMaker
-
-__all__ = ["ViewSource", "options_of_part", "parts_of", "segments_source", "source_for", "source_of"]
 
 
 @attrs.frozen

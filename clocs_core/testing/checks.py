@@ -13,9 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from clocs_core.extend.offers import Offer
-
-__all__ = ["Check", "ConformanceError", "Rule", "expect", "failures", "label_of", "make_checks", "skipped"]
+from clocs_core.contracts.offers import Offer
 
 C = TypeVar("C")
 Rule = Callable[[C], None]

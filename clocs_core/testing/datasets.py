@@ -6,14 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from clocs_core.data.records import Framing
-from clocs_core.extend.offers import Dataset
+from clocs_core.contracts.offers import Dataset
+from clocs_core.contracts.records import Framing
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, skipped
 from clocs_core.testing.loads import LOAD_RULES
 from clocs_core.testing.pace import Clock
 from clocs_core.testing.recordings import SCAN_RULES, DatasetCase
-
-__all__ = ["checks_of_dataset"]
 
 RULES = (*SCAN_RULES, *LOAD_RULES)
 NOWHERE = Path("an-embedded-data-set-reads-no-file")

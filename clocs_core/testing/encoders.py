@@ -9,13 +9,11 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.extend.offers import Encoder
+from clocs_core.contracts.offers import Encoder
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
-
-__all__ = ["checks_of_encoder"]
 
 ROWS = 4
 SAMPLES = 1000

@@ -7,11 +7,9 @@ from typing import Any
 
 import attrs
 
-from clocs_core.extend.offers import Offer
-from clocs_core.options import help_of, plain, structure
+from clocs_core.contracts.offers import Offer
+from clocs_core.settings.options import help_of, plain, structure
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
-
-__all__ = ["checks_of_every_offer"]
 
 LONGEST_SUMMARY = 120  # characters: a line of `clocs plugins`
 

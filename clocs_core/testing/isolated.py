@@ -12,8 +12,6 @@ from typing import Any
 
 from clocs_core.testing.checks import ConformanceError
 
-__all__ = ["run_isolated"]
-
 PATIENCE = 120  # s: a machine may be busy; what is measured is measured inside
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.offers import (
+from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
     Loss,
@@ -19,11 +18,10 @@ from clocs_core.extend.offers import (
     Perturbation,
     ViewGenerator,
 )
+from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.testing.checks import Check, label_of, skipped
 from clocs_core.testing.every_offer import checks_of_every_offer
 from clocs_core.testing.pace import Clock
-
-__all__ = ["checks_of", "checks_of_catalogue"]
 
 
 def checks_of_catalogue(catalogue: Catalogue, roots: Mapping[str, Path] | None = None) -> list[Check]:

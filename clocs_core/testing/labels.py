@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from clocs_core.data.records import Episode, Label, Task
-
-__all__ = ["fault_of"]
+from clocs_core.contracts.records import Episode, Label, Task
 
 
 def fault_of(label: Label, task: Task) -> str:

@@ -6,13 +6,11 @@ import unittest
 
 import numpy as np
 
-from clocs_core.data.records import Record
-from clocs_core.data.shards import MICROVOLTS
+from clocs_core.contracts.records import Record
+from clocs_core.contracts.units import MICROVOLTS
 from clocs_core.testing.checks import expect
 from clocs_core.testing.pace import expect_quick
 from clocs_core.testing.recordings import DatasetCase, pick_some
-
-__all__ = ["LOAD_RULES"]
 
 
 def _load_agrees(case: DatasetCase) -> None:

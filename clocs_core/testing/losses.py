@@ -8,7 +8,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.extend.offers import Loss
+from clocs_core.contracts.offers import Loss
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import (
@@ -18,8 +18,6 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
-
-__all__ = ["checks_of_loss"]
 
 VIEWS, BATCH, DIM = 2, 6, 16
 

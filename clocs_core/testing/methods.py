@@ -10,17 +10,15 @@ import attrs
 import torch
 from torch import nn
 
-from clocs_core.data.records import Framing, Task
+from clocs_core.contracts.offers import Method, Offer, Presets, Setup
+from clocs_core.contracts.records import Framing, Task
 from clocs_core.errors import ClocsError
-from clocs_core.extend.catalogue import Catalogue
-from clocs_core.extend.offers import Method, Offer, Presets, Setup
-from clocs_core.options import structure
-from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.options import structure
+from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.train.step import ContrastiveObjective, encode
-
-__all__ = ["checks_of_method"]
 
 DIM, SAMPLES = 16, 2500
 TASK = Task("rhythm", classes=("a", "b", "c"))
@@ -28,7 +26,7 @@ CORE: dict[str, type[Any]] = {
     "run": RunSettings,
     "data": DataSettings,
     "train": TrainSettings,
-    "evaluate": EvaluateSettings,
+    "evaluate": ScoringSettings,
     "pretrain_framing": Framing,
     "evaluate_framing": Framing,
 }

@@ -12,11 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.extend.offers import Metric
+from clocs_core.contracts.offers import Metric
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
-
-__all__ = ["checks_of_metric"]
 
 KINDS = ("one_of", "any_of")
 ROWS, CLASSES = 24, 3

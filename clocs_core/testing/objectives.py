@@ -11,16 +11,14 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.data.batches import Batch, Views
-from clocs_core.data.records import Task
-from clocs_core.extend.offers import Objective, Setup
+from clocs_core.contracts.batches import Batch, Views
+from clocs_core.contracts.offers import Objective, Setup
+from clocs_core.contracts.records import Task
 from clocs_core.testing.assembly import ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync, refuse_named_devices, refuse_other_devices
 from clocs_core.train.step import encode, train_step
-
-__all__ = ["checks_of_objective"]
 
 DIM, SAMPLES = 16, 200
 TASK = Task("rhythm", classes=("a", "b", "c"))

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from clocs_core.testing.checks import expect
 
-__all__ = ["Clock", "expect_quick"]
-
 Clock = Callable[[], float]  # s of processor time since any fixed moment, as time.process_time
 
 BUDGET = 2.0  # s of processor time; what is tried is small, and takes milliseconds where it is computed in one piece

@@ -8,7 +8,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.extend.offers import Perturbation
+from clocs_core.contracts.offers import Perturbation
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
@@ -19,8 +19,6 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
-
-__all__ = ["checks_of_perturbation"]
 
 BATCH, SAMPLES = 6, 200
 UNITS = ("mV", "uV", "")  # a voltage in two sizes, and no unit at all

@@ -9,12 +9,10 @@ from typing import Any
 
 import attrs
 
-from clocs_core.extend.api_version import DECLARED, shown, what_to_upgrade
+from clocs_core.plugins.api_version import DECLARED, shown, what_to_upgrade
 from clocs_core.testing.checks import Check, expect, make_checks
 from clocs_core.testing.isolated import run_isolated
 from clocs_core.testing.pace import Clock
-
-__all__ = ["HEAVY", "checks_of_plugins"]
 
 HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "tensorboard", "wfdb", "pandas", "triton")
 BUDGET = 2.0  # s of processor time

@@ -12,16 +12,14 @@ from pathlib import Path
 
 import attrs
 
+from clocs_core.contracts.hookspecs import PROJECT
+from clocs_core.contracts.offers import Offer
 from clocs_core.errors import PluginError
-from clocs_core.extend.catalogue import Catalogue, build_catalogue
-from clocs_core.extend.hookspecs import PROJECT
-from clocs_core.extend.host import Host, Plugin, installed_entry_points, load_plugins
-from clocs_core.extend.offers import Offer
+from clocs_core.plugins.catalogue import Catalogue, build_catalogue
+from clocs_core.plugins.host import Host, Plugin, installed_entry_points, load_plugins
 from clocs_core.testing.checks import Check
 from clocs_core.testing.kit import checks_of
 from clocs_core.testing.plugins import checks_of_plugins
-
-__all__ = ["Project", "checks_of_project", "open_project"]
 
 SOURCES = ("src", ".")  # where a package may lie; any other folder of the project is tried after these
 

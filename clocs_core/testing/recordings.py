@@ -12,14 +12,12 @@ from typing import Any
 
 import attrs
 
-from clocs_core.data.records import Entry, Listing, Record, Task
-from clocs_core.extend.offers import Dataset
+from clocs_core.contracts.offers import Dataset
+from clocs_core.contracts.records import Entry, Listing, Record, Task
 from clocs_core.testing.checks import expect
 from clocs_core.testing.isolated import run_isolated
 from clocs_core.testing.labels import fault_of
 from clocs_core.testing.pace import Clock
-
-__all__ = ["SCAN_RULES", "DatasetCase", "pick_some"]
 
 FEW = 3  # recordings of each task that are loaded
 

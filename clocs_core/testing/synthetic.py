@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clocs_core.data.batches import Batch
-from clocs_core.data.records import Label, Record
+from clocs_core.contracts.batches import Batch
+from clocs_core.contracts.records import Label, Record
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["synthetic_batch", "synthetic_record"]
 
 
 def synthetic_record(

@@ -12,19 +12,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from clocs_core.data.batches import Batch
+from clocs_core.contracts.batches import Batch
 from clocs_core.testing.checks import expect
-
-__all__ = [
-    "close",
-    "copy_of",
-    "equal",
-    "on_tensors",
-    "refuse_host_sync",
-    "refuse_named_devices",
-    "refuse_other_devices",
-    "refuse_other_randomness",
-]
 
 
 def refuse_host_sync(call: Callable[[Callable[[Tensor], Tensor]], object]) -> None:

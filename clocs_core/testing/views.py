@@ -9,8 +9,8 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.data.batches import Batch, Views
-from clocs_core.extend.offers import Needs, ViewGenerator
+from clocs_core.contracts.batches import Batch, Views
+from clocs_core.contracts.offers import Needs, ViewGenerator
 from clocs_core.testing.checks import Check, expect, label_of, make_checks
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
@@ -24,8 +24,6 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
-
-__all__ = ["batch_for", "checks_of_views"]
 
 BATCH, SAMPLES = 6, 200
 ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["MOST_PIECES", "PIECE", "SplitAdam"]
-
 PIECE = 4096
 """Values that a block of threads updates: the pieces of the paper's encoder fit into one launch."""
 MOST_PIECES = 256

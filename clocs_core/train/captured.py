@@ -19,11 +19,10 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.train.epochs import Tick, Training, order_of, plain_epoch, seed_epoch
+from clocs_core.progress import Tick
+from clocs_core.train.epochs import Training, order_of, plain_epoch, seed_epoch
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import train_step
-
-__all__ = ["CapturedEpochs", "Replay", "split_epoch"]
 
 _WARM_UP = 3  # steps before a capture, so that libraries have made their choices and their buffers
 _TOGETHER = 10  # steps of one encoder in a replay: on an H200 8 of 188 us less for each; capturing them takes 0.1 s

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import attrs
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
+from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.errors import RunFolderError
-from clocs_core.files import write_atomically
-from clocs_core.settings import SCHEMA
+from clocs_core.settings.sections import SCHEMA
 from clocs_core.train.learner import Learner, Progress
-
-__all__ = ["load_checkpoint", "read_tensors", "save_checkpoint", "save_tensors"]
 
 
 def save_checkpoint(learner: Learner, path: Path) -> None:
@@ -57,22 +52,6 @@ def load_checkpoint(learner: Learner, path: Path) -> None:
     progress = about["progress"]
     assert isinstance(progress, dict)
     learner.progress = Progress(**progress)
-
-
-def save_tensors(tensors: dict[str, Tensor], about: dict[str, object], path: Path) -> None:
-    """Write tensors with a JSON description inside, atomically."""
-    ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_atomically(path, save(ready, {"clocs": json.dumps(about)}))
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors of a file and its description. Raises RunFolderError for a file that is damaged or not ours."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("clocs", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118  not a dict
-    except (SafetensorError, OSError, ValueError) as problem:
-        raise RunFolderError(f"Cannot read {path}: {problem}.") from None
 
 
 def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from clocs_core import seeds
 from clocs_core.data.store import Instances, Store
-from clocs_core.settings import TrainSettings
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import ViewMaker, train_step
-
-__all__ = ["RunEpoch", "Tick", "Training", "equal_views", "order_of", "pairs_per_anchor", "plain_epoch", "seed_epoch"]
 
 Tick: TypeAlias = Callable[[int, int], None]
 """(done, steps): so many steps of an epoch are started, after one or after several together."""

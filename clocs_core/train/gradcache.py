@@ -12,12 +12,11 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.data.batches import Views
-from clocs_core.train.epochs import Tick, Training, order_of, seed_epoch
+from clocs_core.contracts.batches import Views
+from clocs_core.progress import Tick
+from clocs_core.train.epochs import Training, order_of, seed_epoch
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import ContrastiveObjective, encode
-
-__all__ = ["contrast_step", "gradcache_epoch"]
 
 
 def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:

@@ -7,9 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from clocs_core.extend.events import Health
-
-__all__ = ["MEASURED", "measure"]
+from clocs_core.contracts.events import Health
 
 MEASURED = 1024  # embeddings looked at: the cost is a 1024 x 1024 cosine matrix and one SVD, about 10 ms on a CPU
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clocs_core.data.records import Task
-
-__all__ = ["LabelLoss", "any_of_loss", "label_loss", "one_of_loss"]
+    from clocs_core.contracts.records import Task
 
 LabelLoss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 """(logits (view, batch, class), labels as `Batch` has them) -> scalar; frames without a label do not count."""

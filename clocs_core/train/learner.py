@@ -6,10 +6,8 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.settings import TrainSettings
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import SplitAdam
-
-__all__ = ["Learner", "Progress", "start"]
 
 
 @attrs.frozen

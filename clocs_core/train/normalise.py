@@ -7,9 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from clocs_core.kernels import can_run_triton
-
-__all__ = ["min_max"]
+from clocs_core.train.gpu_kernels import can_run_triton
 
 _TINY = 1e-8
 """Added to the range, so that a flat signal becomes zeros and not NaN. In the signal's unit, mostly mV."""

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerAction, ProfilerActivity, profile, tensorboard_trace_handler
 
-from clocs_core.train.epochs import RunEpoch, Tick, Training
+from clocs_core.progress import Tick
+from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
-
-__all__ = ["STEPS", "Share", "StepProfile", "StepProfiler", "covered", "gpu_profile", "kernel_name"]
 
 STEPS = 10
 _WAIT = 3  # steps let pass: the first ones choose kernels, get memory and, on a GPU, are captured
@@ -159,3 +158,18 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
+
+
+def profile_lines(found: StepProfile | None, folder: Path) -> list[str]:
+    """The profile as lines for a person. folder: the run folder, for the command that opens the trace."""
+    if found is None:
+        return ["the run had too few steps to profile; try more epochs or a smaller batch"]
+    if found.gpu_busy is None:
+        lines = [f"a step takes {found.milliseconds:.2f} ms, by operation:"]
+    elif not found.gpu_busy:
+        lines = ["the profiler saw nothing on the GPU: its driver may show kernels to administrators alone"]
+    else:
+        lasts = f"under the profiler a step lasts {found.milliseconds:.2f} ms"
+        lines = [f"{lasts}, and the GPU is busy for {found.gpu_busy:.2f} of them; by kernel:"]
+    lines += [f"  {row.share:6.1%}  {row.milliseconds:8.3f} ms  {row.name}" for row in found.shares]
+    return [*lines, f"the trace is in {folder / 'profile'}: tensorboard --logdir {folder}, or chrome://tracing"]

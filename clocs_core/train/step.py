@@ -9,10 +9,8 @@ import attrs
 import torch
 from torch import Generator, Tensor, nn
 
-from clocs_core.data.batches import Batch, Views
+from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.normalise import min_max
-
-__all__ = ["ContrastiveObjective", "ViewMaker", "encode", "train_step", "validation_step"]
 
 Perturb = Callable[[Tensor, Generator], Tensor]
 

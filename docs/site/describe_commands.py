@@ -9,7 +9,7 @@ from markdown_text import as_markdown, escape, table
 
 from clocs_core.cli.main import build_cli, open_session
 from clocs_core.cli.session import Session
-from clocs_core.extend.host import installed_entry_points
+from clocs_core.plugins.host import installed_entry_points
 
 __all__ = ["built_in_session", "commands_page"]
 

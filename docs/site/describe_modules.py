@@ -13,7 +13,7 @@ from markdown_text import as_markdown
 
 import clocs_core
 import clocs_core.testing
-from clocs_core.extend import hookspecs, offers
+from clocs_core.contracts import hookspecs, offers
 
 __all__ = ["api_page", "hooks_page", "offers_page", "testing_page"]
 

@@ -10,8 +10,8 @@ from describe_commands import built_in_session
 from describe_objects import default_of, type_of
 from markdown_text import escape, table
 
-from clocs_core.options import help_of
-from clocs_core.settings import DataSettings, EvaluateSettings, RunSettings, TrainSettings
+from clocs_core.settings.options import help_of
+from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 
 __all__ = ["options_page"]
 
@@ -22,7 +22,7 @@ given with its table: `-o loss.temperature=0.05`. This page is made from the cod
 options of whatever else is installed.
 """
 
-SETTINGS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": EvaluateSettings}
+SETTINGS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 
 
 def options_page() -> str:

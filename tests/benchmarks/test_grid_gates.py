@@ -95,8 +95,8 @@ def test_the_gate_without_a_reference_says_how_to_make_one(
 
 def test_the_committed_reference_covers_every_built_in_method() -> None:
     """A new method must be recorded, or the gate would not watch it."""
-    from clocs_core.extend.catalogue import build_catalogue
-    from clocs_core.extend.host import installed_entry_points, load_plugins
+    from clocs_core.plugins.catalogue import build_catalogue
+    from clocs_core.plugins.host import installed_entry_points, load_plugins
 
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
     built_in = {item.offer.name for item in catalogue.methods if item.plugin.distribution == "clocs"}

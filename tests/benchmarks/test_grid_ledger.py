@@ -15,8 +15,8 @@ from grid.ledger import Entry, Ledger, protocol_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
-from clocs_core.scores import Score
 
 RUN = Pretraining(method="cmsc", dataset="demo")
 CELL = Cell(pretraining=RUN, downstream="demo", protocol="linear", label_fraction=0.5)

@@ -5,7 +5,7 @@ import csv
 import grid_scores
 from grid.ledger import Entry, Ledger
 
-from clocs_core.scores import Score
+from clocs_core.contracts.scores import Score
 
 
 def entry(seed, method="cmsc", status="done", protocol="finetune/1"):

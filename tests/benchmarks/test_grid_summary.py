@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
 
-from clocs_core.scores import Score
+from clocs_core.contracts.scores import Score
 
 PAPER = load_results()
 PLACE = Condition(method="cmsc", pretraining="chapman", downstream="chapman", protocol="linear")

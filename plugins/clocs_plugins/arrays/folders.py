@@ -11,8 +11,6 @@ from clocs_plugins.arrays.layout import Found, axes_of, recordings_of
 from clocs_plugins.arrays.numpyfiles import headers
 from clocs_plugins.arrays.textfiles import read_heading, read_signal
 
-__all__ = ["ONE_RECORDING", "TEXT_RECORDING", "describe_folder", "find_single", "natural"]
-
 ONE_RECORDING = {1: ("sample",), 2: ("channel", "sample")}
 """What the axes of a file with one recording are unless the user says otherwise, by how many there are."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.floating | np.integer]
 
-__all__ = ["FEWEST_SAMPLES", "Found", "axes_of", "one_recording", "recordings_of"]
-
 FEWEST_SAMPLES = 16  # of a recording; fewer mean that another axis counts the samples
 
 

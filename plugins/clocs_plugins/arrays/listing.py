@@ -18,8 +18,6 @@ from clocs_plugins.arrays.tables import LABEL, PATIENT, Column, is_missing, read
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
 
-__all__ = ["list_recordings"]
-
 _MANY = 20  # classes; more than this, and more than half as many as labels, are measurements
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
     from clocs_plugins.arrays.layout import Numbers
 
-__all__ = ["load_recording"]
-
 _NUMBERED = re.compile(r"\[(\d+)\]$")  # x[12] of a file with many recordings; files of one keep their ending
 
 

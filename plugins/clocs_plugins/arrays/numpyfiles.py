@@ -21,8 +21,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-__all__ = ["Header", "Unreadable", "headers", "open_array", "read_small"]
-
 _DEFLATE = 1100  # deflate packs at most 1032 bytes into one; a member that claims more does not hold it
 _WHOLE = 4 << 30  # bytes of a compressed member that a worker may unpack
 _SMALL = 1 << 28  # bytes of ids or labels

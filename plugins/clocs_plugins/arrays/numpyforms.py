@@ -14,8 +14,6 @@ from clocs_plugins.arrays.layout import Found, axes_of, recordings_of
 from clocs_plugins.arrays.numpyfiles import Header, Unreadable, headers, read_small
 from clocs_plugins.arrays.tables import LABEL, PATIENT, as_texts
 
-__all__ = ["ALL_RECORDINGS", "Facts", "describe_array", "facts_of"]
-
 ALL_RECORDINGS = {1: ("sample",), 2: ("recording", "sample"), 3: ("recording", "channel", "sample")}
 """What the axes of an array of recordings are unless the user says otherwise, by how many there are."""
 

@@ -19,8 +19,6 @@ from clocs_core import DataError
 from clocs_plugins.arrays.layout import Found
 from clocs_plugins.arrays.tables import as_texts, is_missing
 
-__all__ = ["describe_parquet", "read_rows"]
-
 
 @attrs.frozen
 class _Run:

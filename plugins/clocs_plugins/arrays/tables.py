@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FILE", "LABEL", "PATIENT", "Column", "as_texts", "is_missing", "read_column"]
-
 PATIENT = ("patient", "patients", "patient_id", "patient_ids", "patientid", "subject", "subjects", "subject_id", "id")
 LABEL = ("label", "labels", "class", "target", "y")
 FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id")

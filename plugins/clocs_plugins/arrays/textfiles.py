@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["read_heading", "read_signal"]
-
 _TIME = {"", "t", "time", "timestamp", "time_s", "time (s)", "time [s]", "seconds"}  # "": the index that pandas writes
 _FIRST = 1 << 16  # bytes: the first line of a table of signals is shorter
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from clocs_core import Views
 
-__all__ = ["DISTANCES", "Bootstrap", "bootstrap_loss", "cosine_distance", "squared_error"]
-
 LEAST_NORM = 1e-8
 """A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
 

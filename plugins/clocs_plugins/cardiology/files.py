@@ -15,8 +15,6 @@ import attrs
 
 from clocs_core import DataError, DataNotFound
 
-__all__ = ["ENDING", "Files", "find_files", "open_files"]
-
 ZIP = "CARDIOL_MAY_2017.zip"
 ENDING = ".ecg"
 # What zipfile raises for damaged bytes. RuntimeError: encrypted, or made with a method it does not know.

@@ -12,8 +12,6 @@ from clocs_core import DataError, DataNotFound, Drop, Entry, Listing, Record
 from clocs_plugins.cardiology.files import ENDING, Files, find_files, open_files
 from clocs_plugins.cardiology.rhythms import class_numbers, gives_a_frame, read_rhythms
 
-__all__ = ["list_recordings", "read_recording"]
-
 SAMPLING_RATE = 200.0  # Hz
 LARGEST = 10_000_000  # bytes of a recording, 7 hours; those of the set have 12,000
 LARGEST_LABEL = 1_000_000  # bytes of a label file; those of the set have a few hundred

@@ -11,8 +11,6 @@ import attrs
 
 from clocs_core import Episode
 
-__all__ = ["CLASSES", "WINDOW", "Rhythms", "class_numbers", "gives_a_frame", "read_rhythms"]
-
 WINDOW = 256  # "Each ECG frame in our setup consisted of 256 samples resampled to 2500 samples", A.1: 1.28 s
 
 SUDDEN_BRADY = "SUDDEN_BRADY"

@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["read_table"]
-
 PIECE = 96_000  # bytes read at a time: arrays that stay in the cache; numpy takes fresh memory for larger ones
 MISSING = (b"", b"na", b"n/a", b"null")  # and nan, which float() knows
 

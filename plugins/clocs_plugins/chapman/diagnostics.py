@@ -8,8 +8,6 @@ from pathlib import Path
 
 from clocs_core import DataError
 
-__all__ = ["find_table", "read_rhythms"]
-
 FORMATS = (".xlsx", ".csv")  # the first that is there is read: it is the one that is published
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["list_figshare", "read_csv"]
-
 FOLDERS: dict[Literal["denoised", "raw"], str] = {"denoised": "ECGDataDenoised", "raw": "ECGData"}
 LARGEST = 64 << 20  # bytes; a recording has half a million, and a table of another kind should not fill the memory
 

@@ -10,8 +10,6 @@ from clocs_core import DataNotFound, Entry, Listing, Record
 from clocs_plugins.chapman.figshare import list_figshare, read_csv
 from clocs_plugins.chapman.headers import list_wfdb, read_recording
 
-__all__ = ["list_recordings", "read_any"]
-
 
 def list_recordings(root: Path, signal: Literal["denoised", "raw"]) -> Listing:
     """List the recordings in `root` or a folder below it. Raises DataNotFound where there are none."""

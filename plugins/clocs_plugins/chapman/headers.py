@@ -10,8 +10,6 @@ from clocs_core import Drop, Entry, Listing, Record, read_header, read_wfdb
 from clocs_plugins.chapman.leads import LEADS, lead_name
 from clocs_plugins.chapman.rhythms import groups_of_codes
 
-__all__ = ["list_wfdb", "read_recording"]
-
 LAST = 10_646  # JS00001 to JS10646 are of Chapman and Shaoxing; what follows is of Ningbo
 
 NUMBERED = re.compile(r"JS([0-9]{5,})")

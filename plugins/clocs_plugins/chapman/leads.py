@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LEADS", "lead_name"]
-
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
 _BY_SPELLING = {lead.lower(): lead for lead in LEADS}

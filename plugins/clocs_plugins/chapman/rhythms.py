@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["GROUPS", "group_of_acronym", "groups_of_codes"]
-
 GROUPS = ("AFIB", "GSVT", "SB", "SR")
 
 ACRONYMS = {

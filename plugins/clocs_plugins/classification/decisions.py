@@ -6,8 +6,6 @@ import numpy as np
 
 from clocs_plugins.classification.rows import Flags, Floats, Integers, counting, mean_of_classes, positives
 
-__all__ = ["BINS", "bin_of", "calibration", "confidences", "decisions_of", "macro_f1"]
-
 BINS = 15  # of equal width, as in Guo et al., On Calibration of Modern Neural Networks, ICML 2017
 
 

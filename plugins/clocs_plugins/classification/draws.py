@@ -12,8 +12,6 @@ import numpy as np
 from clocs_plugins.classification.decisions import BINS, bin_of, confidences, decisions_of
 from clocs_plugins.classification.rows import Flags, Floats, Integers, positives, refuse_other_shapes
 
-__all__ = ["draw_auprc", "draw_auroc", "draw_calibration", "draw_f1"]
-
 _AT_ONCE = 2**18  # weights that are looked at together, in numbers: 2 MB, which a core's cache holds
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from clocs_plugins.classification.rows import Flags, Floats, Integers, mean_of_classes, per_class
 
-__all__ = ["auprc_per_class", "auroc_per_class", "macro_auprc", "macro_auroc"]
-
 
 def macro_auroc(probability: Floats, label: Integers, weight: Floats) -> float:
     """The mean over classes of the AUROC of one class against the rest. Arguments as for `auroc_per_class`.

@@ -7,17 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Flags",
-    "Floats",
-    "Integers",
-    "counting",
-    "mean_of_classes",
-    "per_class",
-    "positives",
-    "refuse_other_shapes",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -6,8 +6,6 @@ from collections import OrderedDict
 
 from torch import nn
 
-__all__ = ["POOL", "Block"]
-
 POOL = 2
 
 

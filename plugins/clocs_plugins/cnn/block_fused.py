@@ -25,8 +25,6 @@ from clocs_plugins.cnn import fused_geometry as geometry
 from clocs_plugins.cnn.dropout_bits import draw_noise, in_levels
 from clocs_plugins.cnn.fused_geometry import Parameters
 
-__all__ = ["Layer", "can_fuse", "fused_blocks", "layer_of"]
-
 
 class Layer(NamedTuple):
     """The parameters and buffers of one block: of nn.Conv1d and of nn.BatchNorm1d, whose statistics are changed."""

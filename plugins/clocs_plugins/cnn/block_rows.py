@@ -35,8 +35,6 @@ from clocs_plugins.cnn.channelwise import moments, scale_, scale_shift, shift_
 from clocs_plugins.cnn.dropout_bits import draw_noise, in_levels
 from clocs_plugins.cnn.windows import Windows, lay_windows
 
-__all__ = ["evaluate_block", "train_block"]
-
 
 def train_block(block: Block, features: Tensor) -> Tensor:
     """A block in training: features (n, sample, before) to (n, …, after). Changes the running statistics."""

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["moments", "scale_", "scale_shift", "shift_"]
-
 _WIDE = 256
 """Values in a row. The more there are, the shorter the columns, whose sums lose digits with their length."""
 

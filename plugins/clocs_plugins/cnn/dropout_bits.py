@@ -11,8 +11,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["LEVELS", "Dropout", "draw_noise", "in_levels"]
-
 LEVELS = 1 << 16
 
 

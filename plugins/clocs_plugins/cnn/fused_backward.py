@@ -17,8 +17,6 @@ from clocs_plugins.cnn.fused_gradients import collect_kernel, differentiate_kern
 from clocs_plugins.cnn.fused_thin import differentiate_thin_kernel
 from clocs_plugins.cnn.fused_tiles import launch
 
-__all__ = ["run_backward"]
-
 _COLUMNS = 32  # of the gradient of the filters, for one program of collect_kernel
 
 

@@ -42,8 +42,6 @@ from clocs_plugins.cnn.fused_tiles import (
     store_pooled,
 )
 
-__all__ = ["run_forward"]
-
 
 @triton.jit
 def _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C: tl.constexpr, CP: tl.constexpr,

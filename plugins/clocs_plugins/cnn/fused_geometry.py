@@ -13,20 +13,6 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Block",
-    "Parameters",
-    "Plan",
-    "Tile",
-    "chunk_for",
-    "cut",
-    "fits",
-    "make_plan",
-    "power_of_two",
-    "tile_for",
-]
-
-
 T = TypeVar("T")
 
 

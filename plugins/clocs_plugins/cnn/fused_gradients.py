@@ -33,8 +33,6 @@ from clocs_plugins.cnn.fused_tiles import (
     repeat_channels,
 )
 
-__all__ = ["collect_kernel", "differentiate_kernel", "open_kernel"]
-
 
 @triton.jit
 def _pass_back(gradient, pooled, mean, inverse, slope, shift, scale):

@@ -23,8 +23,6 @@ from clocs_plugins.cnn.fused_tiles import (
     store_pooled,
 )
 
-__all__ = ["convolve_thin_kernel", "differentiate_thin_kernel"]
-
 
 @triton.jit
 def _convolve_pairs(here, weight, even, odd, stride_c, stride_l, K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr,

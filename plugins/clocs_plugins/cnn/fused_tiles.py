@@ -16,23 +16,6 @@ from typing import Any
 import triton
 import triton.language as tl
 
-__all__ = [
-    "DROPPED",
-    "activate",
-    "add_shares",
-    "add_tile",
-    "launch",
-    "load_channels",
-    "load_filters",
-    "load_windows",
-    "merge_moments",
-    "multiply",
-    "odd_wins",
-    "repeat_channels",
-    "store_moments",
-    "store_pooled",
-]
-
 # What dropout writes instead of a pooled sample: far from any, but finite, as infinity times a slope of zero is NaN. It
 # comes out as zero, and no gradient goes back through it.
 DROPPED = tl.constexpr(-1e30)

@@ -21,8 +21,6 @@ from clocs_plugins.cnn.block_rows import evaluate_block, train_block
 from clocs_plugins.cnn.fused_geometry import LONGEST_WINDOW, WIDEST
 from clocs_plugins.cnn.linear_fused import can_fuse_linear, fused_linear
 
-__all__ = ["Implementation", "choose", "run_blocks", "run_linear"]
-
 Implementation: TypeAlias = Literal["auto", "plain", "rows", "fused"]
 Way: TypeAlias = Literal["plain", "rows", "fused"]
 

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from clocs_core import can_run_triton
 
-__all__ = ["can_fuse_linear", "fused_linear"]
-
 
 def fused_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """Representations (n, dim) of features (n, feature), by a weight (dim, feature) and a bias (dim,)."""

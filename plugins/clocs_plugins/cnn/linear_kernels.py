@@ -13,8 +13,6 @@ from torch import Tensor
 from clocs_plugins.cnn import fused_geometry as geometry
 from clocs_plugins.cnn.fused_tiles import launch, multiply
 
-__all__ = ["run_linear", "run_linear_backward"]
-
 TILE, CHUNK = 32, 64
 """Rows and columns of a tile forward, and what is summed over at a time: 512 x 128 are 64 programs."""
 BACKWARD_TILE, BACKWARD_CHUNK = 64, 32

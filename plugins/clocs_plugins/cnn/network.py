@@ -23,8 +23,6 @@ from clocs_plugins.cnn.implementations import Implementation, run_blocks, run_li
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CNN", "least_samples", "samples_left"]
-
 
 class CNN(nn.Module):
     """Signals (n, channel, sample) to representations (n, embedding_dim).

@@ -17,8 +17,6 @@ import attrs
 import torch
 from torch import Tensor
 
-__all__ = ["Windows", "lay_windows"]
-
 _THIN = 16
 """Values of a window below which it shares its row: a product with 7 of them takes 2.5 ms, with 13 for two 2.0 ms."""
 

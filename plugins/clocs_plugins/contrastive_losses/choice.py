@@ -12,8 +12,6 @@ from clocs_plugins.contrastive_losses.shapes import MOST_DIMS
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["LEAST_TEMPERATURE", "Implementation", "Precision", "choose"]
-
 Implementation: TypeAlias = Literal["auto", "reference", "chunked", "fused"]
 Precision: TypeAlias = Literal["fp16", "near-fp32"]
 

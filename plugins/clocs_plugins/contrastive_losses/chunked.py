@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from clocs_plugins.contrastive_losses.weights import Groups, Strengths
 
-__all__ = ["chunked_loss"]
-
 AT_ONCE = 2**22
 """Similarities of a chunk: 16 MB in float32. A quarter of that is slower at K = 4096, four times as much no faster."""
 

@@ -9,8 +9,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["LEAST_NORM", "directions"]
-
 LEAST_NORM = 1e-8
 """A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
 

@@ -17,8 +17,6 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-__all__ = ["starts_early", "take_turn"]
-
 
 def starts_early(device: torch.device) -> bool:
     """Whether a kernel may start before the last one has ended: on NVIDIA's Hopper and younger."""

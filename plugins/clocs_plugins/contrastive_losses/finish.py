@@ -26,8 +26,6 @@ from clocs_plugins.contrastive_losses.row_sums import row_sums, task_sums
 from clocs_plugins.contrastive_losses.slopes import exponent
 from clocs_plugins.contrastive_losses.tiles import weights_of
 
-__all__ = ["add_kernel", "loss_kernel"]
-
 RELEASED = tl.constexpr(1)
 NT_XENT = tl.constexpr(2)
 

@@ -11,15 +11,11 @@ from torch import Tensor
 from clocs_plugins.contrastive_losses.early_start import starts_early
 from clocs_plugins.contrastive_losses.launches import (
     NT_XENT,
-    PAPER,
-    RELEASED,
     Sizes,
     launch_forward,
     launch_gradient,
 )
 from clocs_plugins.contrastive_losses.shapes import Shapes, choose_shapes, is_roomy
-
-__all__ = ["NT_XENT", "PAPER", "RELEASED", "contrast"]
 
 
 def contrast(

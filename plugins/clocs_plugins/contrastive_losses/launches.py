@@ -21,8 +21,6 @@ from clocs_plugins.contrastive_losses.shapes import Shapes, padded, power_of_two
 from clocs_plugins.contrastive_losses.slopes import gather_kernel
 from clocs_plugins.contrastive_losses.tiles import gradient_kernel, sums_kernel
 
-__all__ = ["NT_XENT", "PAPER", "RELEASED", "Sizes", "launch_forward", "launch_gradient"]
-
 PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
 COUNTED = 8192
 """Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from clocs_plugins.contrastive_losses.choice import Implementation, Precision
 
-__all__ = ["nt_xent"]
-
 
 def nt_xent(
     views: Tensor, temperature: float | Tensor, impl: Implementation = "auto", precision: Precision = "fp16"
@@ -61,7 +59,8 @@ def nt_xent(
 
 
 def _fused(views: Tensor, temperature: float | Tensor, pairs: int, precision: Precision) -> Tensor:
-    from clocs_plugins.contrastive_losses.fused import NT_XENT, contrast  # Triton may not be installed
+    from clocs_plugins.contrastive_losses.fused import contrast  # Triton may not be installed
+    from clocs_plugins.contrastive_losses.launches import NT_XENT  # Triton may not be installed
 
     return contrast(views, None, temperature, kind=NT_XENT, pairs=pairs, two=precision == "near-fp32")
 

@@ -21,8 +21,6 @@ import triton.language as tl
 from clocs_plugins.contrastive_losses.cosines import LEAST_NORM
 from clocs_plugins.contrastive_losses.early_start import take_turn
 
-__all__ = ["groups_kernel", "others_kernel", "pack_kernel"]
-
 LEAST_SQUARE = tl.constexpr(LEAST_NORM**2)
 
 

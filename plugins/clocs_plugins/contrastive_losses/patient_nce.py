@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
     from clocs_plugins.contrastive_losses.choice import Implementation, Precision
 
-__all__ = ["patient_nce"]
-
 
 def patient_nce(
     views: Tensor,
@@ -108,7 +106,8 @@ def patient_nce(
 def _fused(
     views: Tensor, patient: Tensor, temperature: float | Tensor, released: bool, pairs: int, precision: Precision
 ) -> Tensor:
-    from clocs_plugins.contrastive_losses.fused import PAPER, RELEASED, contrast  # Triton may not be installed
+    from clocs_plugins.contrastive_losses.fused import contrast  # Triton may not be installed
+    from clocs_plugins.contrastive_losses.launches import PAPER, RELEASED  # Triton may not be installed
 
     kind = RELEASED if released else PAPER
     return contrast(views, patient, temperature, kind=kind, pairs=pairs, two=precision == "near-fp32")

@@ -9,8 +9,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["refuse_embeddings", "refuse_ids", "refuse_precision", "refuse_temperature"]
-
 
 def refuse_embeddings(loss: str, views: Tensor) -> None:
     """Raise ValueError unless the embeddings are (view, batch, dim) of two views or more and one instance or more."""

@@ -11,8 +11,6 @@ import triton.language as tl
 from clocs_plugins.contrastive_losses.early_start import take_turn
 from clocs_plugins.contrastive_losses.tiles import pair_number, pair_of
 
-__all__ = ["fold_kernel", "row_sums", "task_sums"]
-
 
 @triton.jit
 def part_sums(

@@ -11,8 +11,6 @@ from functools import lru_cache
 import attrs
 import torch
 
-__all__ = ["MOST_DIMS", "Shapes", "Tile", "choose_shapes", "is_roomy", "padded", "power_of_two"]
-
 MOST_DIMS = 512
 """Longer embeddings leave no registers for a tile of gradients."""
 PROGRAMS = 224

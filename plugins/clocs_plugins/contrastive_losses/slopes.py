@@ -16,8 +16,6 @@ import triton.language as tl
 
 from clocs_plugins.contrastive_losses.early_start import take_turn
 
-__all__ = ["exponent", "gather_kernel", "load_pulls", "store_slopes"]
-
 LARGEST = tl.constexpr(60.0)
 """Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
 

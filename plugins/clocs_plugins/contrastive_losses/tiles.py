@@ -22,8 +22,6 @@ from clocs_plugins.contrastive_losses.early_start import take_turn
 from clocs_plugins.contrastive_losses.packing import halves
 from clocs_plugins.contrastive_losses.slopes import exponent, load_pulls, store_slopes
 
-__all__ = ["gradient_kernel", "pair_number", "pair_of", "sums_kernel", "weights_of"]
-
 LOG2E = tl.constexpr(1.4426950408889634)
 MOST = tl.constexpr(65504.0)
 """The largest number of float16."""

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Groups", "Strengths", "group_patients", "patient_strengths", "plain_strengths"]
-
 
 class Groups(NamedTuple):  # torch.compile cannot make an attrs class
     """The instances of a batch by patient, each (batch,) int64. Found by a sort: no shape depends on the ids."""

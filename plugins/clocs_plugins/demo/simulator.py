@@ -11,9 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_plugins.demo.rhythms import RHYTHMS, Pulse, Range, draw_beats, draw_pulse, find_rhythm
-
-__all__ = ["LEADS", "RHYTHMS", "Heart", "Wave", "draw_heart", "simulate"]
+from clocs_plugins.demo.rhythms import Pulse, Range, draw_beats, draw_pulse, find_rhythm
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,6 @@ from clocs_core import Batch, Needs, Views, option
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["MaskedLeadsOptions", "build_masked_leads", "masked_leads", "masked_leads_needs", "survivors"]
-
 
 @attrs.frozen
 class MaskedLeadsOptions:

@@ -13,8 +13,6 @@ from clocs_core import Batch, Needs, NoOptions, Views
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["build_original", "original_as_view", "original_needs"]
-
 
 def original_needs(_options: NoOptions) -> Needs:
     """What an instance is: one channel of one frame; and there must be something to tell it from."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from clocs_core import Views
 
-__all__ = ["Pretext", "pretext_loss"]
-
 
 class Pretext(nn.Module):
     """The objective: a head for each perturbation, by its name. hidden: units of a layer in each; 0 for none.

@@ -15,8 +15,6 @@ from clocs_core import Batch, Needs, NoOptions, Views
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["build_leads", "leads_as_views", "leads_needs"]
-
 
 def leads_needs(_options: NoOptions) -> Needs:
     """What an instance is: one frame of two leads or more."""

@@ -18,8 +18,6 @@ from clocs_core import Batch, Needs, Views, option
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["SegmentsOptions", "build_segments", "segments_as_views", "segments_needs"]
-
 
 @attrs.frozen
 class SegmentsOptions:

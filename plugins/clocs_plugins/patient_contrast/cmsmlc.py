@@ -23,8 +23,6 @@ from clocs_core import Batch, Needs, Views, option
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["SegmentsLeadsOptions", "build_segments_leads", "segments_leads_as_views", "segments_leads_needs"]
-
 
 @attrs.frozen
 class SegmentsLeadsOptions:

@@ -20,17 +20,6 @@ from clocs_plugins.perturbations.options import (
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = [
-    "build_flip_x",
-    "build_flip_y",
-    "build_gaussian",
-    "build_permutation",
-    "build_sa_f",
-    "build_sa_t",
-    "build_scaling",
-    "build_time_warp",
-]
-
 Perturb: TypeAlias = "Callable[[Tensor, Generator], Tensor]"
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["flip_x", "flip_y"]
-
 
 def flip_y(signal: Tensor, _generator: Generator) -> Tensor:
     """Signals (..., sample) read from their last sample to their first."""

@@ -11,8 +11,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["add_gaussian", "add_relative_gaussian", "gaussian"]
-
 # "For the Chapman dataset, sigma = 10, whereas for the PTB-XL dataset, sigma = 0.01": µV and mV, one physical size.
 # Keys are case-folded, which also makes the two characters that are used for µ (U+00B5, U+03BC) one.
 TEN_MICROVOLTS = {"nv": 1e4, "uv": 10.0, "μv": 10.0, "mv": 0.01, "v": 1e-5}

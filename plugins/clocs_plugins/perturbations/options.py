@@ -6,8 +6,6 @@ import attrs
 
 from clocs_core import SettingsError, option
 
-__all__ = ["GaussianOptions", "PermutationOptions", "ScalingOptions", "SpecAugmentOptions", "TimeWarpOptions"]
-
 _strength = (lambda size: size is None or 0 <= size < float("inf"), "be zero or more, and finite")
 _positive = (lambda count: count >= 1, "be 1 or more")
 

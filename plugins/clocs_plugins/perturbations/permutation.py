@@ -9,8 +9,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["permute"]
-
 
 def permute(signal: Tensor, generator: Generator, *, pieces: int) -> Tensor:
     """Signals (..., sample) cut into pieces that are put together in random order, another for each signal.

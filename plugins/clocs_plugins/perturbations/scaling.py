@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["scale"]
-
 
 def scale(signal: Tensor, _generator: Generator, *, factor: float) -> Tensor:
     """Signals (..., sample) times a factor. Nothing is drawn: the generator is not used."""

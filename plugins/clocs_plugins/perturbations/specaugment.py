@@ -24,8 +24,6 @@ import torch.nn.functional as F
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["fit_window", "mask_frequency", "mask_time", "spectrogram"]
-
 
 def mask_time(signal: Tensor, generator: Generator, *, width: float, repeats: int, window: int, hop: int) -> Tensor:
     """Signals (..., sample) without a share `width` of their bins in time, `repeats` times; each signal its own."""

@@ -18,8 +18,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["warp_time"]
-
 
 def warp_time(signal: Tensor, generator: Generator, *, pieces: int, stretch: float) -> Tensor:
     """Signals (..., sample) with a random half of their pieces, rounded up, stretched and the others squeezed.

@@ -11,8 +11,6 @@ import attrs
 
 from clocs_core import DataError, DataNotFound
 
-__all__ = ["SYMBOLS", "Labels", "choose_labels", "read_named"]
-
 SYMBOLS = {"N": "Normal", "A": "AF", "O": "Other", "~": "Noisy"}
 
 FILES = {"v3": "REFERENCE-v3.csv", "plain": "REFERENCE.csv", "original": "REFERENCE-original.csv"}

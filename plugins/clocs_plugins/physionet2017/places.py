@@ -10,8 +10,6 @@ import attrs
 
 from clocs_core import DataError, read_header
 
-__all__ = ["Place", "find_places", "natural", "tell_other_set"]
-
 TREE = re.compile(r"A[0-9]{2}")  # the folders into which the web site divides training/
 SHORTS = 30  # how MATLAB 4 marks a matrix of 16-bit integers, low byte first; the number of its rows is next
 

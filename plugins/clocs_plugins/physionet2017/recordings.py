@@ -12,8 +12,6 @@ from clocs_plugins.physionet2017.labels import SYMBOLS, Labels, choose_labels, r
 from clocs_plugins.physionet2017.places import Place, find_places, natural, tell_other_set
 from clocs_plugins.physionet2017.repeats import Entered, list_once
 
-__all__ = ["list_recordings", "read_recording"]
-
 RATE, GAIN = 300.0, 1000.0  # Hz, counts per mV: the same in every header, so files without one can be read too
 
 

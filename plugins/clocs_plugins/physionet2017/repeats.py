@@ -13,8 +13,6 @@ import attrs
 
 from clocs_core import Drop, Entry
 
-__all__ = ["REPEATED", "Entered", "Once", "find_repeats", "list_once"]
-
 REPEATED = "the same as another recording"
 HEAD = 2048  # bytes, about 3 s of signal: two recordings that agree so far are nearly always one
 Ranked: TypeAlias = tuple[int, Path]  # a file, and which place it lies in: 0 is the best

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from clocs_core import DataError
 
-__all__ = ["find_classes", "note_ignored", "read_table"]
-
 CODES = {
     "164889003": "AF",
     "270492004": "I-AVB",

@@ -12,8 +12,6 @@ import attrs
 from clocs_core import DataError, DataNotFound, Drop, Entry, Listing, Task, read_header
 from clocs_plugins.physionet2020.labels import find_classes, note_ignored, read_table
 
-__all__ = ["list_recordings"]
-
 OURS = re.compile(r"A[0-9]{4}")  # A0001 to A6877; the 2017 challenge has five digits
 OTHERS = re.compile(r"(Q|E|S|I|HR|JS)[0-9]{4,5}")  # of the other sets that the challenges put together
 PARTS = re.compile(r"g[0-9]+|TrainingSet[0-9]+", re.IGNORECASE)  # folders that one set is divided into

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["read_recording"]
-
 STRUCTURE_RATE = 500.0  # Hz; the structures do not say it
 
 

@@ -13,8 +13,6 @@ from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Par
 from clocs_plugins.ptbxl.statements import rhythm_group, superclasses
 from clocs_plugins.ptbxl.table import Row, read_classes, read_table
 
-__all__ = ["list_recordings"]
-
 TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
 RATES = (100, 500)  # Hz
 LabelOf = Callable[[Mapping[str, float]], Label]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from clocs_core import DataError, Entry, Record, read_wfdb
 
-__all__ = ["read_recording"]
-
 SECONDS = 10.0
 LEEWAY = 0.1  # s; most recordings at 100 Hz lack the last of their 1,000 samples
 _SPELLING = {"AVR": "aVR", "AVL": "aVL", "AVF": "aVF"}

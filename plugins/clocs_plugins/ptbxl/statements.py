@@ -6,8 +6,6 @@ import ast
 from collections.abc import Mapping
 from warnings import catch_warnings
 
-__all__ = ["GROUPS", "SUPERCLASSES", "read_statements", "rhythm_group", "superclasses"]
-
 GROUPS = ("AFIB", "GSVT", "SB", "SR")
 SUPERCLASSES = ("NORM", "MI", "STTC", "CD", "HYP")
 _GROUP_OF = {

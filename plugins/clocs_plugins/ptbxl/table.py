@@ -11,8 +11,6 @@ import attrs
 from clocs_core import DataError, DataNotFound, Drop
 from clocs_plugins.ptbxl.statements import SUPERCLASSES, read_statements
 
-__all__ = ["Row", "read_classes", "read_table"]
-
 
 @attrs.frozen
 class Row:

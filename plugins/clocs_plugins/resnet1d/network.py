@@ -27,8 +27,6 @@ from clocs_core import SettingsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Block", "ResNet1d", "strides_for"]
-
 LEAST = 2
 """Positions in time that are always left: BatchNorm cannot train on one position of a batch of one."""
 

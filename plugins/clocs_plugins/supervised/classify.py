@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from clocs_core import Task, Views
 
-__all__ = ["Classify"]
-
 
 class Classify(nn.Module):
     """The objective: a linear classifier of each view, by the label of its instance."""

@@ -10,8 +10,6 @@ from clocs_core import Batch, Needs, NoOptions, Views
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["build_frames", "frames_as_views", "frames_needs"]
-
 
 def frames_needs(_options: NoOptions) -> Needs:
     """What an instance is: one channel of one frame."""

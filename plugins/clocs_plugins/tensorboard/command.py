@@ -8,8 +8,6 @@ import click
 
 from clocs_core import RunFolderError
 
-__all__ = ["tensorboard_command"]
-
 
 @click.command("tensorboard")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))

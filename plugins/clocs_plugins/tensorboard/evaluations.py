@@ -21,8 +21,6 @@ from clocs_plugins.tensorboard.results import score_values
 from clocs_plugins.tensorboard.trials import session_end, session_start
 from clocs_plugins.tensorboard.values import layout, scalar
 
-__all__ = ["CHARTS", "write_evaluations"]
-
 CHARTS = {
     "fine-tuning": {
         "loss": ["finetune/train_loss", "finetune/validation_loss"],

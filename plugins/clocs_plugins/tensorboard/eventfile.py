@@ -11,8 +11,6 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-__all__ = ["append", "frame", "make_event", "newest", "next_after", "opening"]
-
 _NAME = re.compile(r"events\.out\.tfevents\.\d{10}\.(\d{4,})\.clocs")
 
 

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from clocs_core import EmbeddingMap
 
-__all__ = ["PROJECTED", "write_projector"]
-
 PROJECTED = 5000  # points in the projector, which slows down beyond
 
 _CONFIG = """\

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from clocs_core import Comparison, Score
 
-__all__ = ["markdown", "score_values"]
-
 
 def score_values(init: str, scores: Sequence[Score], comparisons: Sequence[Comparison]) -> list[Summary.Value]:
     """Every score and every difference to a control, and all scores as a table.

@@ -15,8 +15,6 @@ from tensorboard.plugins.hparams import metadata
 from tensorboard.plugins.hparams.api_pb2 import STATUS_SUCCESS
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
 
-__all__ = ["session_end", "session_start"]
-
 Tables = Mapping[str, Mapping[str, object]]
 
 _LEFT_OUT = {

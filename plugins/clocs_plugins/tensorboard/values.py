@@ -15,8 +15,6 @@ from tensorboard.plugins.text import metadata as text_plugin
 if TYPE_CHECKING:
     from clocs_core import Picture
 
-__all__ = ["image", "layout", "scalar", "text"]
-
 
 def scalar(tag: str, value: float) -> Summary.Value:
     """A point of a curve."""

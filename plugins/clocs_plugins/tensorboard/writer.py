@@ -18,8 +18,6 @@ from clocs_plugins.tensorboard.values import image, layout, scalar, text
 if TYPE_CHECKING:
     from clocs_core import EpochDone, RunDone, RunStarted
 
-__all__ = ["CHARTS", "add_epoch", "add_results", "begin"]
-
 CHARTS = {
     "pre-training": {
         "loss": ["loss/train", "loss/validation"],

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from clocs_core import Views
 
-__all__ = ["VICReg"]
-
 
 class VICReg(nn.Module):
     """VICReg as an objective. Checkpoints know the names of its modules: expander.0.linear, expander.0.norm, …"""

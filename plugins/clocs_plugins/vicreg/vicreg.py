@@ -28,8 +28,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["vicreg"]
-
 
 def vicreg(
     z: Tensor,

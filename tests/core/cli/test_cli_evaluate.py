@@ -13,9 +13,9 @@ import click
 import pytest
 from fake_runs import make_run, points
 
+from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.cli import main
 from clocs_core.cli.evaluate import evaluate_command
-from clocs_core.report.evaluated import CellSummary, EvaluationReport
 
 QUICK = ["-o", "resamples=10", "--device", "cpu", "--workers", "1"]
 TUNE = ["--dataset", "many", "--protocol", "finetune", "--epochs", "2", "--batch-size", "64", *QUICK]
@@ -163,13 +163,13 @@ def test_an_untrained_encoder_is_evaluated_without_a_run(
 def test_ctrl_c_says_that_the_same_command_goes_on(
     run: Path, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clocs_core.evaluate.cells import CellMaker
+    from clocs_core.evaluation.classifiers import ClassifierMaker
 
     def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CellMaker, "make", interrupt)
+        patch.setattr(ClassifierMaker, "make", interrupt)
         assert clocs(run, *TUNE, "--out", "e") == 130
     assert "Stopped; what is finished is kept; give the same command again to go on." in capsys.readouterr().err
     assert clocs(run, *TUNE, "--out", "e") == 0

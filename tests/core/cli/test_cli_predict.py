@@ -16,9 +16,9 @@ from fake_runs import make_run, points
 from tuned_runs import TUNE, evaluate_run, rewritten
 
 from clocs_core import Entry
+from clocs_core.artifacts.classifier import choose_classifier
 from clocs_core.cli import main
 from clocs_core.cli.predict import predict_command
-from clocs_core.evaluate.classifiers import choose_classifier
 
 CPU = ["--device", "cpu", "--workers", "1"]
 

@@ -13,9 +13,10 @@ from typing import Any
 import attrs
 import pytest
 
+from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.cli import main
-from clocs_core.report.document import EpochRow, Report, SplitSummary, from_json
-from clocs_core.scores import Comparison, Score
+from clocs_core.contracts.scores import Comparison, Score
 
 BASE = ["run", "--plugin", "cmsc", "--dataset", "demo"]
 
@@ -284,7 +285,7 @@ def test_a_report_has_all_the_fields_of_its_schema(finished: Path) -> None:
         ("linear", "random"),
         ("prior", "random"),
     }
-    assert attrs.asdict(from_json((finished / "report.json").read_text(encoding="utf-8")))["seed"] == 0
+    assert attrs.asdict(read_report((finished / "report.json").read_text(encoding="utf-8")))["seed"] == 0
 
 
 def test_the_metrics_have_a_line_per_epoch(finished: Path) -> None:

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from tiny_material import CHANNELS, FRAME, TinyOptions, tiny_entries, tiny_load
 
+from clocs_core.artifacts.split import Split
+from clocs_core.contracts.records import Entry, Framing
 from clocs_core.data.audit import audit
 from clocs_core.data.preparation import prepare
-from clocs_core.data.records import Entry, Framing
-from clocs_core.data.splits import Split, split_patients
+from clocs_core.data.splits import split_patients
 
 
 def load_with_copies(entry: Entry, options: TinyOptions):

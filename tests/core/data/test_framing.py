@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clocs_core.contracts.records import Drop, Episode, Framing, Record
 from clocs_core.data.framing import cut_frames, frame_labels
-from clocs_core.data.records import Drop, Episode, Framing, Record
 
 
 def make_record(samples, rate=100.0, channels=None):
@@ -268,7 +268,7 @@ def test_framing_imports_neither_torch_nor_scipy_signal_unless_it_filters():
     program = (
         "import sys, numpy as np\n"
         "from clocs_core.data.framing import cut_frames\n"
-        "from clocs_core.data.records import Framing, Record\n"
+        "from clocs_core.contracts.records import Framing, Record\n"
         "record = Record('p', 'r', ('I',), 'mV', 100.0, np.arange(9.0)[None])\n"
         "for rate, resampler in ((None, 'fft'), (50.0, 'fft'), (50.0, 'polyphase')):\n"
         "    cut_frames(record, Framing(frame_samples=4, sampling_rate=rate, resampler=resampler))\n"

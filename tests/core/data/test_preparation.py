@@ -23,10 +23,10 @@ from fake_recordings import (
     load_without_torch,
 )
 
+from clocs_core.contracts.records import Entry, Framing
 from clocs_core.data import preparation as module
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import open_prepared, verify
-from clocs_core.data.records import Entry, Framing
 from clocs_core.errors import DataError
 
 FRAMING = Framing(frame_samples=8)
@@ -58,7 +58,7 @@ def in_another_process(program: str, *arguments: object, wait: bool = True):
         from pathlib import Path
         from fake_recordings import FakeOptions, fake_entries, fake_load
         from clocs_core.data.preparation import prepare
-        from clocs_core.data.records import Framing
+        from clocs_core.contracts.records import Framing
         def make(folder, entries, options, workers=1, progress=lambda done, total: None):
             return prepare(entries, fake_load, options, Framing(frame_samples=8), dataset="fake", revision=1,
                            channels=(), folder=folder, workers=workers, progress=progress)

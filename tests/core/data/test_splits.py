@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.data.splits import Split, from_json, split_patients, to_json
+from clocs_core.artifacts.split import Split, from_json, to_json
+from clocs_core.data.splits import split_patients
 from clocs_core.errors import DataError, SettingsError
 
 RULES = ("60/20/20", "64/16/20")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny_material import CHANNELS, FRAME, TASK, TinyOptions, tiny_entries, tiny_load, tiny_prepared, tiny_store
 
-from clocs_core.data.records import Episode, Task
+from clocs_core.contracts.records import Episode, Task
 from clocs_core.data.store import fill_store, list_instances
 
 CPU = torch.device("cpu")
@@ -98,8 +98,8 @@ def test_integers_are_divided_by_their_gain_when_a_batch_is_gathered(tmp_path):
     """On the device, so that half the bytes travel."""
     from fake_recordings import FakeOptions, fake_entries, load_counts
 
+    from clocs_core.contracts.records import Entry, Framing
     from clocs_core.data.preparation import prepare
-    from clocs_core.data.records import Entry, Framing
 
     entries = [*fake_entries(4), Entry("Coarse1", "q", 0)]
     counted = prepare(

@@ -11,15 +11,15 @@ from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
 from clocs_core.cli import main
-from clocs_core.data.batches import Views
+from clocs_core.contracts.batches import Views
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import NonFiniteLoss
-from clocs_core.settings import TrainSettings
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.captured import CapturedEpochs, split_epoch
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
-from clocs_core.train.pretrain import pretrain
+from clocs_core.train.loop import train_epochs
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 
@@ -149,7 +149,7 @@ def test_a_step_that_asks_the_host_runs_plainly_and_says_so_once(training):
 def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
     def epochs(learner, last):
         settings = TrainSettings(batch_size=8, epochs=4)
-        made = pretrain(
+        made = train_epochs(
             learner,
             Training(training.store, training.make_views, training.train, training.validation, settings, 0),
             CapturedEpochs(nothing),
@@ -180,7 +180,7 @@ def test_a_captured_loss_that_is_not_finite_is_reported_with_its_step_and_record
     said = []
     for run_epoch in (plain_epoch, CapturedEpochs(nothing)):
         with pytest.raises(NonFiniteLoss) as caught:
-            next(pretrain(learner_of(), spoilt, run_epoch, lambda: 0.0, lambda *_: None))
+            next(train_epochs(learner_of(), spoilt, run_epoch, lambda: 0.0, lambda *_: None))
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert training.store.records[int(training.store.record[bad])] in said[0]

@@ -7,9 +7,9 @@ import torch
 from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
 from torch import nn
 
-from clocs_core.data.batches import Views
+from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
-from clocs_core.settings import TrainSettings
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import Training, pairs_per_anchor
 from clocs_core.train.gradcache import contrast_step, gradcache_epoch
 from clocs_core.train.learner import start
@@ -35,14 +35,14 @@ def contrast(z, patient):
 
 
 @pytest.fixture(scope="module")
-def material(tmp_path_factory):
+def cohort(tmp_path_factory):
     prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, CPU)
     return tiny_store(prepared), train
 
 
-def training_of(material, batch_size, contrast_batch, generate=noisy_views):
-    store, train = material
+def training_of(cohort, batch_size, contrast_batch, generate=noisy_views):
+    store, train = cohort
     settings = TrainSettings(batch_size=batch_size, contrast_batch=contrast_batch)
     return Training(store, ViewMaker(generate, (), normalise=True), train, train, settings, 0)
 
@@ -60,11 +60,11 @@ def gradients(learner):
 
 
 @pytest.mark.parametrize("generate", [noisy_views, cross_views])
-def test_without_batchnorm_the_gradients_are_those_of_the_plain_large_batch(material, generate):
+def test_without_batchnorm_the_gradients_are_those_of_the_plain_large_batch(cohort, generate):
     """Views without randomness of their own would hide a generator that was not put back: these draw noise."""
     rows = torch.arange(20)
     learner, other = learner_of(nn.Tanh()), learner_of(nn.Tanh())
-    training = training_of(material, 7, 20, generate)
+    training = training_of(cohort, 7, 20, generate)
     # The noise of a large batch is drawn in one go, that of three small ones in three: hand the same views to both.
     generator = torch.Generator().manual_seed(5)
     parts = [training.make_views(training.store.gather(training.train, part), generator) for part in rows.split(7)]
@@ -78,12 +78,12 @@ def test_without_batchnorm_the_gradients_are_those_of_the_plain_large_batch(mate
         assert torch.allclose(found, wanted, atol=1e-6)
 
 
-def test_with_batchnorm_and_dropout_they_are_those_of_one_loss_over_batches_encoded_one_by_one(material):
+def test_with_batchnorm_and_dropout_they_are_those_of_one_loss_over_batches_encoded_one_by_one(cohort):
     """The same chunks, the same masks, statistics by chunk; and running statistics see every chunk once."""
     rows = torch.arange(20)
     layers = (nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3))
     learner, other = learner_of(*layers), learner_of(*copy.deepcopy(layers))
-    training = training_of(material, 7, 20)
+    training = training_of(cohort, 7, 20)
     torch.manual_seed(3)
     generator, embeddings, patients = torch.Generator().manual_seed(5), [], []
     for chunk in rows.split(7):
@@ -99,11 +99,11 @@ def test_with_batchnorm_and_dropout_they_are_those_of_one_loss_over_batches_enco
         assert torch.allclose(found.double(), wanted.double(), atol=1e-6), name
 
 
-def test_a_contrast_of_one_batch_is_the_plain_step(material):
+def test_a_contrast_of_one_batch_is_the_plain_step(cohort):
     rows = torch.arange(9)
     layers = (nn.BatchNorm1d(16), nn.Dropout(0.3))
     learner, other = learner_of(*layers), learner_of(*copy.deepcopy(layers))
-    training = training_of(material, 9, 9)
+    training = training_of(cohort, 9, 9)
     torch.manual_seed(3)
     views = training.make_views(training.store.gather(training.train, rows), torch.Generator().manual_seed(5))
     expected = train_step(list(other.encoders), other.objective, other.optimiser, views)
@@ -115,14 +115,14 @@ def test_a_contrast_of_one_batch_is_the_plain_step(material):
         assert torch.allclose(tensor, other.encoders.state_dict()[name], atol=1e-6), name
 
 
-def test_an_epoch_sees_every_instance_in_contrasts_of_the_size_asked_for(material):
+def test_an_epoch_sees_every_instance_in_contrasts_of_the_size_asked_for(cohort):
     sizes = []
 
     def spy(z, patient):
         sizes.append(z.shape[1])
         return contrast(z, patient)
 
-    training = training_of(material, 8, 20)
+    training = training_of(cohort, 8, 20)
     learner = learner_of(nn.Tanh())
     learner.objective = ContrastiveObjective(spy)
     losses = gradcache_epoch(learner, training, 1, lambda *_: None)
@@ -133,13 +133,13 @@ def test_an_epoch_sees_every_instance_in_contrasts_of_the_size_asked_for(materia
     assert torch.equal(losses, gradcache_epoch(again, training, 1, lambda *_: None))
 
 
-def test_how_many_an_instance_meets_is_counted_over_the_batches_of_an_epoch(material):
+def test_how_many_an_instance_meets_is_counted_over_the_batches_of_an_epoch(cohort):
     """In one batch of all: everybody else, of whom the own patient's are counted apart."""
-    store, train = material
+    store, train = cohort
     patient = store.patient[train.frame[:, 0]].tolist()
     own = sum(patient[i] == patient[j] for i in range(len(patient)) for j in range(len(patient)) if i != j)
-    others, mine = pairs_per_anchor(training_of(material, len(patient), None))
+    others, mine = pairs_per_anchor(training_of(cohort, len(patient), None))
     assert mine == pytest.approx(own / len(patient))
     assert others + mine == pytest.approx(len(patient) - 1)
-    fewer, _ = pairs_per_anchor(training_of(material, 4, 8))
+    fewer, _ = pairs_per_anchor(training_of(cohort, 4, 8))
     assert fewer < 8

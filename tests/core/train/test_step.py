@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from clocs_core.data.batches import Batch, Views
+from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step, validation_step
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from clocs_core import DataError, Listing, Record
+from clocs_core.contracts.records import Framing
 from clocs_core.data.preparation import prepare
-from clocs_core.data.records import Framing
 from clocs_core.testing import checks_of
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 

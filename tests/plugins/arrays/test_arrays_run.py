@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clocs_core.cli import main
-from clocs_core.extend.host import installed_entry_points
+from clocs_core.plugins.host import installed_entry_points
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from clocs_core.data.batches import Batch, Views
+from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.learner import start
 from clocs_core.train.step import ContrastiveObjective, train_step

@@ -16,7 +16,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_plugins.contrastive_losses import fused, launches
-from clocs_plugins.contrastive_losses.fused import NT_XENT, PAPER, RELEASED, contrast
+from clocs_plugins.contrastive_losses.fused import contrast
+from clocs_plugins.contrastive_losses.launches import NT_XENT, PAPER, RELEASED
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.shapes import Shapes, Tile

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clocs_core import SettingsError, Unavailable
-from clocs_core.options import structure
+from clocs_core.settings.options import structure
 from clocs_plugins.contrastive_losses import NTXentOptions, PatientNCEOptions, choice
 from clocs_plugins.contrastive_losses.choice import SMALL, choose
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent

@@ -15,7 +15,8 @@ from triton.backends.compiler import GPUTarget  # noqa: E402  not before it is k
 from triton.compiler import ASTSource  # noqa: E402
 
 from clocs_plugins.contrastive_losses import launches  # noqa: E402
-from clocs_plugins.contrastive_losses.fused import NT_XENT, PAPER, contrast  # noqa: E402
+from clocs_plugins.contrastive_losses.fused import contrast  # noqa: E402
+from clocs_plugins.contrastive_losses.launches import NT_XENT, PAPER  # noqa: E402
 from clocs_plugins.contrastive_losses.shapes import choose_shapes  # noqa: E402
 
 KERNELS = [name for name in dir(launches) if name.endswith("_kernel")]

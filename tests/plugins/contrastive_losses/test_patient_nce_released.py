@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_core import SettingsError
-from clocs_core.options import structure
+from clocs_core.settings.options import structure
 from clocs_core.testing import checks_of, failures
 from clocs_plugins.contrastive_losses import PatientNCEOptions, clocs_losses
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce

@@ -4,7 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
-from clocs_plugins.demo.simulator import LEADS, RHYTHMS, draw_heart, simulate
+from clocs_plugins.demo.rhythms import RHYTHMS
+from clocs_plugins.demo.simulator import LEADS, draw_heart, simulate
 
 RATES = {"AFIB": (70, 150), "GSVT": (100, 200), "SB": (38, 58), "SR": (60, 98)}  # beats per minute
 PATIENTS = 12  # for each rhythm

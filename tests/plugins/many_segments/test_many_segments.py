@@ -7,11 +7,11 @@ from importlib.metadata import EntryPoint
 import pytest
 import torch
 
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import load_plugins
-from clocs_core.extend.plan import resolve
+from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import load_plugins
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.train.assemble import build_learner, build_views
+from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.step import train_step
 
 NEEDED = ("classification", "cnn", "contrastive_losses", "demo", "many_segments", "patient_contrast")

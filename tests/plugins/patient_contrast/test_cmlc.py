@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from clocs_core import Batch, NoOptions
-from clocs_core.extend.catalogue import build_catalogue
-from clocs_core.extend.host import installed_entry_points, load_plugins
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_plugins.patient_contrast import clocs_methods, clocs_views
 from clocs_plugins.patient_contrast.cmsmlc import SegmentsLeadsOptions
 

@@ -13,7 +13,7 @@ from tensorboard_runs import PNG, epoch_done, run_at, run_done
 
 import clocs_plugins.tensorboard as plugin
 from clocs_core import EmbeddingMap, RunDone
-from clocs_core.extend import hookspecs
+from clocs_core.contracts import hookspecs
 from clocs_plugins.tensorboard.projector import PROJECTED
 from clocs_plugins.tensorboard.writer import add_epoch, add_results, begin
 

@@ -19,8 +19,6 @@ from clocs_core import Batch, Method, Needs, ViewGenerator, Views, option
 if TYPE_CHECKING:
     from torch import Generator
 
-__all__ = ["CROSS_MODAL", "MODALITIES", "ModalitiesOptions", "modalities_as_views"]
-
 
 @attrs.frozen
 class ModalitiesOptions:

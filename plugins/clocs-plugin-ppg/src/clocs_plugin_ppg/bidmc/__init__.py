@@ -6,8 +6,6 @@ from pathlib import Path
 
 from clocs_core import Dataset, Defaults, Entry, Framing, Listing, NoOptions, Record, Source, Task
 
-__all__ = ["BIDMC", "BREATHS", "NUMERICS", "WAVEFORMS"]
-
 WAVEFORMS = ("RESP", "PLETH", "V", "AVR", "II")  # at 125 Hz
 NUMERICS = ("HR", "PULSE", "RR", "SpO2")  # what the monitor shows, once a second; RR is called RESP in the files
 BREATHS = (12, 20)  # per minute: fewer than the first are slow, more than the second fast, in a grown-up at rest

@@ -9,8 +9,6 @@ from clocs_core import DataError, DataNotFound, Drop, Entry, Header, Label, List
 
 from clocs_plugin_ppg.bidmc.numerics import episodes_of, plain_name, read_numerics
 
-__all__ = ["list_recordings", "sex_of"]
-
 _SEX = re.compile(r"(?:sex|gender)\W+(female|male|f|m)\b", re.IGNORECASE)
 NEEDED = ("II", "PLETH")  # what all of the published recordings have
 

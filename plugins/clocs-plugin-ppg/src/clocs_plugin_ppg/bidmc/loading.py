@@ -6,8 +6,6 @@ from clocs_core import Entry, Record, read_wfdb
 
 from clocs_plugin_ppg.bidmc.numerics import hold, plain_name, read_numerics
 
-__all__ = ["read_recording"]
-
 
 def read_recording(entry: Entry, waveforms: tuple[str, ...], numerics: tuple[str, ...]) -> Record:
     """Load one recording. A channel that it does not have, as V or AVR in some, is missing from end to end (NaN).

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["episodes_of", "hold", "plain_name", "read_numerics"]
-
 _SPELLING = {"RESP": "RR"}  # RESP is the name of the wave too
 
 

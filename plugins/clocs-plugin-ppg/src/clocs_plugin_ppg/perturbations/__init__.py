@@ -16,8 +16,6 @@ from clocs_core import Perturbation, option
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["DRIFT", "MODULATION", "MOTION", "DriftOptions", "ModulationOptions", "MotionOptions"]
-
 _strength = (lambda size: 0 <= size < float("inf"), "be zero or more, and finite")
 _cycles = (lambda count: 0 < count < float("inf"), "be positive and finite")
 _share = (lambda share: 0 <= share <= 1, "be between 0 and 1")

@@ -10,8 +10,6 @@ import torch
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["drift", "modulate", "shake"]
-
 WAVES = 3  # in a mixture: enough that no two look alike
 
 

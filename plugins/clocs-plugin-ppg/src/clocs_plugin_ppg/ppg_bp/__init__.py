@@ -9,8 +9,6 @@ from clocs_core import Dataset, Defaults, Entry, Framing, Listing, Record, Task,
 
 from clocs_plugin_ppg.ppg_bp.labels import TASKS
 
-__all__ = ["PPG_BP", "PpgBpOptions"]
-
 SAMPLES = 2100  # of a recording, at 1000 Hz
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import attrs
 from clocs_core import Task
 
-__all__ = ["TASKS", "Subject", "label_of"]
-
 STAGES = ("normal", "prehypertension", "stage 1", "stage 2")
 TASKS = (
     Task("hypertension", STAGES),

@@ -11,8 +11,6 @@ from clocs_core import DataNotFound, Drop, Entry, Listing
 from clocs_plugin_ppg.ppg_bp.labels import Subject, label_of
 from clocs_plugin_ppg.ppg_bp.sheet import find_sheet, read_subjects
 
-__all__ = ["REPEATED", "TWO_SUBJECTS", "list_recordings"]
-
 _NAME = re.compile(r"([0-9]+)_[1-3]")
 
 # Of the 657 published files these are, byte by byte, an earlier one of their subject.

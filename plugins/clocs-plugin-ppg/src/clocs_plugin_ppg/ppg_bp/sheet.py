@@ -13,8 +13,6 @@ from clocs_core import DataError
 
 from clocs_plugin_ppg.ppg_bp.labels import Subject
 
-__all__ = ["find_sheet", "read_subjects"]
-
 HEADINGS = ("subject_id", "hypertension", "diabetes")
 FORMATS = (".xlsx", ".csv")  # the first that is there is read: it is the one that is published
 FIRST_ROWS = 10  # among which the names of the columns are looked for

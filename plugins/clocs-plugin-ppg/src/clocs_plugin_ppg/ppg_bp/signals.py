@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["band_pass", "read_recording"]
-
 RATE = 1000.0  # Hz
 FULL_SCALE = 4095  # counts; what is stronger than the converter can say
 ORDER = 2  # of the Butterworth filter; both ways through it make four

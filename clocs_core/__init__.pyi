@@ -1,0 +1,190 @@
+"""The public names of clocs. `__init__.py` imports each of them when it is first used."""
+
+from .api.encoder import (
+    Embedded as Embedded,
+)
+from .api.encoder import (
+    Embedder as Embedder,
+)
+from .api.encoder import (
+    load as load,
+)
+from .contracts.batches import (
+    Batch as Batch,
+)
+from .contracts.batches import (
+    Views as Views,
+)
+from .contracts.events import (
+    EmbeddingMap as EmbeddingMap,
+)
+from .contracts.events import (
+    EpochDone as EpochDone,
+)
+from .contracts.events import (
+    Health as Health,
+)
+from .contracts.events import (
+    Picture as Picture,
+)
+from .contracts.events import (
+    RunDone as RunDone,
+)
+from .contracts.events import (
+    RunStarted as RunStarted,
+)
+from .contracts.hookspecs import (
+    API_VERSION as API_VERSION,
+)
+from .contracts.hookspecs import (
+    hookimpl as hookimpl,
+)
+from .contracts.offers import (
+    Dataset as Dataset,
+)
+from .contracts.offers import (
+    Defaults as Defaults,
+)
+from .contracts.offers import (
+    Encoder as Encoder,
+)
+from .contracts.offers import (
+    Loss as Loss,
+)
+from .contracts.offers import (
+    Method as Method,
+)
+from .contracts.offers import (
+    Metric as Metric,
+)
+from .contracts.offers import (
+    Needs as Needs,
+)
+from .contracts.offers import (
+    NoOptions as NoOptions,
+)
+from .contracts.offers import (
+    Objective as Objective,
+)
+from .contracts.offers import (
+    Perturbation as Perturbation,
+)
+from .contracts.offers import (
+    Presets as Presets,
+)
+from .contracts.offers import (
+    Setup as Setup,
+)
+from .contracts.offers import (
+    Source as Source,
+)
+from .contracts.offers import (
+    Variant as Variant,
+)
+from .contracts.offers import (
+    ViewGenerator as ViewGenerator,
+)
+from .contracts.records import (
+    Drop as Drop,
+)
+from .contracts.records import (
+    DropReport as DropReport,
+)
+from .contracts.records import (
+    Entry as Entry,
+)
+from .contracts.records import (
+    Episode as Episode,
+)
+from .contracts.records import (
+    Framing as Framing,
+)
+from .contracts.records import (
+    Label as Label,
+)
+from .contracts.records import (
+    Listing as Listing,
+)
+from .contracts.records import (
+    Part as Part,
+)
+from .contracts.records import (
+    Record as Record,
+)
+from .contracts.records import (
+    Task as Task,
+)
+from .contracts.scores import (
+    Comparison as Comparison,
+)
+from .contracts.scores import (
+    Score as Score,
+)
+from .data.wfdb import (
+    WfdbRecord as WfdbRecord,
+)
+from .data.wfdb import (
+    read_wfdb as read_wfdb,
+)
+from .data.wfdb_header import (
+    Header as Header,
+)
+from .data.wfdb_header import (
+    Signal as Signal,
+)
+from .data.wfdb_header import (
+    read_header as read_header,
+)
+from .errors import (
+    AmbiguousName as AmbiguousName,
+)
+from .errors import (
+    ClocsError as ClocsError,
+)
+from .errors import (
+    ClocsWarning as ClocsWarning,
+)
+from .errors import (
+    DataError as DataError,
+)
+from .errors import (
+    DataNotFound as DataNotFound,
+)
+from .errors import (
+    DownloadError as DownloadError,
+)
+from .errors import (
+    NonFiniteLoss as NonFiniteLoss,
+)
+from .errors import (
+    OutOfMemory as OutOfMemory,
+)
+from .errors import (
+    PluginError as PluginError,
+)
+from .errors import (
+    RunFolderError as RunFolderError,
+)
+from .errors import (
+    SettingsError as SettingsError,
+)
+from .errors import (
+    Unavailable as Unavailable,
+)
+from .errors import (
+    UnknownName as UnknownName,
+)
+from .settings.options import (
+    option as option,
+)
+from .train.gpu_kernels import (
+    can_run_triton as can_run_triton,
+)
+from .train.gpu_kernels import (
+    missing_for_triton as missing_for_triton,
+)
+from .train.label_loss import (
+    label_loss as label_loss,
+)
+
+__version__: str

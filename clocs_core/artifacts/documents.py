@@ -1,0 +1,90 @@
+"""Records as JSON that reads back exactly: floats to the last bit, NaN as null."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+
+from clocs_core.errors import RunFolderError
+
+SCHEMA = 1  # raise it when a field changes its meaning, so that an old reader refuses instead of misreading
+
+T = TypeVar("T")
+
+
+def as_plain(value: object) -> Any:
+    """The same value as JSON can hold it: tuples are lists, NumPy's numbers are Python's, NaN is null."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        if math.isfinite(number):
+            return number
+        return None if math.isnan(number) else str(number)  # "inf" reads back as a float where one is expected
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(item) for item in value]
+    return str(value)  # a path: what a person would have typed
+
+
+def dump_record(record: Any) -> str:
+    """The text of a record with a schema, such as a report; `load_record` reads it back to the last bit."""
+    return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def load_record(text: str, kind: type[T], what: str) -> T:
+    """Read what `dump_record` wrote; raises RunFolderError for another schema or a damaged file. what: its name."""
+    document = read_object(text, what)
+    if document.get("schema") != SCHEMA:
+        raise RunFolderError(
+            f"{what} has schema {document.get('schema')!r}, this version of clocs reads {SCHEMA}; evaluate the "
+            "run again with this version, or read it with the version that wrote it"
+        )
+    return structure_record(document, kind, what)
+
+
+def read_object(text: str, what: str) -> dict[str, Any]:
+    """Read a JSON object. Raises RunFolderError, naming `what`, for anything else."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise RunFolderError(f"{what} is not JSON ({error}); it was cut short or edited: {text[:60]!r}") from error
+    if not isinstance(found, dict):
+        raise RunFolderError(f"{what} holds {type(found).__name__}, expected an object: {text[:60]!r}")
+    return found
+
+
+def structure_record(found: dict[str, Any], kind: type[T], what: str) -> T:
+    """Make a record of a JSON object. Raises RunFolderError, naming `what`, where a field does not fit."""
+    try:
+        return _converter().structure(found, kind)
+    except cattrs.BaseValidationError as error:
+        faults = "; ".join(cattrs.transform_error(error))
+        raise RunFolderError(f"{what} does not hold what it should: {faults}") from error
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
+    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
+    for exact in (int, str, bool):
+        converter.register_structure_hook(exact, _only)
+    return converter
+
+
+def _only(value: object, kind: type[T]) -> T:
+    """Refuse what cattrs would convert: a null is not the string "None", nor is 1.5 the integer 1."""
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, got {value!r}")
+    return value

@@ -1,0 +1,71 @@
+"""metrics.jsonl: one line of JSON per epoch of pre-training."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+
+from clocs_core.artifacts.documents import as_plain, read_object, structure_record
+from clocs_core.contracts.events import EpochDone
+
+
+@attrs.frozen(kw_only=True)
+class EpochRow:
+    """One line of metrics.jsonl: the numbers of one epoch. The names are those of `EpochDone` and its health."""
+
+    epoch: int
+    train_loss: float
+    validation_loss: float
+    effective_rank: float
+    same_patient: float
+    other_patient: float
+    margin: float
+    loss_over_log_batch: float
+    improved: bool
+    seconds: float
+    instances: int
+
+
+def row_of(done: EpochDone) -> EpochRow:
+    """The line of an epoch; `done.losses` stays where it is."""
+    health = done.health
+    return EpochRow(
+        epoch=done.epoch,
+        train_loss=done.train_loss,
+        validation_loss=done.validation_loss,
+        effective_rank=health.effective_rank,
+        same_patient=health.same_patient,
+        other_patient=health.other_patient,
+        margin=health.margin,
+        loss_over_log_batch=health.loss_over_log_batch,
+        improved=done.improved,
+        seconds=done.seconds,
+        instances=done.instances,
+    )
+
+
+def to_line(row: EpochRow) -> str:
+    """A row as one line of JSON with its newline, to be written in one go."""
+    return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
+
+
+def from_line(line: str) -> EpochRow:
+    """Read one line; raises RunFolderError where it is torn or lacks a field."""
+    return structure_record(read_object(line, "a line of metrics.jsonl"), EpochRow, "a line of metrics.jsonl")
+
+
+def read_rows(text: str) -> tuple[EpochRow, ...]:
+    """Read all of metrics.jsonl. A last line that a killed process left unfinished is ignored; any other is not."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if lines and not _is_json(lines[-1]):
+        lines = lines[:-1]
+    return tuple(from_line(line) for line in lines)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""What was predicted of every row, as one .npz file without pickles: later questions need no second run.
+
+Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from zipfile import BadZipFile
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.errors import RunFolderError
+from clocs_core.files import write_atomically
+
+Classifier = tuple[str, str, float]
+"""Protocol, init and label fraction: which classifier predicted."""
+
+
+@attrs.frozen(eq=False)
+class Predictions:
+    """What was predicted of each test row, beside its label and patient. `notes` say what a reader must know."""
+
+    probability: NDArray[np.float64]  # (n, class)
+    label: NDArray[np.int64]  # (n,) or (n, class)
+    patient: NDArray[np.int64]  # (n,)
+    record: NDArray[np.int64]  # (n,)
+    notes: tuple[str, ...] = ()
+
+
+def save_predictions(
+    predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str], path: Path
+) -> None:
+    """Write all predictions, which are of the same rows. `patients`, `records`: names by number."""
+    first = next(iter(predicted.values()))
+    arrays = {
+        "patient": np.array([patients[number] for number in first.patient], dtype=np.str_),
+        "record": np.array([records[number] for number in first.record], dtype=np.str_),
+        "label": first.label,
+    }
+    for (protocol, init, fraction), rows in predicted.items():
+        arrays[f"probability/{protocol}/{init}/{fraction:g}"] = rows.probability
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_atomically(path, buffer.getvalue())
+
+
+@attrs.frozen(eq=False)
+class PredictedRows:
+    """What was predicted of the rows of a file, and whose each row is, by name."""
+
+    predicted: dict[Classifier, Predictions]
+    patient: NDArray[np.str_]  # (n,)
+    record: NDArray[np.str_]  # (n,)
+    label: NDArray[np.int64]  # (n,) or (n, class)
+
+    @property
+    def kind(self) -> str:
+        """Of the task that the labels answer."""
+        return "one_of" if self.label.ndim == 1 else "any_of"
+
+
+def read_predictions(path: Path) -> dict[Classifier, Predictions]:
+    """Read what `save_predictions` wrote; patients and records are numbered by their sorted names.
+
+    So the numbers of two files of the same names agree.
+    """
+    return read_predicted_rows(path).predicted
+
+
+def read_predicted_rows(path: Path) -> PredictedRows:
+    """The same with the names. Raises RunFolderError for a file that cannot be read."""
+    try:
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # it would leave a broken file open
+            arrays = {name: file[name] for name in file.files}
+        patient, record = (np.unique(arrays[name], return_inverse=True)[1] for name in ("patient", "record"))
+        label = arrays["label"]
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
+        raise RunFolderError(f"{path} holds no predictions that can be read: {problem}.") from None
+    found: dict[Classifier, Predictions] = {}
+    for name, probability in arrays.items():
+        if name.startswith("probability/"):
+            _, protocol, init, fraction = name.split("/")
+            found[protocol, init, float(fraction)] = Predictions(probability, label, patient, record)
+    return PredictedRows(found, arrays["patient"], arrays["record"], label)

@@ -1,0 +1,178 @@
+"""The records of report.json: what a run and what an evaluation found."""
+
+from __future__ import annotations
+
+import attrs
+
+from clocs_core.artifacts.curves import CurvePoint
+from clocs_core.artifacts.documents import SCHEMA, as_plain, load_record
+from clocs_core.contracts.records import DropReport, Exposure
+from clocs_core.contracts.scores import Comparison, Score
+
+
+@attrs.frozen
+class SplitSummary:
+    """Which patients the parts hold, as counts and as a hash that two runs can compare; and what the audit found.
+
+    frames: lead-frames of the evaluation; shared_patients, duplicate_signals: between the parts.
+    """
+
+    hash: str
+    rule: str
+    seed: int
+    patients: dict[str, int]
+    frames: dict[str, int]
+    records: dict[str, int]
+    shared_patients: int
+    duplicate_signals: int
+
+
+@attrs.frozen(kw_only=True)
+class PatientSeparation:
+    """Mean distances of embeddings within and between patients, and the probability that the first is smaller.
+
+    intra, inter: how many distances lie in each bin between two `edges`, at most 64; empty in reports of before they
+    were kept.
+    """
+
+    init: str
+    intra_mean: float
+    inter_mean: float
+    separation: float
+    edges: tuple[float, ...] = ()
+    intra: tuple[int, ...] = ()
+    inter: tuple[int, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class RetrievalRow:
+    """How well one encoder finds rows of a patient or of a diagnosis; `chance` is what no encoder at all would find.
+
+    relevant: "same recording", "other recordings" or "same diagnosis". nearness: "euclidean", "cosine", or "any".
+    queries had a right row to find, left_out had none; rows were searched.
+    """
+
+    init: str
+    relevant: str
+    nearness: str
+    recall_at_1: float
+    recall_at_5: float
+    recall_at_10: float
+    mean_average_precision: float
+    queries: int
+    left_out: int
+    rows: int
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What report.json holds: everything the page shows, except the pictures and the epochs.
+
+    stopped: "early stopping" or "all epochs".
+    notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
+    seconds: how long preparing, pre-training and evaluating took, by stage.
+    """
+
+    schema: int = SCHEMA
+    method: str
+    dataset: str
+    task: str | None
+    seed: int
+    settings: dict[str, dict[str, object]] = attrs.field(converter=as_plain)
+    epochs_run: int
+    best_epoch: int
+    stopped: str
+    split: SplitSummary
+    environment: dict[str, str]
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    patients: tuple[PatientSeparation, ...] = ()
+    notes: tuple[str, ...] = ()
+    drops: DropReport = attrs.field(factory=DropReport)
+    form: str = ""
+    seconds: dict[str, float] = attrs.field(factory=dict)
+    retrieval: tuple[RetrievalRow, ...] = ()
+    exposure: Exposure | None = None
+
+
+@attrs.frozen(kw_only=True)
+class EncoderSummary:
+    """Which encoder was evaluated. Of an untrained one, `dataset` and `sha256` are empty.
+
+    dataset: what it was pre-trained on; inputs: how many channels it reads at once; sha256: of its file.
+    """
+
+    name: str
+    dataset: str
+    inputs: int
+    frame_samples: int
+    embedding_dim: int
+    sha256: str
+
+
+@attrs.frozen(kw_only=True)
+class CellSummary:
+    """One classifier: an init at a share of the labels, and what it took to train it.
+
+    epochs, best_epoch, steps: of fine-tuning; 0 where no network is trained.
+    frames, patients: labelled training frames that it learnt from, and how many patients they are of.
+    notes: what a reader must know, such as why there is no classifier.
+    """
+
+    schema: int = SCHEMA
+    protocol: str
+    init: str
+    label_fraction: float
+    epochs: int = 0
+    best_epoch: int = 0
+    steps: int = 0
+    frames: int = 0
+    patients: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Curve:
+    """How the fine-tuning of one classifier went. metric: what the validation part was scored by, frame by frame."""
+
+    protocol: str
+    init: str
+    label_fraction: float
+    metric: str
+    values: tuple[CurvePoint, ...]
+
+
+@attrs.frozen(kw_only=True)
+class EvaluationReport:
+    """What the report.json of an evaluation holds. Fields of the same name are those of a run's report.
+
+    init: whose weights were evaluated, beside `random`: the method, or `random` alone.
+    how: the protocol in a sentence.
+    """
+
+    schema: int = SCHEMA
+    protocol: str
+    how: str
+    init: str
+    encoder: EncoderSummary
+    dataset: str
+    task: str
+    part: str
+    seed: int
+    settings: dict[str, dict[str, object]] = attrs.field(converter=as_plain)
+    split: SplitSummary
+    environment: dict[str, str]
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    cells: tuple[CellSummary, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    notes: tuple[str, ...] = ()
+    drops: DropReport = attrs.field(factory=DropReport)
+    form: str = ""
+    seconds: dict[str, float] = attrs.field(factory=dict)
+
+
+def read_report(text: str) -> Report:
+    """Read the report.json of a run. Raises RunFolderError for another schema or a damaged file."""
+    return load_record(text, Report, "report.json")

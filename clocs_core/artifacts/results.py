@@ -1,0 +1,135 @@
+"""A finished run or evaluation opened again, to be compared: its settings, its scores, and what it predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder
+from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary, read_report
+from clocs_core.artifacts.run_folder import RunFolder
+from clocs_core.contracts.scores import Score
+from clocs_core.errors import RunFolderError
+from clocs_core.settings.sections import Tables, read_tables
+
+_SEEDS = {"run.seed", "evaluation.seed"}
+_OF_THE_MACHINE = {
+    f"{table}.{key}"
+    for table, keys in {
+        "run": ("device", "step"),
+        "evaluation": ("device", "step"),
+        "data": ("root", "data_root"),
+        "pre-training data": ("root", "data_root"),
+    }.items()
+    for key in keys
+}
+_RENAMED = {"data": "pre-training data", "dataset": "pre-training dataset"}  # of a run, beside its evaluation's own
+_NOT_ASKED = ("evaluate", "evaluate_framing")  # of a run: how it scored itself, of which its evaluation is no part
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Candidate:
+    """A finished run or evaluation. weights: what it scored beside the controls, by the name of its method.
+
+    settings: by "table.key"; of an evaluation, those of the run that its encoder comes from too, where it is there.
+    """
+
+    path: Path
+    kind: Literal["run", "evaluation"]
+    weights: str
+    protocol: str
+    dataset: str
+    task: str
+    part: str
+    seed: int
+    settings: dict[str, object]
+    split: SplitSummary
+    scores: tuple[Score, ...]
+    notes: tuple[str, ...]
+    rows: PredictedRows | None
+
+    def is_own(self, score: Score) -> bool:
+        """Whether a score is of its own weights, not of a control."""
+        return (score.protocol, score.init) == (self.protocol, self.weights)
+
+
+Group = tuple[Candidate, ...]
+"""Candidates that differ by their seed only."""
+
+
+def open_candidate(path: Path) -> Candidate:
+    """A finished run or evaluation, by its folder."""
+    file = RunFolder(path).report
+    if not file.is_file():
+        raise RunFolderError(_no_report(path))
+    report: Report | EvaluationReport
+    kind: Literal["run", "evaluation"] = "run"
+    if "evaluation" in read_tables(RunFolder(path).settings):
+        report, kind = EvaluationFolder(path).read_report(), "evaluation"
+        weights, protocol, part = report.init, report.protocol, report.part
+        tables = {"evaluate_framing" if name == "framing" else name: held for name, held in report.settings.items()}
+        settings = _flat(tables) | _of_its_run(path, report)
+    else:
+        report = read_report(file.read_text(encoding="utf-8"))
+        weights, protocol, part = report.method, "linear", str(report.settings["evaluate"]["part"])
+        settings = _flat(report.settings)
+    predictions = RunFolder(path).predictions
+    return Candidate(
+        path=path,
+        kind=kind,
+        weights=weights,
+        protocol=protocol,
+        dataset=report.dataset,
+        task=report.task or "no labels",
+        part=part,
+        seed=report.seed,
+        settings={name: value for name, value in settings.items() if value is not None},
+        split=report.split,
+        scores=report.scores,
+        notes=report.notes,
+        rows=read_predicted_rows(predictions) if predictions.exists() else None,
+    )
+
+
+def _no_report(path: Path) -> str:
+    if not path.exists():
+        return f"{path} is not there. Give folders that `clocs run` or `clocs evaluate` made."
+    if (path / "settings.toml").exists():
+        return (
+            f"{path} has no report.json: it is not finished. Go on with it: `clocs run --resume {path}`, or evaluate."
+        )
+    return f"{path} is no run and no evaluation: it has no report.json."
+
+
+def _flat(tables: Tables) -> dict[str, object]:
+    return {f"{table}.{key}": value for table, keys in tables.items() for key, value in keys.items()}
+
+
+def _of_its_run(path: Path, report: EvaluationReport) -> dict[str, object]:
+    """The settings that the encoder was pre-trained with, of the run whose folder the evaluation lies in.
+
+    They stand in place of the hash of its file, which says that encoders differ, but not in what.
+    """
+    run = RunFolder(path.absolute().parent.parent)
+    if not report.encoder.sha256 or not (run.settings.exists() and run.encoder.exists()):
+        return {}
+    if sha256(run.encoder.read_bytes()).hexdigest() != report.encoder.sha256:
+        return {}
+    tables = read_tables(run.settings)
+    kept = {_RENAMED.get(name, name): held for name, held in tables.items() if name not in _NOT_ASKED}
+    return {**_flat(kept), "evaluation.encoder_sha256": None}
+
+
+def group_by_seed(found: Sequence[Candidate]) -> tuple[Group, ...]:
+    """Those that differ by their seed only, together, in the order in which they were named."""
+    groups: dict[object, list[Candidate]] = {}
+    for one in found:
+        held = {name: repr(value) for name, value in one.settings.items() if name not in _SEEDS | _OF_THE_MACHINE}
+        key = one.kind, one.dataset, one.split.hash, frozenset(held.items())
+        groups.setdefault(key, []).append(one)
+    return tuple(map(tuple, groups.values()))

@@ -1,0 +1,130 @@
+"""The folder that a run writes into: what lies where, how it begins, and how it is opened again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.files import sync_folder, write_atomically
+from clocs_core.settings.sections import Tables, dump_tables, read_tables
+
+
+@attrs.frozen
+class RunFolder:
+    """The paths of a run. `settings` exists from the first moment, `report` only when the run is over."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        """The effective settings; `clocs run --config` with this file repeats the run."""
+        return self.path / "settings.toml"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where training stands."""
+        return self.path / "checkpoint.safetensors"
+
+    @property
+    def encoder(self) -> Path:
+        """The best encoder, with its description inside."""
+        return self.path / "encoder.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON line per epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def split(self) -> Path:
+        """Which patient is in which part."""
+        return self.path / "split.json"
+
+    @property
+    def profile(self) -> Path:
+        """Traces of training steps, where they were asked for."""
+        return self.path / "profile"
+
+    @property
+    def predictions(self) -> Path:
+        """What each classifier predicted of each test row."""
+        return self.path / "predictions.npz"
+
+    @property
+    def report(self) -> Path:
+        """Scores with their controls."""
+        return self.path / "report.json"
+
+    @property
+    def page(self) -> Path:
+        """The same for people."""
+        return self.path / "report.html"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out of this folder. The system lets go of it when the process ends, however it ends."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise RunFolderError(f"Another process is working in {self.path}; wait until it has ended.") from None
+
+
+def refuse_taken(path: Path) -> None:
+    """Raise RunFolderError where something is in the way of a new run folder."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunFolderError(
+            f"{path} is there already. Choose another folder with `out=...`, or, if it is a run that was interrupted, "
+            f"go on with it: `clocs run --resume {path}`."
+        )
+    above = next(one for one in (path, *path.absolute().parents) if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):  # said now, not after an hour of reading recordings
+        raise RunFolderError(f"Cannot make the run folder {path}: {above} is not a folder that can be written to.")
+
+
+def create_run_folder(path: Path, tables: Tables) -> RunFolder:
+    """Make a run folder with its settings inside, in one move. Raises RunFolderError where something is in the way."""
+    refuse_taken(path)
+    folder = RunFolder(path)
+    try:
+        if path.exists():  # empty; the current folder, or one that is mounted, cannot be replaced by another
+            write_atomically(folder.settings, dump_tables(tables))
+        else:
+            _make_and_move(folder, dump_tables(tables))
+    except OSError as problem:
+        raise RunFolderError(f"Cannot make the run folder {path}: {problem.strerror or problem}.") from None
+    return folder
+
+
+def _make_and_move(folder: RunFolder, settings: str) -> None:
+    path = folder.path
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        write_atomically(RunFolder(temporary).settings, settings)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
+    """A run folder that exists, and its settings. Raises RunFolderError where it is none, or of another version."""
+    folder = RunFolder(path)
+    if not folder.settings.is_file():
+        found = "is not there" if not path.exists() else "has no settings.toml"
+        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `clocs run` made.")
+    try:
+        return folder, read_tables(folder.settings)
+    except SettingsError as problem:
+        raise RunFolderError(str(problem)) from None

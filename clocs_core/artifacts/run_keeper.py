@@ -1,0 +1,158 @@
+"""What a run keeps while it works, and in which order: in a folder that can be resumed, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+from clocs_core.artifacts.card import EncoderCard
+from clocs_core.artifacts.documents import dump_record
+from clocs_core.artifacts.encoder import add_scores, save_encoder
+from clocs_core.artifacts.metrics import EpochRow, read_rows, to_line
+from clocs_core.artifacts.predictions import Classifier, Predictions, save_predictions
+from clocs_core.artifacts.reports import Report
+from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
+from clocs_core.artifacts.split import Split, to_json
+from clocs_core.files import write_atomically
+from clocs_core.settings.sections import Tables
+
+
+class RunKeeper(Protocol):
+    """Keeps the files of a run."""
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where training is saved after every epoch; None where nothing is kept."""
+
+    @property
+    def profile(self) -> Path | None:
+        """Where traces of training steps go."""
+
+    def open(self) -> AbstractContextManager[None]:
+        """Lock a folder that exists, for the time of the run."""
+
+    def begin(self, tables: Tables, split: Split) -> None:
+        """Make the folder where it is not there, lock it, and write the split."""
+
+    def rows_until(self, epoch: int) -> list[EpochRow]:
+        """The epochs kept so far, up to `epoch`; later ones, which a kill left too many, are dropped."""
+
+    def keep_epoch(self, row: EpochRow) -> None:
+        """Append an epoch to the metrics."""
+
+    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
+        """Write the best encoder."""
+
+    def keep_predictions(
+        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+    ) -> None:
+        """Write what each classifier predicted."""
+
+    def finish(self, report: Report, page: str) -> None:
+        """Write scores into the encoder, the page, and last of all the report: a folder with a report is finished."""
+
+
+class FolderKeeper:
+    """Keeps everything in a run folder, so that a kill at any moment leaves a run that can be resumed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = RunFolder(path)
+        self._locks = ExitStack()
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """checkpoint.safetensors of the folder."""
+        return self.folder.checkpoint
+
+    @property
+    def profile(self) -> Path | None:
+        """profile/ of the folder."""
+        return self.folder.profile
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Lock the folder: now where it exists, else as soon as `begin` has made it."""
+        with self._locks:
+            if self.folder.settings.exists():
+                self._locks.enter_context(self.folder.lock())
+            yield
+
+    def begin(self, tables: Tables, split: Split) -> None:
+        """Make the folder where it is not there, lock it, and write the split."""
+        if not self.folder.settings.exists():
+            create_run_folder(self.path, tables)
+            self._locks.enter_context(self.folder.lock())
+        write_atomically(self.folder.split, to_json(split))
+
+    def rows_until(self, epoch: int) -> list[EpochRow]:
+        """Read metrics.jsonl, and write it again without epochs later than `epoch`, or half a line."""
+        file = self.folder.metrics
+        past = read_rows(file.read_text(encoding="utf-8")) if file.exists() else ()
+        rows = [row for row in past if row.epoch <= epoch]
+        write_atomically(file, "".join(map(to_line, rows)))
+        return rows
+
+    def keep_epoch(self, row: EpochRow) -> None:
+        """Append a line to metrics.jsonl."""
+        with open(self.folder.metrics, "a", encoding="utf-8") as file:
+            file.write(to_line(row))
+
+    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
+        """Write encoder.safetensors."""
+        save_encoder(weights, card, self.folder.encoder)
+
+    def keep_predictions(
+        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+    ) -> None:
+        """Write predictions.npz, where anything was predicted."""
+        if predicted:
+            save_predictions(predicted, patients, records, self.folder.predictions)
+
+    def finish(self, report: Report, page: str) -> None:
+        """Write scores into the encoder, report.html, and report.json last."""
+        add_scores(self.folder.encoder, report.scores)
+        write_atomically(self.folder.page, page)
+        write_atomically(self.folder.report, dump_record(report))
+
+
+class NothingKept:
+    """Keeps nothing: for a run that lives in memory only."""
+
+    path = Path()
+    checkpoint: Path | None = None
+    profile: Path | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Lock nothing."""
+        yield
+
+    def begin(self, tables: Tables, split: Split) -> None:
+        """Write nothing."""
+
+    def rows_until(self, epoch: int) -> list[EpochRow]:
+        """No epoch is kept."""
+        return []
+
+    def keep_epoch(self, row: EpochRow) -> None:
+        """Write nothing."""
+
+    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
+        """Write nothing."""
+
+    def keep_predictions(
+        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+    ) -> None:
+        """Write nothing."""
+
+    def finish(self, report: Report, page: str) -> None:
+        """Write nothing."""

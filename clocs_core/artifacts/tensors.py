@@ -1,0 +1,53 @@
+"""Tensors in one safetensors file, with a JSON description in its header. No pickle anywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from clocs_core.errors import RunFolderError
+from clocs_core.files import write_atomically
+from clocs_core.settings.sections import SCHEMA
+
+
+def save_tensors(tensors: dict[str, Tensor], description: dict[str, object], path: Path) -> None:
+    """Write tensors and their description atomically."""
+    ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_atomically(path, save(ready, {"clocs": json.dumps(description)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the tensors of a file and its description. Raises RunFolderError where the file is damaged or not ours."""
+    return _read(path, with_tensors=True)
+
+
+def read_description(path: Path) -> dict[str, Any]:
+    """Read the description of a file without its tensors. Raises RunFolderError as `read_tensors`."""
+    return _read(path, with_tensors=False)[1]
+
+
+def refuse_other_schema(description: dict[str, Any], path: Path, what: str) -> None:
+    """Raise RunFolderError where a file was written by another version of clocs. what: "encoder", "classifier"."""
+    if description.get("schema") != SCHEMA:
+        found = (
+            f"schema {description['schema']!r}, this one reads {SCHEMA}"
+            if "schema" in description
+            else "it says nothing of itself"
+        )
+        raise RunFolderError(f"{path} holds no {what} of this version of clocs: {found}.")
+
+
+def _read(path: Path, with_tensors: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            description = json.loads((file.metadata() or {}).get("clocs", "{}"))
+            names = file.keys() if with_tensors else ()
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError) as problem:
+        raise RunFolderError(f"Cannot read {path}: {problem}.") from None
+    return tensors, description if isinstance(description, dict) else {}

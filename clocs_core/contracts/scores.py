@@ -1,0 +1,45 @@
+"""The record of a score, as report.json holds it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+RANDOM = "random"
+"""The init of the control: the same encoder, untrained. The class prior, which has no encoder, has it too."""
+
+
+@attrs.frozen
+class Score:
+    """A number with its 95 % interval by bootstrap over patients.
+
+    init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
+    no encoder at all) or `supervised`.
+    """
+
+    protocol: Literal["linear", "finetune", "prior"]
+    init: str
+    dataset: str
+    label_fraction: float
+    metric: str
+    level: Literal["frame", "record"]
+    value: float
+    low: float
+    high: float
+
+
+@attrs.frozen
+class Comparison:
+    """The paired difference a - b over the same resampled test patients, with its 95 % interval."""
+
+    a: str
+    b: str
+    protocol: str
+    dataset: str
+    label_fraction: float
+    metric: str
+    level: Literal["frame", "record"]
+    difference: float
+    low: float
+    high: float

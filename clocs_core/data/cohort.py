@@ -1,0 +1,187 @@
+"""From a data set to frames on disk: scan, split by patient, prepare. What a run is given to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from clocs_core.artifacts.split import Split
+from clocs_core.contracts.offers import Dataset
+from clocs_core.contracts.records import Entry, Framing, Label, Listing, Task
+from clocs_core.data.framing import frame_labels
+from clocs_core.data.preparation import prepare
+from clocs_core.data.prepared import Prepared
+from clocs_core.data.splits import published_split, split_patients
+from clocs_core.errors import DataError, DataNotFound
+from clocs_core.plan.data import Recordings
+from clocs_core.settings.sections import data_root, dataset_folder
+
+Tick = Callable[[int, int], None]
+
+
+@attrs.frozen(eq=False)
+class Cohort:
+    """The recordings of a run: what was found, who is in which part, and the frames for both halves of the story."""
+
+    listing: Listing
+    split: Split
+    pretrain: Prepared
+    evaluate: Prepared
+    channels: tuple[str, ...]
+    task: Task
+
+    @property
+    def labels(self) -> dict[str, Label]:
+        """The label of each record, by its id."""
+        return {entry.record: entry.label for entry in self.listing.entries}
+
+    def labelled_frames(self) -> dict[str, int]:
+        """How many frames of the evaluation have each class of the task."""
+        counts = dict.fromkeys(self.task.classes, 0)
+        bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
+        labels = self.labels
+        for number, (record, _) in enumerate(self.evaluate.records):
+            for label in frame_labels(labels[record], self.evaluate.start[bounds[number] : bounds[number + 1]]):
+                for one in () if label is None else (label,) if isinstance(label, int) else label:
+                    counts[self.task.classes[one]] += 1
+        return counts
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any recording is labelled for the task."""
+        return any(entry.label is not None for entry in self.listing.entries)
+
+
+def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Cohort:
+    """Find, divide and prepare recordings, in one framing or two. What is prepared already is only opened.
+
+    The split is made here, before any framing, over the patients with an entry: it depends on the data set, the
+    task and the split seed, never on method, channels or frame length.
+    """
+    listing = scan(asked)
+    asked, names = _settled(asked, listing), _names_given(asked, listing)
+    _refuse_one_class(asked, listing)
+    split = divide(asked, listing)
+    sets = [prepare_recordings(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
+    if names:  # frames on disk keep the numbers, so that another name prepares nothing anew
+        sets = [attrs.evolve(one, channels=names) for one in sets]
+    found = sets[0].channels
+    missing = [name for name in asked.data.channels if name not in found]
+    if missing:
+        raise DataError(
+            f"Channel {missing[0]!r} was asked for, but the recordings of {asked.name!r} have {', '.join(found)}."
+        )
+    return Cohort(
+        listing=listing,
+        split=split,
+        pretrain=sets[0],
+        evaluate=sets[1],
+        channels=asked.data.channels or found,
+        task=asked.task,
+    )
+
+
+def divide(asked: Recordings, listing: Listing) -> Split:
+    """The split of these recordings: the one that comes with them, or the one of the split seed."""
+    if listing.parts is not None:
+        return published_split(listing.parts, asked.data.split_seed)
+    return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
+
+
+def scan(asked: Recordings) -> Listing:
+    """List the recordings. Raises DataNotFound where the data set is not on this machine."""
+    dataset = asked.dataset.offer
+    root = find_root(asked)
+    if not dataset.embedded and not root.exists():
+        raise DataNotFound(_not_there(dataset, root))
+    listing = dataset.scan(root, asked.task, asked.dataset.options)
+    if not listing.entries:
+        dropped = (
+            f"; it left out {len(listing.drops)}, the first because: {listing.drops[0].reason}" if listing.drops else ""
+        )
+        raise DataError(
+            f"No usable recording of {dataset.name!r} in {root}{dropped}. Point `root=...` at the folder that was "
+            "downloaded and unpacked."
+        )
+    return listing
+
+
+def _settled(asked: Recordings, listing: Listing) -> Recordings:
+    """The same with what only the files could tell: the task's classes, the channels' names."""
+    channels = asked.data.channels or listing.channels
+    return attrs.evolve(asked, task=listing.task or asked.task, data=attrs.evolve(asked.data, channels=channels))
+
+
+def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
+    """The user's names for channels that the files only number: as many as there are, and none of them a number."""
+    wanted = asked.data.channels
+    names = asked.names if wanted and set(wanted) < set(asked.names) else wanted
+    if not names or not listing.numbered or any(name in listing.channels for name in names):
+        return ()
+    if len(names) != len(listing.channels):
+        raise DataError(
+            f"{len(names)} names for {len(listing.channels)} channels of {asked.name!r}: {', '.join(names)}. Its files "
+            f"do not name channels; name all of them, in their order, or choose by number "
+            f"({', '.join(listing.channels)})."
+        )
+    return names
+
+
+def find_root(asked: Recordings) -> Path:
+    """Where this data set lies: its own root, or its folder in the data root."""
+    if asked.data.root is not None:
+        return Path(asked.data.root).expanduser()
+    return dataset_folder(data_root(asked.data.data_root), asked.name)
+
+
+def _not_there(dataset: Dataset, root: Path) -> str:
+    """Three lines: what is missing, and the command for each way to get it."""
+    publisher = f"get it from {dataset.homepage or 'its owner'}"
+    get = f"`clocs data download {dataset.name}`" if dataset.sources else publisher
+    return (
+        f"Data set {dataset.name!r} is not at {root}.\n"
+        f"  If you have it:  add `root=FOLDER`, or put it in {dataset.name}/ of `data_root=FOLDER` or CLOCS_DATA\n"
+        f"  If you do not:   {get}"
+    )
+
+
+def _refuse_one_class(asked: Recordings, listing: Listing) -> None:
+    seen: set[int] = set()
+    for entry in listing.entries:
+        seen |= _classes(entry.label)
+    if len(seen) == 1 and asked.task.kind == "one_of":
+        only = asked.task.classes[next(iter(seen))]
+        raise DataError(
+            f"All labelled recordings of {asked.name!r} have one class for {asked.task.name!r} ({only}), "
+            "so there is nothing to tell apart: add recordings of another class, or choose another `task`."
+        )
+
+
+def _classes(label: Label) -> set[int]:
+    if label is None:
+        return set()
+    if isinstance(label, int):
+        return {label}
+    return {one if isinstance(one, int) else one.label for one in label}
+
+
+def prepare_recordings(
+    asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
+) -> Prepared:
+    """The frames of entries, by the data set's own loader, below the data root; made once for all who cut alike."""
+    dataset = asked.dataset.offer
+    return prepare(
+        entries,
+        dataset.load,
+        asked.dataset.options,
+        framing,
+        dataset=dataset.name,
+        revision=dataset.revision,
+        channels=dataset.channels,
+        folder=data_root(asked.data.data_root) / "prepared" / dataset.name,
+        workers=workers,
+        progress=tick,
+    )

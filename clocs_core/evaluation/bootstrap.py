@@ -1,0 +1,73 @@
+"""Intervals by bootstrap over patients: whole patients are drawn with replacement, with all their rows.
+
+Frames of one patient are not independent, so resampling frames would give intervals that are far too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.artifacts.predictions import Predictions
+
+Floats = NDArray[np.float64]
+ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
+DrawFunction = Callable[[Floats, NDArray[np.int64], Floats], Floats]
+
+
+_AT_ONCE = 2**24  # numbers of a block of draws: 128 MB
+
+
+@attrs.frozen
+class Interval:
+    """A value with its central 95 % interval. `draws` are the values of all bootstrap samples, in their order."""
+
+    value: float
+    low: float
+    high: float
+    draws: NDArray[np.float64] = attrs.field(eq=False, repr=False)
+
+
+def bootstrap(
+    predictions: Predictions, score: ScoreFunction, resamples: int, seed: int, score_draws: DrawFunction | None = None
+) -> Interval:
+    """Score the predictions, and score them again on `resamples` draws of the patients.
+
+    score_draws: the same for many draws at once, where a metric has it.
+
+    The draws depend on the seed and the number of patients alone, so that two sets of predictions of the same test
+    patients are resampled alike, and `compare` can pair them.
+    """
+    rows = predictions.probability, predictions.label
+    value = score(*rows, np.ones(len(predictions.patient)))
+    drawn, number = _draw(predictions.patient, resamples, seed)
+    if score_draws is None or not resamples:
+        return _interval(value, np.array([score(*rows, one[number].astype(np.float64)) for one in drawn]))
+    size = max(1, _AT_ONCE // len(number))
+    blocks = (drawn[at : at + size, number].astype(np.float64) for at in range(0, resamples, size))  # (draw, n)
+    return _interval(value, np.concatenate([score_draws(*rows, block) for block in blocks]))
+
+
+def compare(a: Interval, b: Interval) -> Interval:
+    """The difference a - b, paired draw by draw: the same patients stand in both."""
+    return _interval(a.value - b.value, a.draws - b.draws)
+
+
+def _interval(value: float, draws: NDArray[np.float64]) -> Interval:
+    defined = draws[np.isfinite(draws)]  # a draw without any class to score has no value
+    low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
+    return Interval(float(value), float(low), float(high), draws)
+
+
+def _draw(patient: NDArray[np.int64], resamples: int, seed: int) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """How often each patient stands in each draw, (draw, patient), and which patient each row is of, (n,)."""
+    _, number = np.unique(patient, return_inverse=True)
+    patients = int(number.max()) + 1
+    rng = np.random.default_rng(seed)
+    drawn = np.zeros((resamples, patients), dtype=np.uint16)
+    for one in drawn:
+        one[:] = np.bincount(rng.integers(0, patients, patients), minlength=patients)
+    return drawn, number

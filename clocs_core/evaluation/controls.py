@@ -1,0 +1,96 @@
+"""What a control depends on: classifiers without pre-training are the same for every run that is tried on one task.
+
+Two evaluations whose controls have one name would make the same classifier, to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import attrs
+
+from clocs_core.artifacts.predictions import Classifier
+from clocs_core.contracts.scores import RANDOM
+from clocs_core.data.cohort import Cohort
+from clocs_core.evaluation.labelled_frames import LabelledFrames
+from clocs_core.plan.evaluation import EvaluationPlan
+from clocs_core.settings.options import plain
+
+_REVISION = (
+    1  # raise it when the same facts come to make another classifier or another file: older ones count no longer
+)
+
+
+def is_control(key: Classifier) -> bool:
+    """Whether a classifier owes nothing to a run: the untrained encoder's, and the class prior."""
+    return key[1] == RANDOM
+
+
+def control_name(facts: Mapping[str, Any]) -> str:
+    """A hash of all that a control depends on: the same in every process, another one where anything differs."""
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def control_facts(
+    key: Classifier, plan: EvaluationPlan, cohort: Cohort, rows: str, versions: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything that a control depends on, as JSON can hold it.
+
+    rows: what `digest_rows` says, for all controls of an evaluation.
+    versions: of the environment. Another device, thread count or library rounds otherwise.
+    """
+    protocol, _, fraction = key
+    facts: dict[str, Any] = {
+        "revision": _REVISION,
+        "protocol": protocol,
+        "label_fraction": fraction,
+        "fraction_of": plan.settings.fraction_of,
+        "part": plan.scoring.part,
+        "task": attrs.asdict(plan.task),
+        "dataset": {"name": plan.dataset.offer.name, "options": plain(plan.dataset.options)},
+        "framing": plain(plan.framing),
+        "channels": list(cohort.channels),
+        "frames": cohort.evaluate.fingerprint,  # of the files, the reader and the framing
+        "rows": rows,
+        "split": {"hash": cohort.split.hash, "seed": plan.data.split_seed},
+        "versions": dict(versions),
+    }
+    return facts if protocol == "prior" else facts | _network(protocol, plan)
+
+
+def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
+    """What the class prior does not depend on."""
+    encoder = plan.encoder
+    facts: dict[str, Any] = {
+        "encoder": {
+            "name": encoder.encoder.offer.name,
+            "options": plain(encoder.encoder.options),
+            "inputs": encoder.inputs,
+            "embedding_dim": encoder.embedding_dim,
+        },
+        "normalise": plan.data.normalise,
+        "seed": plan.settings.seed,
+    }
+    if protocol == "finetune":
+        facts |= {
+            "finetune": plain(plan.finetune),
+            "step": plan.settings.step,
+            "metrics": [metric.name for metric in plan.metrics],  # the first that fits scores the curve
+        }
+    return facts
+
+
+def digest_rows(frames: LabelledFrames) -> str:
+    """A hash of which frames and channels are in which part, whose they are, and their labels."""
+    digest = sha256(json.dumps([frames.store.patients, frames.store.records]).encode())
+    for part, instances in frames.parts.items():
+        rows = frames.rows[part]
+        digest.update(part.encode())
+        for column in (instances.frame.cpu().numpy(), instances.channel.cpu().numpy(), rows.label):
+            digest.update(column.tobytes())
+        for numbers in (rows.patient, rows.record):
+            digest.update(numbers.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,82 @@
+"""Representations of labelled frames, computed once: encoder frozen and in eval mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from clocs_core.contracts.batches import Batch
+from clocs_core.data.store import Instances, Store
+from clocs_core.train.normalise import min_max
+
+_Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
+
+_AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
+
+
+@attrs.frozen(eq=False)
+class Features:
+    """Rows of a part of the data: embedding, label and whose they are."""
+
+    embedding: NDArray[np.float32]  # (n, dim)
+    label: NDArray[np.int64]  # (n,) with -1 for none, or (n, class) of 0 and 1 with -1 for none
+    patient: NDArray[np.int64]  # (n,)
+    record: NDArray[np.int64]  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.embedding)
+
+    def take(self, rows: NDArray[np.int64]) -> Features:
+        """Some of the rows, in the order given."""
+        return Features(self.embedding[rows], self.label[rows], self.patient[rows], self.record[rows])
+
+
+def embed(
+    encoder: nn.Module, store: Store, instances: Instances, normalise: bool, tick: Callable[[int, int], None]
+) -> Features:
+    """Embed every instance (one segment each) without gradient, in eval mode; the encoder's mode is put back."""
+    was_training = encoder.training
+    encoder.eval()
+    parts: list[_Rows] = []
+    batches = torch.arange(len(instances), device=store.device).split(_AT_ONCE)
+    with torch.inference_mode():
+        for step, rows in enumerate(batches, start=1):
+            parts += _embed_rows(encoder, store, instances, normalise, rows)
+            tick(step, len(batches))
+    encoder.train(was_training)
+    z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
+    whole = torch.nan_to_num(label, nan=-1).to(torch.int64)
+    return Features(z.numpy(), whole.numpy(), patient.numpy(), record.numpy())
+
+
+def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalise: bool, rows: Tensor) -> list[_Rows]:
+    """Some instances; half of them at a time where memory is short, since hours of training may hang on it."""
+    try:
+        return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
+    except torch.OutOfMemoryError:
+        if len(rows) == 1:
+            raise
+    halves = rows.chunk(2)  # not inside `except`, whose traceback would keep what was computed
+    return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
+
+
+def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
+    signal = batch.signal[:, 0]  # (batch, channel, sample)
+    z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
+    label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
+    return z.float(), label, batch.patient, batch.record
+
+
+def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
+    """The label of a row in words. It is a class's number, or 0 and 1 per class (class,); -1 for none."""
+    if label.ndim == 0:
+        return classes[int(label)] if label >= 0 else none
+    if (label < 0).any():
+        return none
+    return " + ".join(name for name, holds in zip(classes, label, strict=True) if holds) or "none of the classes"

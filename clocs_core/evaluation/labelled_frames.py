@@ -1,0 +1,85 @@
+"""The labelled frames of each part, in one store: what classifiers are trained and scored on."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clocs_core.artifacts.split import PARTS
+from clocs_core.contracts.records import Part, Task
+from clocs_core.data.cohort import Cohort
+from clocs_core.data.store import Instances, Store, fill_store, list_instances
+from clocs_core.errors import DataError
+from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.label_fractions import FractionOf, choose_rows
+
+
+@attrs.frozen(eq=False)
+class LabelledFrames:
+    """Instances of one segment each, by part: all of them (`whole`), and which rows of these have a label.
+
+    parts: the labelled instances. rows: label, patient and record of each of them, with embeddings of no dimension.
+    """
+
+    store: Store
+    whole: dict[Part, Instances]
+    labelled: dict[Part, NDArray[np.int64]]  # (n,) rows of `whole`
+    parts: dict[Part, Instances]
+    rows: dict[Part, Features]
+    task: Task
+    normalise: bool
+
+    @property
+    def counts(self) -> dict[Part, int]:
+        """How many frames each part has, labelled or not."""
+        return {part: len(some) for part, some in self.whole.items()}
+
+    def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
+        """The rows of the labelled training frames that a classifier may use at this label fraction."""
+        return choose_rows(self.rows["train"].patient, fraction, seed, of)
+
+
+def list_labelled_frames(cohort: Cohort, together: bool, normalise: bool, device: torch.device) -> LabelledFrames:
+    """List the frames of all channels `together`, or of each channel by itself."""
+    prepared, task = cohort.evaluate, cohort.task
+    store = fill_store(prepared, cohort.labels, task, cohort.channels, device)
+    whole: dict[Part, Instances] = {
+        part: list_instances(prepared, frozenset(cohort.split.patients(part)), cohort.channels, 1, together, device)[0]
+        for part in PARTS
+    }
+    known = {part: _labelled(store, some) for part, some in whole.items()}
+    parts = {part: take(some, known[part]) for part, some in whole.items()}
+    rows = {part: _rows(store, some) for part, some in parts.items()}
+    numbers: dict[Part, NDArray[np.int64]] = {part: some.cpu().numpy() for part, some in known.items()}  # sync point
+    return LabelledFrames(store, whole, numbers, parts, rows, task, normalise)
+
+
+def refuse_unlabelled(frames: LabelledFrames, needed: tuple[Part, ...]) -> None:
+    """Raise DataError where a part that is needed has no labelled frame."""
+    for part in needed:
+        if not len(frames.parts[part]):
+            raise DataError(
+                f"None of the {len(frames.whole[part]):,} {part} frames has a label for {frames.task.name!r}; choose "
+                "another `task=...`, another `split_seed=...` or more recordings."
+            )
+
+
+def take(instances: Instances, rows: torch.Tensor) -> Instances:
+    """Some of the instances, in the order given."""
+    return attrs.evolve(instances, frame=instances.frame[rows], channel=instances.channel[rows])
+
+
+def _rows(store: Store, instances: Instances) -> Features:
+    frame = instances.frame[:, 0]
+    columns = (store.label[frame], store.patient[frame], store.record[frame])
+    label, patient, record = (column.cpu().numpy() for column in columns)  # sync point
+    return Features(np.empty((len(label), 0), np.float32), label.astype(np.int64), patient, record)
+
+
+def _labelled(store: Store, instances: Instances) -> torch.Tensor:
+    """The rows of the instances that have a label (n,)."""
+    label = store.label[instances.frame[:, 0]]
+    known = label >= 0 if label.dim() == 1 else ~label.isnan().any(1)
+    return known.nonzero().flatten()

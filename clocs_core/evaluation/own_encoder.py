@@ -1,0 +1,63 @@
+"""Score the encoder of a run beside its controls, on the frames of its own data set."""
+
+from __future__ import annotations
+
+import attrs
+import torch
+
+from clocs_core.contracts.records import Part
+from clocs_core.contracts.scores import RANDOM
+from clocs_core.data.cohort import Cohort
+from clocs_core.errors import DataError
+from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
+from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames
+from clocs_core.evaluation.patient_distances import PatientDistances, patient_distances
+from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
+from clocs_core.plan.evaluation import EvaluationPlan
+
+
+@attrs.frozen(eq=False)
+class Scored:
+    """Scores, and by init the embeddings of every scored frame and their distances within and between patients."""
+
+    evaluation: Evaluation
+    features: dict[str, Features]
+    distances: dict[str, PatientDistances | None]
+    frames: LabelledFrames
+
+
+def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device, watch: Watch) -> Scored:
+    """Embed the scored part with the encoder and its untrained control, and score both where there are labels.
+
+    Raises DataError where no recording of the scored part has a frame.
+    """
+    frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
+    part = plan.scoring.part
+    if not frames.counts[part]:
+        raise DataError(f"No recording of the {part} patients has a frame; use shorter frames (`frame_samples=...`).")
+    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    maker = ClassifierMaker(plan, frames, scoring, device, watch)
+    features = {init: maker.embed_scored(init) for init in plan.inits}
+    distances = {init: patient_distances(rows.embedding, rows.patient) for init, rows in features.items()}
+    return Scored(_score(maker, scoring, cohort), features, distances, frames)
+
+
+def _score(maker: ClassifierMaker, scoring: Scoring, cohort: Cohort) -> Evaluation:
+    if why := _why_no_score(maker.frames, scoring, cohort):
+        return Evaluation(notes=(f"There is no score: {why}.",))
+    finished = {key: maker.make(key)[0] for key in list_classifiers(maker.plan)}
+    predicted = {key: one.rows for key, one in finished.items() if one.rows is not None}
+    evaluation = score_predictions(predicted, RANDOM, scoring, maker.watch.tick)
+    notes = (note for one in finished.values() for note in one.summary.notes)
+    return attrs.evolve(evaluation, notes=tuple(dict.fromkeys((*evaluation.notes, *notes))))
+
+
+def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> str:
+    if not cohort.has_labels:
+        return f"{scoring.dataset} has no labels"
+    parts: tuple[Part, ...] = ("train", scoring.settings.part)
+    for part, word in zip(parts, ("training", "test"), strict=True):
+        if not len(frames.parts[part]):
+            return f"no {word} frame of {scoring.dataset} has a label for {scoring.task.name!r}"
+    return scoring.why_no_metric()

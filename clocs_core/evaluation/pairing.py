@@ -1,0 +1,48 @@
+"""Predictions of two runs side by side: are they of the same test rows, and by how much do their scores differ?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.artifacts.predictions import PredictedRows
+from clocs_core.evaluation.bootstrap import Interval
+
+
+def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
+    """Why rows of a level cannot be paired, in words; nothing where they can.
+
+    Frames must be the same ones in the same order. Recordings are matched by name: their frames may be others, such as
+    those of other channels.
+    """
+    mine, theirs = set(a.patient.tolist()), set(b.patient.tolist())
+    if mine != theirs:
+        return f"their patients are not the same ({len(mine & theirs)} in both, {len(mine)} and {len(theirs)} in all)"
+    ours, others = (dict(zip(one.record.tolist(), one.patient.tolist(), strict=True)) for one in (a, b))
+    if ours != others:
+        both = len(ours.keys() & others.keys())
+        return f"their recordings are not the same ({both} in both, {len(ours)} and {len(others)} in all)"
+    if level == "frame" and not np.array_equal(a.record, b.record):
+        return (
+            f"their frames are not the same ({len(a.record):,} and {len(b.record):,} rows), as with other channels; "
+            "the recordings are, so compare these"
+        )
+    if not np.array_equal(_labels(a, level), _labels(b, level)):
+        return "the same rows have other labels"
+    return ""
+
+
+def _labels(rows: PredictedRows, level: str) -> NDArray[np.int64]:
+    if level == "frame":
+        return rows.label
+    return rows.label[np.unique(rows.record, return_index=True)[1]]
+
+
+def mean_interval(found: Sequence[Interval]) -> Interval:
+    """The mean over several seeds, draw by draw: every draw has the same patients in all of them."""
+    draws = np.mean([one.draws for one in found], axis=0)
+    defined = draws[np.isfinite(draws)]
+    low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
+    return Interval(float(np.mean([one.value for one in found])), float(low), float(high), draws)

@@ -1,0 +1,123 @@
+"""Score predictions, by one path for every protocol: two levels, intervals over patients, paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+
+import attrs
+
+from clocs_core import seeds
+from clocs_core.artifacts.predictions import Classifier, Predictions
+from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.records import Task
+from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.linear import by_record
+from clocs_core.settings.sections import ScoringSettings
+
+_ENOUGH = 20  # test patients: below, a percentile bootstrap covers clearly less than it says
+
+
+@attrs.frozen
+class Evaluation:
+    """Scores, paired comparisons, what a reader must know about them, and what they were made of."""
+
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+    predicted: Mapping[Classifier, Predictions] = attrs.field(factory=dict, eq=False)
+
+
+@attrs.frozen
+class Scoring:
+    """How predictions are scored. Bootstrap draws depend on the split seed alone, so that all can be paired."""
+
+    task: Task
+    dataset: str
+    metrics: tuple[Metric, ...]
+    settings: ScoringSettings
+    split_seed: int
+
+    @property
+    def fitting(self) -> tuple[Metric, ...]:
+        """The metrics for the task's kind."""
+        return tuple(metric for metric in self.metrics if self.task.kind in metric.tasks)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """A recording of a task with a label per frame has no label of its own."""
+        return ("frame", "record") if self.task.per == "record" else ("frame",)
+
+    @property
+    def fraction_seed(self) -> int:
+        """Of the share of labels: the same for all methods and seeds, so that they are compared on equal terms."""
+        return seeds.derive(self.split_seed, "label fraction")
+
+    def why_no_metric(self) -> str:
+        """Why no metric fits, as the end of a sentence; empty where one does."""
+        return "" if self.fitting else f"no installed plugin offers a metric for {self.task.kind} tasks"
+
+
+def score_predictions(
+    predicted: Mapping[Classifier, Predictions],
+    control: str,
+    scoring: Scoring,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """Score what was predicted, by fraction, metric and level; compare every init with the control, draw by draw."""
+    scores: list[Score] = []
+    comparisons: list[Comparison] = []
+    fractions = tuple(dict.fromkeys(fraction for _, _, fraction in predicted))
+    asked = tuple(product(fractions, scoring.fitting, scoring.levels))
+    for number, (fraction, metric, level) in enumerate(asked, start=1):
+        mine = {(protocol, init): rows for (protocol, init, of), rows in predicted.items() if of == fraction}
+        found = {key: _score(rows, level, metric, scoring) for key, rows in mine.items()}
+        about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
+        scores += [_as_score(*key, one, about) for key, one in found.items()]
+        comparisons += _compare_all(found, control, about)
+        tick(number, len(asked))
+    notes = [note for rows in predicted.values() for note in rows.notes]
+    return Evaluation(
+        tuple(scores), tuple(comparisons), tuple(dict.fromkeys((*_few_patients(predicted, scoring), *notes))), predicted
+    )
+
+
+def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring) -> tuple[str, ...]:
+    patients = len(set(next(iter(predicted.values())).patient.tolist())) if predicted else _ENOUGH
+    if patients >= _ENOUGH:
+        return ()
+    return (
+        f"The {scoring.settings.part} has {patients} patients only: intervals by bootstrap over so few are too narrow "
+        "to lean on.",
+    )
+
+
+def _score(rows: Predictions, level: str, metric: Metric, scoring: Scoring) -> Interval:
+    chosen = by_record(rows) if level == "record" else rows
+    seed = seeds.derive(scoring.split_seed, "bootstrap")
+    return bootstrap(chosen, metric.score, scoring.settings.resamples, seed, metric.score_draws)
+
+
+def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:
+    return Score(protocol=protocol, init=init, value=one.value, low=one.low, high=one.high, **about)  # type: ignore[arg-type]
+
+
+def _compare_all(
+    found: Mapping[tuple[str, str], Interval], control: str, about: Mapping[str, object]
+) -> list[Comparison]:
+    """Every init against the control of its own protocol, where there is one."""
+    return [
+        Comparison(
+            a=init,
+            b=control,
+            protocol=protocol,
+            difference=gain.value,
+            low=gain.low,
+            high=gain.high,
+            **about,  # type: ignore[arg-type]
+        )
+        for (protocol, init), one in found.items()
+        if init != control and (protocol, control) in found
+        for gain in (compare(one, found[protocol, control]),)
+    ]

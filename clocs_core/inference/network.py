@@ -1,0 +1,47 @@
+"""From signals as they were recorded to what a network says of them, by way of what it was trained to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from clocs_core.artifacts.card import NetworkCard
+from clocs_core.train.normalise import min_max
+
+_AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
+
+
+class AsTrained(nn.Module):
+    """A network behind what its signals go through: into its unit, then between 0 and 1 if it was trained so."""
+
+    def __init__(self, network: nn.Module, card: NetworkCard, factor: float = 1.0) -> None:
+        super().__init__()
+        self.network, self.factor = network, factor
+        self.normalise = card.normalise == "min-max"
+        self.eval()
+
+    def forward(self, signal: Tensor) -> Tensor:
+        """Signals in the unit of their recording (n, channel, sample) to logits (n, class) or embeddings (n, dim)."""
+        scaled = signal if self.factor == 1.0 else signal * self.factor
+        found: Tensor = self.network(min_max(scaled) if self.normalise else scaled)
+        return found
+
+
+def outputs_of(
+    network: nn.Module,
+    signal: NDArray[np.float32],
+    device: torch.device,
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> NDArray[np.float32]:
+    """Of signals (n, channel, sample) in memory the outputs (n, …), a batch at a time. tick(done, n)."""
+    parts = []
+    with torch.inference_mode():
+        for first in range(0, len(signal), _AT_ONCE):
+            batch = torch.from_numpy(signal[first : first + _AT_ONCE]).to(device)
+            parts.append(network(batch).float().cpu().numpy())  # sync point
+            tick(min(first + _AT_ONCE, len(signal)), len(signal))
+    return np.concatenate(parts)

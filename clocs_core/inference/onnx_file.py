@@ -1,0 +1,190 @@
+"""The story of `clocs export`: an encoder as one ONNX file that resamples, normalises and encodes windows.
+
+The file reads windows of a recording, as many samples as make one frame, at the recording's own rate and in the
+encoder's unit. It is compared with PyTorch before it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clocs_core.artifacts.card import EncoderCard
+from clocs_core.artifacts.documents import as_plain
+from clocs_core.artifacts.encoder import LoadedEncoder
+from clocs_core.contracts.records import Framing, Record
+from clocs_core.data.framing import cut_frames
+from clocs_core.errors import SettingsError, Unavailable
+from clocs_core.files import write_atomically
+from clocs_core.inference.network import AsTrained, outputs_of
+from clocs_core.inference.resampling import build_stretch
+from clocs_core.inference.signals import MOST_STRETCHED
+from clocs_core.plan.compatibility import fit_framing
+
+TOLERANCE = 1e-5  # of the largest number in an embedding, and of 1 where that is smaller
+_OPSET = 20  # of 2023; what readers of today know
+_TRIED = (1, 5)  # windows in the batches that are compared: the graph must not have learnt the size of one
+
+
+@attrs.frozen
+class Window:
+    """What an exported encoder reads: so many samples a channel, which become one frame. rate: Hz, where known."""
+
+    samples: int
+    rate: float | None
+    framing: Framing  # that cuts a recording into such windows and stretches each
+
+
+def choose_window(card: EncoderCard, rate: float | None = None, trained_at: float | None = None) -> Window:
+    """The windows of recordings of `rate` Hz; not given, those that the run's own evaluation read.
+
+    Where the run resampled whole recordings and cut them then, a window is stretched by itself: the same for a
+    recording of one frame, and else different near the edges of a frame. Raises SettingsError for windows that are not
+    whole numbers of samples, or hold next to none.
+    """
+    framing = card.framing if rate is None else fit_framing(card, rate, trained_at)
+    samples, at = framing.frame_samples, rate or framing.sampling_rate or card.frame_rate
+    if framing.source_samples is not None:
+        span = float(framing.source_samples)
+        at = rate or (None if card.frame_rate is None else card.frame_rate * span / samples)
+    elif rate is not None and framing.sampling_rate is not None:
+        span = samples * rate / framing.sampling_rate
+    elif rate is not None and framing.frames_per_record is not None:
+        raise SettingsError(
+            f"The run stretched whole recordings to {framing.frames_per_record} frames, whatever their rate: leave out "
+            "`sampling_rate`, and give the file frames that are cut like that."
+        )
+    else:
+        span = float(samples)
+    if not span.is_integer():
+        raise SettingsError(
+            f"A frame lasts {span / (rate or 1):g} s, which at {rate:g} Hz are {span:g} samples, not a whole number; "
+            f"resample to {framing.sampling_rate:g} Hz, and leave out `sampling_rate`."
+        )
+    if rate is not None and span * MOST_STRETCHED < min(samples, card.framing.source_samples or samples):
+        raise SettingsError(
+            f"At {rate:g} Hz, {span:g} samples would be stretched to a frame of {samples}: nearly all of them would be "
+            "made up. Check `sampling_rate`: it is in Hz, not in kHz."
+        )
+    own = attrs.evolve(framing, sampling_rate=None, frames_per_record=None, source_samples=int(span), keep_flat=True)
+    return Window(int(span), at, own)
+
+
+def as_module(loaded: LoadedEncoder, window: Window) -> torch.nn.Sequential:
+    """All that the file does, as PyTorch: windows (n, channel, sample) in the encoder's unit to embeddings (n, E)."""
+    return torch.nn.Sequential(build_stretch(window.framing), AsTrained(loaded.encoder, loaded.card)).eval()
+
+
+def export_onnx(loaded: LoadedEncoder, window: Window, path: Path) -> float:
+    """Write an ONNX file, and return the largest difference to PyTorch. `loaded` is on the CPU.
+
+    Input `signal` (n, channel, sample) and output `embedding` (n, E), of any n; the property `clocs` says the rest.
+    Raises SettingsError, and writes nothing, where the two differ by more than TOLERANCE.
+    """
+    _refuse_without()
+    model = _to_onnx(loaded, window)
+    difference = _compare(loaded, window, model)
+    if not difference <= TOLERANCE:  # NaN is no agreement either
+        raise SettingsError(
+            f"The encoder {loaded.card.encoder!r} as ONNX differs from PyTorch by {difference:.2g}, more than "
+            f"{TOLERANCE:g}, and was not written: something in it cannot be exported faithfully."
+        )
+    write_atomically(path, model)
+    return difference
+
+
+def _refuse_without() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as problem:
+        raise Unavailable(f"Exporting needs {problem.name}: `pip install clocs[onnx]`.") from None
+
+
+def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
+    """The file's bytes. torch.export sees through control flow that a trace of one batch would freeze; it takes 5 s."""
+    import onnx
+
+    example = torch.zeros(2, loaded.card.input_channels, window.samples)
+    with _quiet():
+        try:
+            program = torch.onnx.export(
+                as_module(loaded, window),
+                (example,),
+                dynamo=True,
+                verbose=False,
+                opset_version=_OPSET,
+                input_names=["signal"],
+                output_names=["embedding"],
+                dynamic_shapes=({0: torch.export.Dim("n")},),
+            )
+        except torch.onnx.OnnxExporterError as problem:
+            first = str(problem.__cause__ or problem).strip().splitlines()[0]
+            raise SettingsError(f"The encoder {loaded.card.encoder!r} cannot be exported: {first}") from None
+    assert program is not None
+    model = program.model_proto
+    onnx.helper.set_model_props(model, {"clocs": json.dumps(describe(loaded.card, window), ensure_ascii=False)})
+    return bytes(model.SerializeToString())
+
+
+def describe(card: EncoderCard, window: Window) -> dict[str, Any]:
+    """What the file says of itself: the encoder's card without its run's settings, which name folders; its input."""
+    kept = attrs.asdict(card, filter=lambda field, _: field.name not in ("settings", "says_rate"))
+    reads = {"samples": window.samples, "sampling_rate": window.rate, "unit": card.unit}
+    told: dict[str, Any] = as_plain(kept)  # no NaN, which JSON does not have
+    return {**told, "input": {**reads, "channels": list(card.channels) if card.input_channels > 1 else ["any one"]}}
+
+
+def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:
+    """The largest difference of onnxruntime to frames cut by NumPy and encoded by PyTorch, as TOLERANCE counts."""
+    import onnxruntime
+
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 3  # errors
+    session = onnxruntime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for n in _TRIED:
+        signal = _example(n, loaded.card.input_channels, window.samples)
+        (found,) = session.run(None, {"signal": signal})
+        frames = np.concatenate([_frame(one, window.framing) for one in signal])
+        expected = outputs_of(AsTrained(loaded.encoder, loaded.card), frames, torch.device("cpu"))
+        worst = float(np.maximum(worst, np.abs(found - expected).max() / max(1.0, np.abs(expected).max())))
+    return worst
+
+
+def _example(n: int, channels: int, samples: int) -> NDArray[np.float32]:
+    """Signals that wander, as baselines do, and are not centred."""
+    steps = np.random.default_rng(n).normal(size=(n, channels, samples))
+    return (3 + 0.1 * steps.cumsum(axis=2)).astype(np.float32)
+
+
+def _frame(signal: NDArray[np.float32], framing: Framing) -> NDArray[np.float32]:
+    """The one frame (1, channel, sample) of a window (channel, sample), by the code that prepares recordings."""
+    names = tuple(map(str, range(len(signal))))
+    found = cut_frames(Record("", "", names, "", 1.0, signal.astype(np.float64)), framing)
+    return found.samples.astype(np.float32)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter says of torch's own deprecations, and of packages that nobody needs here."""
+    log = logging.getLogger("torch.onnx._internal.exporter._registration")  # "torchvision is not installed. Skipping"
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)

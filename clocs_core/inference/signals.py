@@ -1,0 +1,181 @@
+"""A recording of a user's own as frames for a network: what it does not say is asked for, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.artifacts.card import NetworkCard
+from clocs_core.contracts.records import DropReport, Framing, Record
+from clocs_core.data.framing import cut_frames
+from clocs_core.errors import DataError
+from clocs_core.inference.signal_file import SignalFile, read_signal_file
+from clocs_core.plan.compatibility import (
+    fit_channels,
+    fit_framing,
+    fit_names,
+    fit_unit,
+    refuse_unseen,
+    without_others,
+)
+
+MOST_STRETCHED = 20  # times, at most: beyond, 19 of 20 samples of a frame are made up; often kHz were given for Hz
+
+
+@attrs.frozen(kw_only=True)
+class Unsaid:
+    """What recordings do not say of themselves, or say wrongly.
+
+    channels: the names of all channels where a file has none, else those to read.
+    trained_at: Hz of the recordings that the network was trained on, for one that does not say it.
+    unseen_channels: channels that it was not trained on are meant, and read.
+    """
+
+    sampling_rate: float | None = None  # Hz
+    channels: tuple[str, ...] = ()
+    unit: str = ""
+    trained_at: float | None = None
+    unseen_channels: bool = False
+
+
+@attrs.frozen(eq=False)
+class OwnFrames:
+    """The usable frames of one recording; times `factor`, they are in the network's unit."""
+
+    signal: NDArray[np.float32]  # (n, channel, sample): of one channel each, or of all that are read at once
+    frame: NDArray[np.int64]  # (n,) along `starts`
+    channel: NDArray[np.int64]  # (n,) along `channels`; of the first, where they are read at once
+    starts: NDArray[np.int64]  # (frame,): first sample in the recording, of all its frames
+    channels: tuple[str, ...]
+    factor: float
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """Of each row (n,): the first sample in the recording."""
+        return self.starts[self.frame]
+
+
+def name_files(paths: Sequence[Path]) -> tuple[str, ...]:
+    """What the recordings of files are called: by the files, and with their folders where two would be the same."""
+    stems = tuple(path.stem for path in paths)
+    return stems if len(set(stems)) == len(stems) else tuple(map(str, paths))
+
+
+def read_own_frames(card: NetworkCard, path: Path, unsaid: Unsaid, say: Callable[[str], None]) -> OwnFrames:
+    """Read a file and cut it as the network needs it. Raises DataError or SettingsError where it does not fit."""
+    return cut_own_frames(card, read_signal_file(path), str(path), unsaid, say)
+
+
+def cut_own_frames(
+    card: NetworkCard,
+    held: SignalFile,
+    where: str,
+    unsaid: Unsaid,
+    say: Callable[[str], None],
+) -> OwnFrames:
+    """Cut one recording as the network needs it. where: what an error calls it."""
+    record = _record(card, held, where, unsaid)
+    for note in (*held.notes, *_told(card, held, record, where)):
+        say(note)
+    factor = fit_unit(card, record.unit, where)
+    framing = fit_framing(card, record.sampling_rate, unsaid.trained_at)
+    _refuse_coarse(card, record, framing, where)
+    frames = cut_frames(record, framing)
+    if not len(frames.start):
+        raise DataError(_too_short(card, record, framing, where))
+    together = card.input_channels > 1
+    usable = frames.valid.all(axis=1, keepdims=True) if together else frames.valid  # (frame, channel), or (frame, 1)
+    frame, channel = np.nonzero(usable)
+    drops = DropReport.of(frames.drops)
+    if not len(frame):
+        raise DataError(f"{where} has no frame that can be used: {drops.sentence()}.")
+    if drops.counts:
+        say(f"{where}: {drops.sentence()}")
+    signal = frames.samples[frame] if together else frames.samples[frame, channel][:, None]
+    in_unit = signal.astype(np.float32) / np.float32(frames.gain)
+    return OwnFrames(in_unit, frame, channel, frames.start, record.channels, factor)
+
+
+def _record(card: NetworkCard, held: SignalFile, where: str, unsaid: Unsaid) -> Record:
+    """The recording, with the channels that are to be read, in their order."""
+    rate = _rate(held, where, unsaid)
+    found = fit_names(card, held.channels or _named(card, held, unsaid.channels, where))
+    # Names for a file that has none say what is there; what is read of it the network knows, if it reads several.
+    asked = () if held.channels is None and card.input_channels > 1 else fit_names(card, unsaid.channels)
+    if held.channels is None and not unsaid.unseen_channels:
+        asked = without_others(card, asked)
+    wanted = fit_channels(card, found, asked, where)
+    if not unsaid.unseen_channels:
+        refuse_unseen(card, wanted, where, held.channels is None and len(found) == 1)
+    samples = held.samples[[found.index(one) for one in wanted]]
+    name = Path(where).stem
+    return Record(name, name, wanted, unsaid.unit or held.unit, rate, samples, gain=held.gain)
+
+
+def _rate(held: SignalFile, where: str, unsaid: Unsaid) -> float:
+    rate = held.sampling_rate if unsaid.sampling_rate is None else unsaid.sampling_rate
+    if rate is None:
+        raise DataError(f"{where} does not say its sampling rate; give it in Hz: `sampling_rate=HZ`.")
+    if not 0 < rate < float("inf"):
+        raise DataError(
+            f"{where} says a sampling rate of {rate:g}, expected a positive number of Hz; give it: `sampling_rate=HZ`."
+        )
+    return rate
+
+
+def _named(card: NetworkCard, held: SignalFile, names: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """The user's names for the channels of a recording that has none."""
+    count = len(held.samples)
+    if len(names) != count:
+        example = f"`channels={list(card.channels[:count])}`"
+        got = f"got {', '.join(names)}" if names else f"such as {example}"
+        raise DataError(
+            f"{where} does not name its {count} channel{'s' if count > 1 else ''}: name all of them, in their order, "
+            f"{got}. The {card.what} was trained on {', '.join(card.channels)}."
+        )
+    return names
+
+
+def _told(card: NetworkCard, held: SignalFile, record: Record, where: str) -> list[str]:
+    """What was put up with."""
+    notes = []
+    if held.sampling_rate not in (None, record.sampling_rate):
+        notes.append(f"{where} says {held.sampling_rate:g} Hz; {record.sampling_rate:g} Hz was given, and is used.")
+    strange = [one for one in record.channels if one not in card.channels]
+    if strange:
+        notes.append(f"The {card.what} was trained on {', '.join(card.channels)}; {', '.join(strange)} is new to it.")
+    return notes
+
+
+def _span(record: Record, framing: Framing) -> float:
+    """How many samples of a recording, whole or not, make a frame."""
+    if framing.source_samples is not None:
+        return framing.source_samples
+    if framing.frames_per_record is not None:
+        return float(record.samples.shape[1] / framing.frames_per_record)
+    return framing.frame_samples * record.sampling_rate / (framing.sampling_rate or record.sampling_rate)
+
+
+def _refuse_coarse(card: NetworkCard, record: Record, framing: Framing, where: str) -> None:
+    """Raise DataError where a frame would be stretched from next to nothing: its memory, too, grows with that."""
+    span = _span(record, framing)
+    trained = min(card.frame_samples, card.framing.source_samples or card.frame_samples)
+    if span * MOST_STRETCHED < trained:
+        by_rate = "Check `sampling_rate=HZ`: it is in Hz, not in kHz."
+        raise DataError(
+            f"{where} has {span:.3g} samples for a frame (at {record.sampling_rate:g} Hz), and the {card.what} reads "
+            f"{trained}: nearly all of them would be made up. "
+            f"{by_rate if framing.frames_per_record is None else 'Give it a longer recording.'}"
+        )
+
+
+def _too_short(card: NetworkCard, record: Record, framing: Framing, where: str) -> str:
+    samples, rate, span = record.samples.shape[1], record.sampling_rate, _span(record, framing)
+    return (
+        f"{where} has {samples:,} samples ({samples / rate:g} s at {rate:g} Hz), and the {card.what} reads frames of "
+        f"{span / rate:g} s. Give it a longer recording, or check `sampling_rate=HZ`."
+    )

@@ -1,0 +1,173 @@
+"""Which recordings of other patients are most like this one: "quantifying patient similarity", section 7 of the paper.
+
+A recording is the mean of the representations of its frames and channels; with the level `frame`, single frames are
+compared instead. The patient's own recordings are never among the neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from clocs_core.data.cohort import Cohort
+from clocs_core.errors import DataError, UnknownName, neighbours
+from clocs_core.evaluation.features import name_label
+from clocs_core.evaluation.retrieval import Nearness, distances
+from clocs_core.inference.embed import Representations
+
+Level: TypeAlias = Literal["recording", "frame"]
+
+_MANY = 50  # names that an error message does not list
+
+
+@attrs.frozen
+class Place:
+    """A recording, or a single frame of one.
+
+    label, channel, start (source sample): of that frame; of a recording, of its first frame that could be used.
+    """
+
+    record: str
+    patient: str
+    label: str
+    part: str
+    channel: str
+    start: int
+    row: int  # of the representations
+
+
+@attrs.frozen
+class Neighbour:
+    """Who is how near. Those that are equally near share a rank."""
+
+    rank: int
+    distance: float
+    place: Place
+
+
+@attrs.frozen
+class Similar:
+    """What was asked, the nearest of other patients, and among how many they were found."""
+
+    query: Place
+    neighbours: tuple[Neighbour, ...]
+    level: Level
+    nearness: Nearness
+    searched: int
+    patients: int
+
+    def sentence(self) -> str:
+        """What was compared with what, for a person."""
+        what = (
+            "the mean of its frames' representations" if self.level == "recording" else "the representation of a frame"
+        )
+        things = "recordings" if self.level == "recording" else "frames"
+        return (
+            f"{self.query.record} (patient {self.query.patient}, {self.query.label}): {what}, compared with "
+            f"{self.searched:,} {things} of {self.patients:,} other patients by {self.nearness} distance."
+        )
+
+
+def find_patient(cohort: Cohort, record: str, dataset: str) -> str:
+    """Whose a recording is. Raises UnknownName with the nearest names, or with the reason why it was left out."""
+    patients = {entry.record: entry.patient for entry in cohort.listing.entries}
+    if record in patients:
+        return patients[record]
+    for drop in cohort.listing.drops:
+        if drop.record == record:
+            raise UnknownName(f"Record {record!r} of {dataset!r} was left out: {drop.reason}.")
+    hint = neighbours(record, patients)
+    hint = hint if len(patients) < _MANY else hint.partition(" There is:")[0]
+    raise UnknownName(
+        f"Data set {dataset!r} has no record {record!r} here.{hint} The first is {next(iter(patients))!r}."
+    )
+
+
+def find_similar(
+    found: Representations,
+    record: str,
+    level: Level,
+    nearness: Nearness,
+    count: int,
+    frame: int | None = None,
+    channel: str | None = None,
+) -> Similar:
+    """The `count` nearest recordings, or frames, of other patients than that of `record`.
+
+    frame, channel: which frame of the recording asks, at the level of frames: its number from 0, and its channel.
+    """
+    points, rows = _points(found, level)
+    query = _query(found, rows, record, level, frame, channel)
+    others = np.flatnonzero(found.features.patient[rows] != found.features.patient[rows[query]])
+    if not len(others):
+        raise DataError(f"There is no other patient to compare {record!r} with; search a larger `part`.")
+    near = distances(torch.from_numpy(points[[query]]), torch.from_numpy(points[others]), nearness)[0].numpy()
+    # By name among equals, so that the list is the same every time; the rank says that they are equal.
+    place = np.unique(np.array(found.records), return_inverse=True)[1]  # (record,): among the names in their order
+    order = np.lexsort((rows[others], place[found.features.record[rows[others]]], near))[:count]
+    return Similar(
+        query=_place(found, int(rows[query])),
+        neighbours=tuple(
+            Neighbour(1 + int((near < near[one]).sum()), float(near[one]), _place(found, int(rows[others[one]])))
+            for one in order
+        ),
+        level=level,
+        nearness=nearness,
+        searched=len(others),
+        patients=len(np.unique(found.features.patient[rows[others]])),
+    )
+
+
+def _points(found: Representations, level: Level) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What is compared (point, dim), and the first row of the representations that each is made of (point,)."""
+    finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(found.features.embedding).all(axis=1))
+    embedding = found.features.embedding[finite].astype(np.float64)
+    if level == "frame":
+        return embedding, finite
+    _, first, number = np.unique(found.features.record[finite], return_index=True, return_inverse=True)
+    total = np.zeros((len(first), embedding.shape[1]))
+    np.add.at(total, number, embedding)
+    return total / np.bincount(number)[:, None], finite[first]
+
+
+def _query(
+    found: Representations,
+    rows: NDArray[np.int64],
+    record: str,
+    level: Level,
+    frame: int | None,
+    channel: str | None,
+) -> int:
+    """Which point asks. Raises DataError where the recording has no such frame."""
+    number = found.records.index(record) if record in found.records else -1  # no row has it
+    mine = np.flatnonzero(found.features.record[rows] == number).tolist()
+    if not mine:
+        raise DataError(f"Record {record!r} has no frame that can be used, so nothing can be compared with it.")
+    if level == "recording":
+        return mine[0]
+    position = found.cohort.evaluate.position
+    there = {n: (int(position[found.frame[rows[n]]]), found.channel_name(int(rows[n]))) for n in mine}
+    for n, (number, name) in there.items():
+        if frame in (None, number) and channel in (None, name):
+            return n
+    have = ", ".join(f"frame {number} of {name}" for number, name in list(there.values())[:8])
+    more = " …" if len(there) > 8 else ""
+    wanted = f"frame {'any' if frame is None else frame} of {channel or 'any channel'}"
+    raise DataError(f"Record {record!r} has no {wanted} that can be used; it has {have}{more}.")
+
+
+def _place(found: Representations, row: int) -> Place:
+    rows, patient = found.features, int(found.features.patient[row])
+    return Place(
+        record=found.records[rows.record[row]],
+        patient=found.patients[patient],
+        label=name_label(np.asarray(rows.label[row]), found.cohort.task.classes),
+        part=found.part(patient),
+        channel=found.channel_name(row),
+        start=found.start(row),
+        row=row,
+    )

@@ -1,0 +1,155 @@
+"""Does a signal fit a network? Its channels by name, its unit, its time scale; what does not fit is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import attrs
+
+from clocs_core.artifacts.card import NetworkCard
+from clocs_core.contracts.records import Framing
+from clocs_core.contracts.units import MICROVOLTS
+from clocs_core.errors import DataError, SettingsError, neighbours
+
+_WORDS = {
+    "v": "V",
+    "volt": "V",
+    "mv": "mV",
+    "millivolt": "mV",
+    "uv": "uV",
+    "\u03bcv": "uV",  # casefold makes the Greek letter of the micro sign
+    "microvolt": "uV",
+}  # suggested, not taken: MV may be meant
+_NO_UNIT = ("", "counts")  # of a recorder that does not say how many of them are a millivolt
+
+
+def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
+    """The names of a recording's channels, as the network spells them where they differ in nothing but spelling.
+
+    That is: in case, in spaces around them, and in the word lead before them. A name that two would fit stays.
+    """
+    known: dict[str, list[str]] = {}
+    for name in (*card.channels, *card.others):
+        known.setdefault(_plain_name(name), []).append(name)
+    spelt = {name: known.get(_plain_name(name), [name]) for name in found}
+    names = tuple(name if name in spelt[name] or len(spelt[name]) > 1 else spelt[name][0] for name in found)
+    return names if len(set(names)) == len(names) else tuple(found)
+
+
+def without_others(card: NetworkCard, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The channels of a recording less those that other encoders of the run read; all, where there are only such."""
+    return tuple(name for name in names if name not in card.others) or names
+
+
+def _plain_name(name: str) -> str:
+    words = name.casefold().replace("_", " ").split()
+    return " ".join(words[1:] if words[:1] == ["lead"] and len(words) > 1 else words)
+
+
+def fit_channels(card: NetworkCard, found: tuple[str, ...], asked: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """The channels to read, in the network's order: those that were asked for, else those it was trained on.
+
+    A network that reads several at once knows them by their place: it needs all of its own, and no other.
+    """
+    if len(set(asked)) < len(asked):
+        raise SettingsError(f"A channel is named twice in {', '.join(asked)}.")
+    together = card.input_channels > 1
+    wanted = asked or card.channels
+    how = "at once" if together else "each by itself"
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        there = [name for name in wanted if name in found]
+        instead = "those that are there, add" if there else "another, name it with"
+        way_out = "" if together else f"; to read {instead} `channels={there or 'NAME'}`"
+        raise DataError(
+            f"{where} has no channel {missing[0]!r}.{neighbours(missing[0], found)} The {card.what} was trained on "
+            f"{', '.join(card.channels)}, {how}{way_out}."
+        )
+    if not together:
+        return wanted
+    if set(wanted) != set(card.channels):
+        raise SettingsError(
+            f"The {card.what} reads {', '.join(card.channels)} at once, got {', '.join(wanted)}; leave out "
+            "`channels`: it finds them by name."
+        )
+    return card.channels
+
+
+def refuse_unseen(card: NetworkCard, names: Sequence[str], where: str, renames: bool) -> None:
+    """Raise DataError where channels of a user's own recording are none that the network was trained on.
+
+    It would answer all the same, with numbers that nothing vouches for. renames: whether it is a single channel
+    that the user named, and could name otherwise.
+    """
+    unseen = [name for name in names if name not in card.channels]
+    if not unseen:
+        return
+    free = [name for name in card.channels if name not in names]
+    nearest = {name: _nearest(name, free) for name in unseen}
+    told = (f"{name!r}{f' (nearest in name: {near})' if near else ''}" for name, near in nearest.items())
+    right = nearest[unseen[0]] or (free[0] if len(free) == 1 else "")
+    example = f": `channels={right!r}`" if right and renames else ""
+    who, them = ("it", "it") if len(unseen) == 1 else ("any", "them")
+    same = "one of these" if len(card.channels) > 1 else "the same"
+    rename = f" If {who} is {same} under another name, give it that name{example}." if free else ""
+    leave = f" Without {them}, the others can be read." if len(unseen) < len(names) else ""
+    raise DataError(
+        f"{where}: the {card.what} was trained on {', '.join(card.channels)}, not on {', '.join(told)}.{rename}{leave} "
+        f"To read {them} all the same, add `unseen_channels=True`."
+    )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """The known name that is most like another one, or has become a word of it ("ECG II"); empty where none is."""
+    plain = {_plain_name(one): one for one in known}
+    asked = _plain_name(name)
+    close = [word for word in asked.split() if word in plain] or get_close_matches(asked, plain, n=1)
+    return plain[close[0]] if close else ""
+
+
+def fit_unit(card: NetworkCard, unit: str, where: str) -> float:
+    """What samples in `unit` are multiplied by to be in the network's. Volts of all sizes convert.
+
+    If the network normalises, the scale goes out: a signal without a physical unit is then taken as it is.
+    """
+    normalises = card.normalise == "min-max"
+    if not card.unit or unit == card.unit or (normalises and not {unit, card.unit}.isdisjoint(_NO_UNIT)):
+        return 1.0
+    if not unit:
+        raise DataError(
+            f"{where} does not say its unit, and the {card.what} reads {card.unit}, not normalised; add "
+            f"`unit={card.unit!r}`, or the unit it is in."
+        )
+    if {unit, card.unit} <= MICROVOLTS.keys():
+        return MICROVOLTS[unit] / MICROVOLTS[card.unit]
+    word = _WORDS.get(unit.strip().casefold().removesuffix("s")) if card.unit in MICROVOLTS else None
+    scale = "" if normalises else " One that is trained with `normalise='min-max'` does not depend on the scale."
+    raise DataError(
+        f"{where} is in {unit}, and the {card.what} was trained on signals in {card.unit}: these cannot be converted "
+        f"(V, mV and µV can). If it is only another word, add `unit={word or card.unit!r}`.{scale}"
+    )
+
+
+def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None) -> Framing:
+    """How recordings of `rate` Hz are cut, so that a frame lasts as long as in training. None: of any rate.
+
+    trained_at: Hz of the recordings that it was trained on, for a file that does not say it.
+    """
+    framing = card.framing
+    if framing.sampling_rate is not None or framing.frames_per_record is not None:
+        return framing
+    span = framing.source_samples or framing.frame_samples  # of the source, that make a frame
+    trained = trained_at
+    if trained is None and card.frame_rate is not None:
+        trained = card.frame_rate * span / framing.frame_samples
+    if trained is None and not card.says_rate:
+        raise SettingsError(
+            f"The {card.what} was trained on recordings at their own rate, and its file does not say which that was; "
+            f"say it with `trained_at=HZ`."
+        )
+    if trained is None or rate == trained:  # in the first case it has seen frames of several time scales
+        return framing
+    if framing.source_samples is not None and rate is not None and (span * rate / trained).is_integer():
+        return attrs.evolve(framing, source_samples=int(span * rate / trained))  # windows stretched as in training
+    return attrs.evolve(framing, source_samples=None, sampling_rate=trained * framing.frame_samples / span)

@@ -1,0 +1,104 @@
+"""Which recordings, and what is asked of them: a data set with its options, the general data settings, the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from clocs_core.contracts.offers import Dataset, Offer
+from clocs_core.contracts.records import Task
+from clocs_core.errors import SettingsError, UnknownName, neighbours
+from clocs_core.plan.layers import Assignment, Layers, split_assignment
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.sections import DataSettings, Tables
+
+O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
+
+
+@attrs.frozen
+class Chosen(Generic[O]):
+    """An offer with the options it will be used with."""
+
+    offer: O
+    options: Any
+
+
+@attrs.frozen
+class Recordings:
+    """A data set, the settings it is read with and the question asked of it. Channels and task are settled.
+
+    names: what an earlier run called all channels, in case the files only number them.
+    """
+
+    dataset: Chosen[Dataset]
+    data: DataSettings
+    task: Task
+    names: tuple[str, ...] = attrs.field(default=(), eq=False)  # they choose nothing
+
+    @property
+    def name(self) -> str:
+        """The data set's name."""
+        return self.dataset.offer.name
+
+
+def resolve_recordings(catalogue: Catalogue, name: str, tables: Tables, assignments: Sequence[str] = ()) -> Recordings:
+    """The recordings of a data set, by its name and the tables [data] and [dataset]."""
+    dataset = catalogue.datasets.get(name).offer
+    classes: dict[str, type[Any]] = {"data": DataSettings, "dataset": dataset.options}
+    layers = Layers({}, default_tables(dataset), tables, [split_assignment(text) for text in assignments])
+    layers.refuse_unknown(classes)
+    chosen = Chosen(dataset, layers.table("dataset", dataset.options))
+    data, task = settle(dataset, layers.table("data", DataSettings))
+    return Recordings(chosen, data, task)
+
+
+def settle(dataset: Dataset, data: DataSettings) -> tuple[DataSettings, Task]:
+    """The settings with presets and defaults replaced by the names they stand for, and the task itself."""
+    task = _task_of(dataset, data.task)
+    return attrs.evolve(data, task=task.name, channels=_channels_of(dataset, data.channels)), task
+
+
+def default_tables(dataset: Dataset) -> Tables:
+    """What the data set asks for unless the user says otherwise."""
+    ours = dataset.defaults
+    channels = [part.strip() for part in ours.channels.split(",") if part.strip()]
+    return {
+        "data": {"split": ours.split, "normalise": ours.normalise, "channels": channels},
+        "train": {"batch_size": ours.batch_size, "learning_rate": ours.learning_rate, "epochs": ours.epochs},
+    }
+
+
+def inherit_data(
+    kept: Mapping[str, object], given: Mapping[str, object], named: Sequence[Assignment] = ()
+) -> dict[str, object]:
+    """The table [data] of an earlier run with what is `given` now written over it; `named` are the `-o` beside it.
+
+    A data root that is given now wins over the folder that the data set had of its own: else the old recordings would
+    be read, and nobody told.
+    """
+    moved = "data_root" in given or any(one.table in ("", "data") and one.name == "data_root" for one in named)
+    return {**{name: value for name, value in kept.items() if not (moved and name == "root")}, **given}
+
+
+def _task_of(dataset: Dataset, name: str) -> Task:
+    tasks = {task.name: task for task in dataset.tasks}
+    if not name:
+        return dataset.tasks[0]
+    if name not in tasks:
+        raise UnknownName(f"Data set {dataset.name!r} has no task {name!r}.{neighbours(name, tasks)}")
+    return tasks[name]
+
+
+def _channels_of(dataset: Dataset, asked: tuple[str, ...]) -> tuple[str, ...]:
+    if len(asked) == 1 and asked[0] in dataset.presets:
+        return dataset.presets[asked[0]]
+    names = asked or dataset.channels
+    for name in names:
+        if dataset.channels and name not in dataset.channels:
+            known = [*dataset.presets, *dataset.channels]
+            raise UnknownName(f"Data set {dataset.name!r} has no channel {name!r}.{neighbours(name, known)}")
+    if len(set(names)) < len(names):
+        raise SettingsError(f"A channel is named twice in {', '.join(names)}.")
+    return names

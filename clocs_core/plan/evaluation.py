@@ -1,0 +1,260 @@
+"""From names and tables to what `clocs evaluate` does: the encoder, the data set that it is tried on, the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import attrs
+from torch import Tensor
+
+from clocs_core.contracts.offers import Dataset, Encoder, Metric
+from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.scores import RANDOM
+from clocs_core.errors import SettingsError
+from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.layers import Assignment, Layers, overlaid, split_assignment
+from clocs_core.plan.pretrained import Pretrained
+from clocs_core.plan.pretraining import Plan
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.options import field_types, plain, structure
+from clocs_core.settings.sections import (
+    DataSettings,
+    EvaluationSettings,
+    FinetuneSettings,
+    ScoringSettings,
+    Tables,
+    dump_tables,
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class EvaluationPlan:
+    """All that an evaluation is made of."""
+
+    settings: EvaluationSettings
+    data: DataSettings
+    finetune: FinetuneSettings
+    scoring: ScoringSettings
+    framing: Framing
+    dataset: Chosen[Dataset]
+    encoder: Pretrained
+    task: Task
+    metrics: tuple[Metric, ...]
+
+    @property
+    def recordings(self) -> Recordings:
+        """The half that the data path needs."""
+        run = self.encoder.run_channels if self.encoder.dataset == self.dataset.offer.name else ()
+        return Recordings(self.dataset, self.data, self.task, run)
+
+    @property
+    def inits(self) -> tuple[str, ...]:
+        """Whose weights are evaluated; the last is the control, which is always there."""
+        return (self.encoder.init, RANDOM) if self.encoder.weights else (RANDOM,)
+
+    def sentence(self) -> str:
+        """The protocol, spelled out for a reader of the report."""
+        of = self.settings.fraction_of
+        share = f"a share F of the labelled training {of}"
+        if self.settings.protocol == "linear":
+            return (
+                f"The encoder is frozen, in eval mode; a logistic regression (L2, C = 1) on its standardised "
+                f"representations is fitted to {share}."
+            )
+        loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
+        how = self.finetune
+        return (
+            f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "
+            f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
+            f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
+            "scored."
+        )
+
+    def tables(self) -> Tables:
+        """The effective settings as plain tables. The encoder is named by the hash of its file, wherever it lies."""
+        encoder = self.encoder
+        parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
+        if self.settings.protocol == "finetune":
+            parts["finetune"] = self.finetune
+        parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
+        made = {name: plain(part) for name, part in parts.items()}
+        made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
+        return made
+
+    @property
+    def name(self) -> str:
+        """Short, and another one for other settings: what its folder is called."""
+        digest = sha256(dump_tables(self.tables()).encode()).hexdigest()[:8]
+        return f"{self.dataset.offer.name}-{self.settings.protocol}-{digest}"
+
+
+def resolve_evaluation(
+    catalogue: Catalogue, opened: Pretrained | None, tables: Tables, assignments: Sequence[str] = ()
+) -> EvaluationPlan:
+    """Make it of an encoder (None: an untrained one, by name), settings tables and `-o` assignments.
+
+    Later layers win: the data set's own defaults, where it is the data set of the run what the run has, tables, `-o`.
+    """
+    given = [split_assignment(text) for text in assignments]
+    asked = _asked(opened, tables, given)
+    if not asked.dataset:
+        raise SettingsError("An evaluation needs a data set (`dataset=NAME`). `clocs data list` has them all.")
+    dataset = catalogue.datasets.get(asked.dataset).offer
+    untrained = None if opened is not None else _architecture(catalogue, asked)
+    classes: dict[str, type[Any]] = {"evaluation": EvaluationSettings, **_CORE, "dataset": dataset.options}
+    if asked.protocol == "linear":
+        _refuse_training(tables, given)
+        del classes["finetune"]
+    if untrained is not None:
+        classes["encoder"] = untrained.options
+    layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
+    layers.refuse_unknown(classes)
+    if untrained is not None:
+        chosen = Chosen(untrained, layers.table("encoder", untrained.options))
+        opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)
+    assert opened is not None
+    core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
+    core["data"], task = settle(dataset, core["data"])
+    refuse_other_channels(opened.together, core["data"].channels)
+    refuse_other_length(opened.frame_samples, core["framing"])
+    return EvaluationPlan(
+        settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
+        data=core["data"],
+        finetune=core["finetune"],
+        scoring=core["evaluate"],
+        framing=core["framing"],
+        dataset=Chosen(dataset, layers.table("dataset", dataset.options)),
+        encoder=opened,
+        task=task,
+        metrics=tuple(item.offer for item in catalogue.metrics),
+    )
+
+
+def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, ...]) -> EvaluationPlan:
+    """The linear evaluation that ends every run: its best encoder on its own data set, task and split.
+
+    weights: those of the first encoder. channels: those that it reads.
+    """
+    run = plan.run
+    return EvaluationPlan(
+        settings=EvaluationSettings(
+            dataset=run.dataset,
+            encoder=run.encoder,
+            embedding_dim=run.embedding_dim,
+            seed=run.seed,
+            device=run.device,
+            step=run.step,
+        ),
+        data=attrs.evolve(plan.data, channels=channels),
+        finetune=FinetuneSettings(),
+        scoring=plan.evaluate,
+        framing=plan.evaluate_framing,
+        dataset=plan.dataset,
+        encoder=Pretrained(
+            init=plan.method.name,
+            encoder=plan.encoder,
+            inputs=len(channels) if plan.needs.encoder_channels == "all" else 1,
+            frame_samples=plan.pretrain_framing.frame_samples,
+            embedding_dim=run.embedding_dim,
+            channels=channels,
+            normalise=plan.data.normalise,
+            weights=weights,
+            dataset=run.dataset,
+        ),
+        task=plan.task,
+        metrics=plan.metrics,
+    )
+
+
+_CORE: dict[str, type[Any]] = {
+    "data": DataSettings,
+    "finetune": FinetuneSettings,
+    "evaluate": ScoringSettings,
+    "framing": Framing,
+}
+
+
+def _asked(opened: Pretrained | None, tables: Tables, given: Sequence[Assignment]) -> EvaluationSettings:
+    kinds = field_types(EvaluationSettings)
+    mine = [one for one in given if one.table in ("", "evaluation") and one.name in kinds]
+    values = overlaid(EvaluationSettings, tables.get("evaluation", {}), mine)
+    if opened is not None:
+        fixed = [name for name in ("encoder", "embedding_dim") if name in values]
+        if fixed:
+            raise SettingsError(
+                f"The encoder comes with the run: {opened.encoder.offer.name!r} of dimension {opened.embedding_dim}. "
+                f"Leave out {' and '.join(fixed)}, or use `random=True` to evaluate an untrained one."
+            )
+        values = {"dataset": opened.dataset, "seed": opened.tables.get("run", {}).get("seed", 0), **values}
+    return structure(EvaluationSettings, values, "evaluation")
+
+
+def _architecture(catalogue: Catalogue, asked: EvaluationSettings) -> Encoder:
+    if not asked.encoder:
+        raise SettingsError("An untrained encoder needs its architecture (`encoder=NAME`); `clocs plugins` has them.")
+    return catalogue.encoders.get(asked.encoder).offer
+
+
+def _defaults(
+    dataset: Dataset, opened: Pretrained | None, data: Mapping[str, object], given: Sequence[Assignment]
+) -> Tables:
+    """What the data set asks for; above it, what the encoder fixes, and on its own data set the run's settings.
+
+    The last is not a convenience: with another split, test patients would be among those that it was trained on.
+    data, given: what the user says now of the recordings, which may take the place of a place of the run.
+    """
+    ours = default_tables(dataset)
+    made: Tables = {"data": ours["data"], "finetune": ours["train"], "framing": plain(dataset.framing(1))}
+    if opened is None:
+        return made
+    if opened.dataset == dataset.name:
+        run = opened.tables
+        read = {**run.get("data", {}), "channels": list(opened.channels)}  # not those of the run's other encoders
+        made["data"] = {**made["data"], **inherit_data(read, data, given)}
+        made["dataset"] = dict(run.get("dataset", {}))
+        made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
+    made["framing"]["frame_samples"] = opened.frame_samples
+    if opened.together:
+        missing = [name for name in opened.together if dataset.channels and name not in dataset.channels]
+        if missing:
+            raise SettingsError(
+                f"The encoder reads {', '.join(opened.together)} at once, and data set {dataset.name!r} has no "
+                f"{' and no '.join(missing)} (it has {', '.join(dataset.channels)}). Evaluate an encoder that reads "
+                "one channel at a time, or on recordings that have them all."
+            )
+        made["data"]["channels"] = list(opened.together)
+    return made
+
+
+def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
+    kinds = field_types(FinetuneSettings)
+    named = [*tables.get("finetune", {}), *(one.name for one in given if one.name in kinds)]
+    if named:
+        raise SettingsError(
+            f"Linear evaluation trains no network, so {' and '.join(named)} would do nothing; leave it out, or ask for "
+            "`protocol='finetune'`."
+        )
+
+
+def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:
+    """An encoder that reads several channels knows them by their place: it needs the same ones in the same order.
+
+    together: the channels that it reads at once; none where it reads one at a time.
+    """
+    if not together or channels == together:
+        return
+    raise SettingsError(
+        f"The encoder reads the channels {', '.join(together)} at once, in this order, got {', '.join(channels)}; "
+        f"write `channels={list(together)}`, or nothing: it is the default."
+    )
+
+
+def refuse_other_length(frame_samples: int | None, framing: Framing) -> None:
+    """An encoder that was trained has read frames of one length; None: of one that was not."""
+    if frame_samples not in (None, framing.frame_samples):
+        raise SettingsError(
+            f"The encoder reads frames of {frame_samples} samples, got frame_samples = {framing.frame_samples}; leave "
+            "it out, or pre-train on frames of that length."
+        )

@@ -1,0 +1,77 @@
+"""The encoder to evaluate: one of a run, opened again from its own file, or one that nobody has trained."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_core.artifacts.encoder import load_encoder
+from clocs_core.artifacts.split import Split, from_json
+from clocs_core.contracts.offers import Encoder
+from clocs_core.plan.data import Chosen
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.settings.options import structure
+from clocs_core.settings.sections import Tables
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Pretrained:
+    """An encoder with its description. One that was never trained has no weights, and `init` is "random".
+
+    init: what scores call it, the method that trained it. dataset: what it was trained on.
+    channels: those it was trained on, in their order; `inputs` of them are read at once. run_channels: those that
+    other encoders of its run read, too.
+    tables: the settings of its run. split: who trained it, where the run folder is there to say so.
+    """
+
+    init: str
+    encoder: Chosen[Encoder]
+    inputs: int = 1
+    frame_samples: int | None = None
+    embedding_dim: int
+    channels: tuple[str, ...] = ()
+    run_channels: tuple[str, ...] = ()
+    normalise: str = ""
+    weights: dict[str, Tensor] = attrs.field(factory=dict)
+    dataset: str = ""
+    tables: Tables = attrs.field(factory=dict)
+    split: Split | None = None
+    split_hash: str = ""
+    sha256: str = ""
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """The channels that it reads at once, in their order; none where it reads one at a time."""
+        return self.channels if self.inputs > 1 else ()
+
+
+def open_encoder(path: Path, catalogue: Catalogue) -> Pretrained:
+    """The encoder of a run folder, or of an encoder file; of several, the first, which is what its run evaluated.
+
+    Raises RunFolderError where there is none, or none that this version can read, and UnknownName where the plugin
+    that offers its architecture is not installed.
+    """
+    loaded = load_encoder(path, catalogue, torch.device("cpu"))
+    card = loaded.card
+    offer = catalogue.encoders.get(card.encoder).offer
+    beside = loaded.path.with_name("split.json")
+    return Pretrained(
+        init=card.method,
+        encoder=Chosen(offer, structure(offer.options, card.options, "encoder")),
+        inputs=card.input_channels,
+        frame_samples=card.frame_samples,
+        embedding_dim=card.embedding_dim,
+        channels=card.channels,
+        run_channels=card.run_channels,
+        normalise=card.normalise,
+        weights=loaded.encoder.state_dict(),
+        dataset=card.dataset,
+        tables=card.settings,
+        split=from_json(beside.read_text(encoding="utf-8")) if beside.exists() else None,
+        split_hash=card.split_hash,
+        sha256=sha256(loaded.path.read_bytes()).hexdigest(),
+    )

@@ -1,0 +1,255 @@
+"""From names and tables to a plan: every name resolved to an offer, every table to a record, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from clocs_core.contracts.offers import (
+    Dataset,
+    Encoder,
+    Loss,
+    Method,
+    Metric,
+    Needs,
+    Objective,
+    Offer,
+    Perturbation,
+    Presets,
+    ViewGenerator,
+)
+from clocs_core.contracts.records import Framing, Task
+from clocs_core.errors import SettingsError, UnknownName, neighbours
+from clocs_core.plan.data import Chosen, Recordings, default_tables, settle
+from clocs_core.plan.layers import Layers, overlaid, split_assignment
+from clocs_core.plugins.catalogue import Catalogue, Shelf
+from clocs_core.settings.options import field_types, plain, structure
+from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, Tables, TrainSettings
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """All that a run is made of. It can be pickled, as long as the offers' functions are at module level."""
+
+    run: RunSettings
+    data: DataSettings
+    train: TrainSettings
+    evaluate: ScoringSettings
+    pretrain_framing: Framing
+    evaluate_framing: Framing
+    method: Method
+    dataset: Chosen[Dataset]
+    views: Chosen[ViewGenerator]
+    encoder: Chosen[Encoder]
+    loss: Chosen[Loss] | None
+    objective: Chosen[Objective] | None
+    perturbations: tuple[Chosen[Perturbation], ...]
+    metrics: tuple[Metric, ...]
+    task: Task
+
+    @property
+    def recordings(self) -> Recordings:
+        """The half of the plan that the data path needs."""
+        return Recordings(self.dataset, self.data, self.task)
+
+    @property
+    def needs(self) -> Needs:
+        """What one instance of the method is."""
+        return self.views.offer.needs(self.views.options)
+
+    def tables(self) -> Tables:
+        """The effective settings as plain tables; `resolve` makes the same plan of them."""
+        parts: dict[str, Any] = {
+            "run": self.run,
+            "data": self.data,
+            "train": self.train,
+            "evaluate": self.evaluate,
+            "pretrain_framing": self.pretrain_framing,
+            "evaluate_framing": self.evaluate_framing,
+            "dataset": self.dataset.options,
+            "views": self.views.options,
+            "encoder": self.encoder.options,
+        }
+        if self.loss is not None:
+            parts["loss"] = self.loss.options
+        if self.objective is not None:
+            parts["objective"] = self.objective.options
+        parts |= {chosen.offer.name: chosen.options for chosen in self.perturbations}
+        return {name: plain(part) for name, part in parts.items()}
+
+
+def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = ()) -> Plan:
+    """Make a plan of settings tables and `-o` assignments ("temperature=0.05" or "loss.temperature=0.05")."""
+    given = [split_assignment(text) for text in assignments]
+    run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
+    asked = overlaid(RunSettings, tables.get("run", {}), run_given)
+    run = structure(RunSettings, asked, "run")
+    if not run.method or not run.dataset:
+        missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
+        raise SettingsError(f"A run needs {missing}. `clocs plugins` lists what is installed.")
+
+    method = catalogue.methods.get(run.method).offer
+    dataset = catalogue.datasets.get(run.dataset).offer
+    _refuse_other_variant(tables, run.variant)
+    presets = _stacked(
+        method.presets, _presets_of_variant(method, run.variant), method.on_dataset.get(dataset.name, {})
+    )
+    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
+    run = attrs.evolve(
+        run,
+        encoder=run.encoder or method.encoder,
+        perturbations=method.perturbations if run.perturbations is None else run.perturbations,
+    )
+    offers: dict[str, Offer] = {
+        "dataset": dataset,
+        "views": _part_of(method, catalogue.views, method.views),
+        "encoder": catalogue.encoders.get(run.encoder).offer,
+    }
+    if method.loss is not None:
+        offers["loss"] = _part_of(method, catalogue.losses, method.loss)
+    if method.objective is not None:
+        offers["objective"] = _part_of(method, catalogue.objectives, method.objective)
+    for name in run.perturbations or ():
+        if name in _PARTS:
+            raise SettingsError(
+                f"The perturbation {name!r} cannot be used: its options would stand in the table [{name}], which is "
+                "taken. Its plugin must give it another name."
+            )
+        offers[name] = catalogue.perturbations.get(name).offer
+
+    classes: dict[str, type[Any]] = {"run": RunSettings, **_CORE}
+    classes |= {name: offer.options for name, offer in offers.items()}
+    if run.encoder != method.encoder:
+        presets.pop("encoder", None)  # they were for the method's own
+    left_out = set(method.perturbations) - set(run.perturbations or ())  # presets of these are no mistake
+    presets = {name: table for name, table in presets.items() if name not in left_out}
+    layers = Layers(presets, default_tables(dataset), tables, given)
+    layers.refuse_unknown(classes)
+    options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
+    needs = catalogue.views.get(method.views).offer.needs(options["views"])
+    layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
+    layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
+    core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
+    core["data"], task = settle(dataset, core["data"])
+    refuse_too_few(method, needs, core["data"].channels, dataset)
+    _refuse_alike(method, needs, run.perturbations or (), catalogue)
+    _refuse_contrast_batch(method, core["train"], run)
+    _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
+
+    def chosen(name: str) -> Any:
+        return Chosen(offers[name], options[name]) if name in offers else None
+
+    return Plan(
+        run=run,
+        **core,
+        method=method,
+        **{name: chosen(name) for name in ("dataset", "views", "encoder", "loss", "objective")},
+        perturbations=tuple(chosen(name) for name in run.perturbations or ()),
+        metrics=tuple(item.offer for item in catalogue.metrics),
+        task=task,
+    )
+
+
+_CORE: dict[str, type[Any]] = {
+    "data": DataSettings,
+    "train": TrainSettings,
+    "evaluate": ScoringSettings,
+    "pretrain_framing": Framing,
+    "evaluate_framing": Framing,
+}
+
+
+_PARTS = {"run", *_CORE, "dataset", "views", "encoder", "loss", "objective"}
+"""The tables of a settings file that are there whatever is perturbed."""
+
+
+def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
+    try:
+        offer: Offer = shelf.get(name).offer
+    except UnknownName as problem:
+        raise UnknownName(f"Method {method.name!r} is made with what is not installed. {problem}") from None
+    return offer
+
+
+def _presets_of_variant(method: Method, name: str) -> Presets:
+    if not name:
+        return {}
+    if name not in method.variants:
+        found = neighbours(name, method.variants) or " It has none."
+        raise UnknownName(f"Method {method.name!r} has no variant {name!r}.{found}")
+    return method.variants[name].presets
+
+
+def _refuse_other_variant(tables: Tables, name: str) -> None:
+    """A settings file of a run has every value of its variant written out, and would win over another one's."""
+    written = tables.get("run", {}).get("variant", name)
+    if written != name:
+        raise SettingsError(
+            f"The settings are those of variant {str(written or 'none')!r}, all its values written out; variant "
+            f"{name!r} would be a name only. Start from flags instead of this file."
+        )
+
+
+def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
+    """The tables of all layers together; a later layer wins, key by key."""
+    names = dict.fromkeys(name for layer in layers for name in layer)
+    return {name: {key: value for layer in layers for key, value in layer.get(name, {}).items()} for name in names}
+
+
+def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogue: Catalogue) -> None:
+    """Raise SettingsError where the perturbations of a run leave views that cannot be told apart."""
+    random = [item.offer.name for item in catalogue.perturbations if item.offer.random]
+    asked = ", ".join(names) or "nothing"
+    if needs.perturbations == "some" and not names:
+        raise SettingsError(
+            f"Method {method.name!r} is about perturbations, and the run has none; name some with "
+            "`perturbations=...`, or leave the method its own."
+        )
+    if needs.perturbations == "random" and not set(names) & set(random):
+        raise SettingsError(
+            f"Method {method.name!r} contrasts two copies of a signal, and {asked} makes the same of both; add a "
+            f"perturbation that draws at random ({', '.join(random) or 'none is installed'}) with "
+            "`perturbations=...`, or have one copy perturbed only, where the method's views have an option for it."
+        )
+
+
+def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings) -> None:
+    """Raise SettingsError where a contrast over several batches makes no sense."""
+    if train.contrast_batch is None:
+        return
+    if method.loss is None:
+        raise SettingsError(
+            f"Method {method.name!r} cannot contrast {train.contrast_batch} instances a batch at a time: its objective "
+            f"{method.objective!r} encodes by itself and has a state, while this needs a loss of embeddings alone. "
+            "Leave out `contrast_batch`."
+        )
+    if train.contrast_batch < train.batch_size:
+        raise SettingsError(
+            f"A contrast of {train.contrast_batch} instances is smaller than the batches of {train.batch_size} that "
+            "it would be made of; use a smaller `batch_size`."
+        )
+    if run.step == "captured":
+        raise SettingsError("`step='captured'` and `contrast_batch` do not go together; leave one of them out.")
+
+
+def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:
+    """Raise SettingsError where a method needs more channels than were chosen. None chosen: the files will tell."""
+    first, end = needs.first_channels
+    least = max(needs.least_channels, end or first + 1)
+    if channels and len(channels) < least:
+        more = not dataset.channels or len(dataset.channels) >= least
+        way_out = "name more with `channels=...`, or choose" if more else f"{dataset.name} has no more, so choose"
+        raise SettingsError(
+            f"Method {method.name!r} needs at least {least} channels, got {', '.join(channels)}; "
+            f"{way_out} another method."
+        )
+
+
+def _same_frame_length(pretrain: Framing, evaluate: Framing) -> None:
+    if pretrain.frame_samples != evaluate.frame_samples:
+        raise SettingsError(
+            f"Frames are {pretrain.frame_samples} samples long in pre-training and {evaluate.frame_samples} in "
+            "evaluation, but one encoder reads both; `frame_samples=...` sets them together."
+        )

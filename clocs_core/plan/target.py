@@ -1,0 +1,52 @@
+"""Which recordings of a data set a network from a file is to read: what embedding and predicting have in common."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+
+from clocs_core.artifacts.card import NetworkCard
+from clocs_core.contracts.offers import Dataset
+from clocs_core.contracts.records import Framing
+from clocs_core.plan.compatibility import fit_channels
+from clocs_core.plan.data import Recordings
+from clocs_core.progress import Display
+from clocs_core.settings.sections import DataSettings
+
+Parts: TypeAlias = Literal["train", "validation", "test", "all"]
+"""One part of the patients, or all of them."""
+
+
+@attrs.frozen
+class Target:
+    """The recordings of a data set that a network is to read, and how they are cut for it. own: it learnt there."""
+
+    recordings: Recordings
+    framing: Framing
+    own: bool
+
+
+def known_channels(card: NetworkCard, offer: Dataset, data: DataSettings) -> DataSettings:
+    """The settings with the channels that the network will read of a data set that declares its own."""
+    if not offer.channels:  # only the files know them
+        return data
+    preset = offer.presets.get(data.channels[0]) if len(data.channels) == 1 else None
+    where = f"Data set {offer.name!r}"
+    return attrs.evolve(data, channels=fit_channels(card, offer.channels, preset or data.channels, where))
+
+
+def warn_of_split(card: NetworkCard, target: Target, split_hash: str, show: Display) -> None:
+    """Warn where the patients of the network's own data set are divided otherwise than when it was trained."""
+    if target.own and split_hash != card.split_hash:
+        show.warn(
+            f"the patients are divided otherwise than when the {card.what} was trained: it may have learnt from those "
+            "of the validation and test part here"
+        )
+
+
+def warn_of_signals(card: NetworkCard, target: Target, show: Display) -> None:
+    """Warn where signals are of another kind than those that the network was trained on."""
+    found = target.recordings.dataset.offer.modality
+    if found != card.modality:
+        show.warn(f"the {card.what} was trained on signals of kind {card.modality!r}, and these are {found!r}")

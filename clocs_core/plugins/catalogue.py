@@ -1,0 +1,147 @@
+"""Every offer of every plugin, by kind and name, with its owner. Below this, nobody looks anything up by a string."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+import attrs
+
+from clocs_core.contracts.offers import (
+    Dataset,
+    Encoder,
+    Loss,
+    Method,
+    Metric,
+    Objective,
+    Offer,
+    Perturbation,
+    ViewGenerator,
+)
+from clocs_core.errors import AmbiguousName, UnknownName, neighbours
+from clocs_core.plugins.host import OFFER_HOOKS, Broken, Host, Plugin
+from clocs_core.settings.options import field_types
+
+O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
+
+
+@attrs.frozen
+class Offered(Generic[O]):
+    """An offer and the plugin that made it."""
+
+    offer: O
+    plugin: Plugin
+
+
+@attrs.frozen
+class Shelf(Generic[O]):
+    """All offers of one kind."""
+
+    kind: type[O]
+    offered: tuple[Offered[O], ...]
+    broken: tuple[Broken, ...] = ()
+
+    def __iter__(self) -> Iterator[Offered[O]]:
+        return iter(self.offered)
+
+    def names(self) -> list[str]:
+        """The names on this shelf, sorted, each once."""
+        return sorted({item.offer.name for item in self.offered})
+
+    def get(self, name: str) -> Offered[O]:
+        """The one offer of this name. Raises UnknownName with its neighbours, or AmbiguousName with both owners."""
+        found = [item for item in self.offered if item.offer.name == name]
+        if len(found) == 1:
+            return found[0]
+        kind = self.kind.kind
+        if found:
+            raise AmbiguousName(self._conflict(found))
+        problems = "".join(f" {one.problem}" for one in self.broken)
+        owned = sorted(item.offer.name for item in self.offered if item.plugin.name == name)
+        hint = f" {name!r} is a plugin; it offers {', '.join(owned)}." if owned else neighbours(name, self.names())
+        raise UnknownName(f"No {kind} {name!r}.{hint} `clocs plugins` lists what is installed.{problems}")
+
+    def conflicts(self) -> list[str]:
+        """A sentence for every name that more than one plugin offers."""
+        by_name = [[item for item in self.offered if item.offer.name == name] for name in self.names()]
+        return [self._conflict(found) for found in by_name if len(found) > 1]
+
+    def _conflict(self, found: list[Offered[O]]) -> str:
+        owners = " and ".join(f"{i.plugin.name!r} ({i.plugin.distribution} {i.plugin.version})" for i in found)
+        ways = " or ".join(f"`--without {item.plugin.name}`" for item in reversed(found))
+        return (
+            f"{len(found)} plugins offer the {self.kind.kind} {found[0].offer.name!r}: {owners}. "
+            f"Leave one out with {ways}."
+        )
+
+
+@attrs.frozen
+class Catalogue:
+    """The shelves."""
+
+    datasets: Shelf[Dataset]
+    views: Shelf[ViewGenerator]
+    perturbations: Shelf[Perturbation]
+    encoders: Shelf[Encoder]
+    losses: Shelf[Loss]
+    objectives: Shelf[Objective]
+    methods: Shelf[Method]
+    metrics: Shelf[Metric]
+
+    def shelves(self) -> tuple[Shelf[Offer], ...]:
+        """All shelves, in calling order."""
+        return tuple(getattr(self, field.name) for field in attrs.fields(type(self)))
+
+
+_KINDS: tuple[type[Offer], ...] = (
+    Dataset,
+    ViewGenerator,
+    Perturbation,
+    Encoder,
+    Loss,
+    Objective,
+    Method,
+    Metric,
+)
+
+
+def build_catalogue(host: Host) -> tuple[Catalogue, Host]:
+    """Ask every plugin for its offers. A plugin that fails, or returns something else, is set aside as a whole.
+
+    Returns the catalogue and the host that is left.
+    """
+    made: dict[Plugin, dict[type[Offer], list[Offer]]] = {}
+    for plugin in host.plugins:
+        try:
+            made[plugin] = _offers_of(host, plugin)
+        except (Exception, SystemExit) as problem:  # a stranger's code may fail in any way
+            first = (str(problem).strip().splitlines() or ["no message"])[0].rstrip(".")
+            host = host.set_aside(
+                plugin,
+                f"Plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) could not make its offers: "
+                f"{type(problem).__name__}: {first}. Repair or uninstall {plugin.distribution}, or silence this "
+                f"with `--without {plugin.name}`.",
+            )
+    shelves = [
+        Shelf(kind, tuple(Offered(o, p) for p, offers in made.items() for o in offers[kind]), host.broken)
+        for kind in _KINDS
+    ]
+    return Catalogue(*shelves), host  # type: ignore[arg-type]  # the list is in the order of the fields
+
+
+def _offers_of(host: Host, plugin: Plugin) -> dict[type[Offer], list[Offer]]:
+    offers: dict[type[Offer], list[Offer]] = {kind: [] for kind in _KINDS}
+    for hook, kind in zip(OFFER_HOOKS, _KINDS, strict=True):
+        for result in host.call(plugin, hook):
+            for offer in _as_items(result):
+                if not isinstance(offer, kind):
+                    raise TypeError(f"{hook} must return a list of {kind.__name__}, got {offer!r}")
+                if any(offer.name == other.name for other in offers[kind]):
+                    raise ValueError(f"{hook} offers {offer.name!r} twice")
+                field_types(offer.options)  # here, a type that cannot be resolved is its owner's problem
+                offers[kind].append(offer)
+    return offers
+
+
+def _as_items(result: object) -> list[object]:
+    return list(result) if isinstance(result, Iterable) and not isinstance(result, (str, dict)) else [result]

@@ -1,0 +1,214 @@
+"""Finds the plugins that are installed, loads them one at a time, and sets the broken ones aside.
+
+pluggy does four things quietly that this module does aloud: of two entry points with one name it skips the second;
+one import error ends the program; a misspelt hook is accepted; and a hook call does not say whose result is whose.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+
+import attrs
+import pluggy
+
+from clocs_core.contracts import hookspecs
+from clocs_core.errors import PluginError, neighbours
+from clocs_core.plugins.api_version import DECLARED, what_to_upgrade
+
+OFFER_HOOKS = (
+    "clocs_datasets",
+    "clocs_views",
+    "clocs_perturbations",
+    "clocs_encoders",
+    "clocs_losses",
+    "clocs_objectives",
+    "clocs_methods",
+    "clocs_metrics",
+)
+
+
+@attrs.frozen
+class Plugin:
+    """A plugin that is loaded, and the distribution it came with."""
+
+    name: str
+    distribution: str
+    version: str
+    module: ModuleType = attrs.field(eq=False, repr=False)
+
+
+@attrs.frozen
+class Broken:
+    """A plugin that could not be loaded. `problem` is a whole sentence that says what to do."""
+
+    name: str
+    distribution: str
+    problem: str
+
+
+@attrs.frozen(eq=False)
+class Host:
+    """The plugins that are loaded, those that are set aside, and the way to call their hooks."""
+
+    manager: pluggy.PluginManager
+    plugins: tuple[Plugin, ...]
+    broken: tuple[Broken, ...]
+
+    def names(self) -> set[str]:
+        """The names of all plugins, loaded or set aside."""
+        return {plugin.name for plugin in self.plugins} | {broken.name for broken in self.broken}
+
+    def results(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, object]]:
+        """Call one hook plugin by plugin, in the order of their names, so that every result has an owner."""
+        for plugin in self.plugins:
+            for result in self.call(plugin, hook, **arguments):
+                yield plugin, result
+
+    def call(self, plugin: Plugin, hook: str, **arguments: object) -> list[object]:
+        """Call one hook of one plugin; an empty list where it does not implement it."""
+        others = [module for module in self.manager.get_plugins() if module is not plugin.module]
+        results: list[object] = self.manager.subset_hook_caller(hook, others)(**arguments)
+        return results
+
+    def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
+        """Tell every listener of an event. One that fails costs a warning, not the run."""
+        for plugin in self.plugins:
+            try:
+                self.call(plugin, hook, **arguments)
+            except (Exception, SystemExit) as problem:  # a listener may fail in any way it likes; training goes on
+                warn(
+                    f"plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) failed in {hook}: "
+                    f"{type(problem).__name__}: {problem}"
+                )
+
+    def set_aside(self, plugin: Plugin, problem: str) -> Host:
+        """The same host without one plugin, which has turned out to be broken."""
+        self.manager.unregister(plugin.module)
+        kept = tuple(other for other in self.plugins if other is not plugin)
+        return attrs.evolve(
+            self, plugins=kept, broken=(*self.broken, Broken(plugin.name, plugin.distribution, problem))
+        )
+
+
+def installed_entry_points() -> tuple[EntryPoint, ...]:
+    """Every entry point of the group `clocs` in this environment."""
+    return tuple(entry_points(group=hookspecs.PROJECT))
+
+
+def load_plugins(
+    found: Iterable[EntryPoint],
+    without: Iterable[str] = (),
+    trace: Callable[[str], None] | None = None,
+) -> Host:
+    """Load the plugins named by entry points, except `without`. A broken one is set aside with its reason.
+
+    Raises PluginError only when `without` names a plugin that is not installed.
+    """
+    found = sorted(found, key=lambda point: point.name)
+    without = set(without)
+    for name in sorted(without - {point.name for point in found}):
+        raise PluginError(
+            f"No plugin {name!r} to leave out.{neighbours(name, [point.name for point in found])} "
+            "`clocs plugins` lists what is installed."
+        )
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    if trace is not None:
+        manager.trace.root.setwriter(trace)
+        manager.enable_tracing()
+    plugins: list[Plugin] = []
+    broken: list[Broken] = []
+    by_name: dict[str, list[EntryPoint]] = {}
+    for point in found:
+        if point.name not in without:
+            by_name.setdefault(point.name, []).append(point)
+    for name, points in by_name.items():
+        loaded = _register(manager, points[0]) if len(points) == 1 else _duplicate(name, points)
+        if isinstance(loaded, Plugin):
+            plugins.append(loaded)
+        else:
+            broken.append(loaded)
+    return Host(manager, tuple(plugins), tuple(broken))
+
+
+def _distribution(point: EntryPoint) -> tuple[str, str]:
+    return (point.dist.name, point.dist.version) if point.dist is not None else ("unknown distribution", "?")
+
+
+def _duplicate(name: str, points: list[EntryPoint]) -> Broken:
+    owners = " and ".join(" ".join(_distribution(point)) for point in points)
+    return Broken(
+        name,
+        owners,
+        f"Plugin name {name!r} is taken twice, by {owners}; neither is loaded. Uninstall one of them, "
+        f"or silence this with `--without {name}`.",
+    )
+
+
+def _register(manager: pluggy.PluginManager, point: EntryPoint) -> Plugin | Broken:
+    distribution, version = _distribution(point)
+    try:
+        module = point.load()
+        problem = what_to_upgrade(getattr(module, DECLARED, None), distribution)
+        if problem:  # before its hooks are looked at: those of another version need not exist here
+            return _of_another_version(point.name, distribution, version, problem)
+        _refuse_strange_hooks(manager, module)
+        manager.register(module, point.name)
+    except (Exception, SystemExit) as failure:  # importing a stranger's module may do anything
+        if manager.has_plugin(point.name):
+            manager.unregister(name=point.name)
+        cause = _first_line(failure)
+        return Broken(
+            point.name,
+            distribution,
+            f"Plugin {point.name!r} ({distribution} {version}) could not be loaded: {cause} "
+            f"Repair or uninstall {distribution}, or silence this with `--without {point.name}`.",
+        )
+    return Plugin(point.name, distribution, version, module)
+
+
+def _of_another_version(name: str, distribution: str, version: str, problem: str) -> Broken:
+    return Broken(
+        name,
+        distribution,
+        f"Plugin {name!r} ({distribution} {version}) is not loaded because {problem}, "
+        f"or silence this with `--without {name}`.",
+    )
+
+
+def _refuse_strange_hooks(manager: pluggy.PluginManager, module: ModuleType) -> None:
+    """Refuse hooks, and arguments of hooks, that do not exist. pluggy accepts the first and is terse on the second."""
+    known = {name: _arguments(spec) for name, spec in vars(hookspecs).items() if name.startswith("clocs_")}
+    for name in dir(module):
+        marks = manager.parse_hookimpl_opts(module, name)
+        if marks is None or marks["optionalhook"]:
+            continue
+        hook = marks["specname"] or name
+        if hook not in known:
+            raise PluginError(f"it implements {hook!r}, which is no hook.{neighbours(hook, known)}")
+        for argument in _arguments(getattr(module, name)):
+            if argument not in known[hook]:
+                raise PluginError(
+                    f"its {hook} asks for {argument!r}, which that hook does not have."
+                    f"{neighbours(argument, known[hook])}"
+                )
+
+
+def _arguments(function: Callable[..., object]) -> list[str]:
+    """The arguments that pluggy fills in: those without a default."""
+    return [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty
+    ]
+
+
+def _first_line(problem: BaseException) -> str:
+    """The first line of what went wrong, as a sentence."""
+    text = str(problem).strip().splitlines()
+    kind = "" if isinstance(problem, PluginError) else f"{type(problem).__name__}: "
+    line = (kind + (text[0] if text else "no message")).rstrip(".")
+    return line if line.endswith("?") else f"{line}."

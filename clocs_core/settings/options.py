@@ -1,0 +1,186 @@
+"""Options: attrs classes whose fields have a help text and a rule, filled in strictly from TOML or from text.
+
+cattrs alone turns 2.7 into 2, "false" into True and a string into a tuple of letters; the hooks here refuse.
+None is written as "none", so that a file can say it.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, Union
+
+import attrs
+
+from clocs_core.errors import SettingsError, neighbours
+
+if typing.TYPE_CHECKING:
+    from cattrs import Converter
+
+T = TypeVar("T")
+
+
+def option(
+    default: T,
+    help: str,  # noqa: A002  click, argparse and optparse all call it help
+    *,
+    check: tuple[Callable[[T], bool], str] | None = None,
+    choices: tuple[T, ...] = (),
+    equivalent: bool = False,
+) -> T:
+    """A field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
+
+    equivalent: of a Literal whose choices compute the same in different ways, the first after "auto" being the
+    specification. `clocs verify` compares them.
+    """
+
+    def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
+        if choices and value not in choices:
+            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {value!r}")
+        if check is not None and not check[0](value):
+            raise ValueError(f"{attribute.name} must {check[1]}, got {value!r}")
+
+    about = {"help": help, "choices": choices, "equivalent": equivalent}
+    made: T = attrs.field(default=default, validator=obeys, metadata=about)
+    return made
+
+
+def help_of(field: attrs.Attribute[Any]) -> str:
+    """The help text of a field made by `option`, or nothing."""
+    return str(field.metadata.get("help", ""))
+
+
+def equivalents(cls: type[Any]) -> dict[str, tuple[str, ...]]:
+    """The fields whose choices compute the same, with those choices, the specification first."""
+    kinds = field_types(cls)
+    return {
+        field.name: tuple(choice for choice in typing.get_args(kinds[field.name]) if choice != "auto")
+        for field in attrs.fields(cls)
+        if field.metadata.get("equivalent")
+    }
+
+
+def field_types(cls: type[Any]) -> dict[str, Any]:
+    """The fields of an options class with their types, annotations resolved."""
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in attrs.fields(cls)}
+
+
+def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
+    """Make `cls` from plain values. Raises SettingsError that names the table, the key, and what was expected."""
+    from cattrs import transform_error
+
+    known = field_types(cls)
+    for key in values:
+        if key not in known:
+            raise SettingsError(f"[{table}] has no option {key!r}.{neighbours(key, known) or ' It has none.'}")
+    try:
+        return _converter().structure(values, cls)
+    except Exception as problem:  # cattrs raises groups of whatever the hooks and validators raise
+        cause, _, path = transform_error(problem, path=table, format_exception=_cause)[0].rpartition(" @ ")
+        where = f"{path}: " if path != table else f"[{table}] "
+        raise SettingsError(f"{where}{cause.rstrip('.')}.") from None
+
+
+def plain(instance: Any) -> dict[str, object]:
+    """The fields of an options class as values that TOML and JSON can hold; None becomes "none"."""
+    return {field.name: _plain(getattr(instance, field.name)) for field in attrs.fields(type(instance))}
+
+
+def from_text(kind: Any, text: str) -> object:
+    """Read text, as typed after `-o name=`, as the type of a field; what does not fit stays text, to be refused."""
+    members = _members(kind)
+    if len(members) > 1 and type(None) in members and text.lower() == "none":
+        return "none"
+    for member in members:
+        origin, arguments = typing.get_origin(member), typing.get_args(member)
+        if origin is tuple:
+            return [from_text(arguments[0], part.strip()) for part in text.split(",") if part.strip()]
+        if member is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if member in (int, float):
+            try:
+                return member(text)
+            except ValueError:
+                continue
+        if origin is Literal:
+            return next((choice for choice in arguments if str(choice) == text), text)
+    return text
+
+
+def _cause(problem: BaseException, _: type[Any] | None) -> str:
+    if isinstance(problem, KeyError):  # cattrs looked for a field that has no default
+        return "it has no default, and must be given"
+    return str(problem)
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+def _origin(kind: Any) -> Any:
+    return typing.get_origin(kind)
+
+
+def _plain(value: object) -> object:
+    if value is None:
+        return "none"
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+@cache
+def _converter() -> Converter:
+    from cattrs import Converter
+
+    converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook(int, _strictly(int, "a whole number"))
+    converter.register_structure_hook(float, _strictly(float, "a number"))
+    converter.register_structure_hook(bool, _strictly(bool, "true or false"))
+    converter.register_structure_hook(str, _strictly(str, "text"))
+    converter.register_structure_hook_func(lambda kind: len(_members(kind)) > 1, _structure_union)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _structure_tuple)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _structure_literal)
+    return converter
+
+
+def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
+    def check(value: object, _: type[T]) -> T:
+        fits = type(value) is kind or (kind is float and type(value) is int)
+        if not fits:
+            raise ValueError(f"expected {expected}, got {value!r}")
+        return kind(value)  # type: ignore[call-arg]  # the types that come here take their own value
+
+    return check
+
+
+def _structure_tuple(value: object, kind: Any) -> tuple[object, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"expected a list, got {value!r}")
+    item = typing.get_args(kind)[0]
+    return tuple(_converter().structure(one, item) for one in value)
+
+
+def _structure_literal(value: object, kind: Any) -> object:
+    choices = typing.get_args(kind)
+    for choice in choices:
+        if type(choice) is type(value) and choice == value:
+            return choice
+    raise ValueError(f"expected one of {', '.join(map(str, choices))}, got {value!r}")
+
+
+def _structure_union(value: object, kind: Any) -> object:
+    members = _members(kind)
+    if type(None) in members and (value is None or value == "none"):
+        return None
+    problems = []
+    for member in members:
+        if member is not type(None):
+            try:
+                return _converter().structure(value, member)
+            except ValueError as problem:
+                problems.append(str(problem))
+    raise ValueError(problems[0])

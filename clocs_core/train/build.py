@@ -1,0 +1,99 @@
+"""From a plan to the objects that train: device, encoders, objective, views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from clocs_core import seeds
+from clocs_core.contracts.offers import Encoder, Setup
+from clocs_core.errors import SettingsError
+from clocs_core.plan.data import Chosen
+from clocs_core.plan.pretrained import Pretrained
+from clocs_core.plan.pretraining import Plan
+from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.epochs import RunEpoch, plain_epoch
+from clocs_core.train.gradcache import gradcache_epoch
+from clocs_core.train.learner import Learner, start
+from clocs_core.train.step import ContrastiveObjective, ViewMaker
+
+
+def choose_device(asked: str) -> torch.device:
+    """The device of a name; `auto` is the GPU if there is one."""
+    found = torch.cuda.is_available()
+    if asked == "cuda" and not found:
+        raise SettingsError(
+            "`device='cuda'` was asked for, but torch finds no GPU here; use `device='cpu'` or `device='auto'`."
+        )
+    return torch.device("cuda" if found and asked != "cpu" else "cpu")
+
+
+def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.ModuleList:
+    """Encoders with their first, random weights: the same seed gives the same ones. `channels` were chosen."""
+    inputs = channels if plan.needs.encoder_channels == "all" else 1
+    samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
+    return draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+
+
+def draw_encoders(
+    chosen: Chosen[Encoder], inputs: int, samples: int, embedding_dim: int, seed: int, count: int = 1
+) -> nn.ModuleList:
+    """Encoders of `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
+    torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's own generator
+    try:
+        made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
+    except ValueError as problem:
+        raise SettingsError(f"Encoder {chosen.offer.name!r} cannot be built: {problem}") from None
+    return nn.ModuleList(made)
+
+
+def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:
+    """The encoder for frames of `samples`: with its weights, or untrained, with those that follow from the seed."""
+    (encoder,) = draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)
+    if trained:
+        encoder.load_state_dict(one.weights)
+    return encoder.to(device)
+
+
+def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
+    """A learner for the plan's method that has not learnt yet."""
+    encoders = build_encoders(plan, channels, device)
+    if plan.loss is not None:
+        objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
+    else:
+        assert plan.objective is not None  # a Method names one of the two
+        setup = Setup(
+            encoder=encoders[0],
+            embedding_dim=plan.run.embedding_dim,
+            task=plan.task,
+            perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
+        )
+        try:
+            objective = plan.objective.offer.build(plan.objective.options, setup)
+        except ValueError as problem:
+            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
+    return start(encoders, objective.to(device), plan.train.learning_rate)
+
+
+def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
+    """What runs the epochs of a plan: captured steps on a GPU, unless something else is asked for."""
+    steps = choose_steps(plan.run.step, device, warn)
+    return steps if plan.train.contrast_batch is None else gradcache_epoch
+
+
+def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
+    """What runs an epoch step by step: `plain`, `captured`, or on `auto` captured where there is a GPU."""
+    if asked == "captured" and device.type != "cuda":
+        raise SettingsError("`step='captured'` needs a GPU, since it captures CUDA graphs. Use `step='auto'`.")
+    return plain_epoch if asked == "plain" or device.type != "cuda" else CapturedEpochs(warn)
+
+
+def build_views(plan: Plan, unit: str) -> ViewMaker:
+    """The plan's view generator, followed by its perturbations and the normalisation."""
+    return ViewMaker(
+        generate=plan.views.offer.build(plan.views.options),
+        perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),
+        normalise=plan.data.normalise == "min-max",
+    )

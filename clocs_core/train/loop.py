@@ -1,0 +1,122 @@
+"""The training loop: a generator that yields one EpochDone per epoch. The caller saves, shows and reports.
+
+Fine-tuning is trained by it too: there a network is encoder and head, and what stands for embeddings are logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from clocs_core import seeds
+from clocs_core.contracts.events import EpochDone
+from clocs_core.errors import NonFiniteLoss, OutOfMemory
+from clocs_core.progress import Tick
+from clocs_core.train import health
+from clocs_core.train.epochs import RunEpoch, Training, order_of
+from clocs_core.train.learner import Learner
+from clocs_core.train.step import validation_step
+
+ScoreValidation: TypeAlias = Callable[[Tensor], float]
+"""Embeddings, or logits, (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
+
+
+def train_epochs(
+    learner: Learner,
+    training: Training,
+    run_epoch: RunEpoch,
+    clock: Callable[[], float],
+    tick: Tick,
+    score: ScoreValidation | None = None,
+) -> Iterator[EpochDone]:
+    """Train until early stopping or the last epoch, changing `learner`; go on from its progress.
+
+    Every random number of an epoch follows from (seed, epoch) alone, so the position is all that a resumed run
+    needs to go on exactly. `tick` is called as steps are started; nothing in an epoch waits for the device.
+    score: asked once per epoch, of what the validation pass has computed anyway; it decides nothing.
+    """
+    settings, count = training.settings, len(training.train)
+    together = settings.contrast_batch or settings.batch_size  # instances that one loss is of
+    while not learner.progress.finished:
+        began, epoch = clock(), learner.progress.epoch + 1
+        try:
+            losses = run_epoch(learner, training, epoch, tick)
+            means = _weighted_mean(losses, count, together)
+            validation_loss, z, patient = _validate(learner, training, whole=score is not None)
+            train_loss, held_out = torch.stack([means, validation_loss]).tolist()  # sync point: once per epoch
+        except torch.OutOfMemoryError:
+            raise OutOfMemory(_too_large(training)) from None
+        _refuse_non_finite(losses, training, epoch, together)
+        if held_out != held_out:
+            raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
+        before, learner.progress = learner.progress, learner.progress.after(held_out, settings)
+        improved = learner.progress.best_epoch != before.best_epoch
+        if improved:
+            learner.keep_best()
+        yield EpochDone(
+            epoch=epoch,
+            losses=losses,
+            train_loss=train_loss,
+            validation_loss=held_out,
+            health=health.measure(z, patient, train_loss, min(together, count)),
+            validation_score=None if score is None else score(z),
+            improved=improved,
+            best_epoch=learner.progress.best_epoch,
+            instances=count,
+            seconds=clock() - began,
+            last=learner.progress.finished,
+        )
+
+
+def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean loss, and embeddings (view, n, dim) with their patients (n,), of the first instances or of the whole."""
+    store, batch_size, count = training.store, training.settings.batch_size, len(training.validation)
+    learner.encoders.eval()
+    learner.objective.eval()
+    # The same generator every epoch, or early stopping compares noise.
+    generator = seeds.generator(store.device, training.seed, "validation views")
+    losses, embeddings, patients = [], [], []
+    for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
+        views = training.make_views(store.gather(training.validation, rows), generator)
+        loss, z = validation_step(list(learner.encoders), learner.objective, views)
+        losses.append(loss)
+        if whole or number * batch_size < health.MEASURED:
+            embeddings.append(z)
+            patients.append(views.batch.patient)
+    mean = _weighted_mean(torch.stack(losses), count, batch_size)
+    first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # a view that is read as in evaluation
+    return mean, torch.cat(embeddings, dim=1).roll(-first, dims=0), torch.cat(patients)
+
+
+def _weighted_mean(losses: Tensor, instances: int, batch_size: int) -> Tensor:
+    """Mean over instances: the last, ragged batch counts for what it holds."""
+    full = torch.full_like(losses, batch_size)
+    full[-1] = instances - batch_size * (len(losses) - 1)
+    return (losses * full).sum() / instances
+
+
+def _refuse_non_finite(losses: Tensor, training: Training, epoch: int, batch_size: int) -> None:
+    bad = (~losses.isfinite()).nonzero().flatten().tolist()
+    if not bad:
+        return
+    store = training.store
+    rows = order_of(training, epoch)[bad[0] * batch_size : (bad[0] + 1) * batch_size].to(store.device)
+    numbers = store.record[training.train.frame[rows, 0]].unique().tolist()
+    names = [store.records[number] for number in numbers]
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise NonFiniteLoss(
+        f"The loss is not finite at step {bad[0] + 1} of epoch {epoch}; its batch holds the records {shown}. "
+        "Look at them, or try a smaller learning rate."
+    )
+
+
+def _too_large(training: Training) -> str:
+    size = training.settings.batch_size
+    keep = training.settings.contrast_batch or size
+    return (
+        f"The GPU has too little memory for batches of {size} instances. Try `batch_size={max(1, size // 2)}`; "
+        f"with `contrast_batch={keep}` beside it, as many instances are contrasted as before."
+    )

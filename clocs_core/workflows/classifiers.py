@@ -1,0 +1,166 @@
+"""Train the classifiers of an evaluation, keep each as it finishes, and share controls between evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from torch import Tensor
+
+from clocs_core.artifacts.card import ClassifierCard
+from clocs_core.artifacts.classifier import save_classifier
+from clocs_core.artifacts.evaluation_folder import Controls, EvaluationFolder, Finished
+from clocs_core.artifacts.predictions import Classifier
+from clocs_core.artifacts.tensors import read_tensors
+from clocs_core.data.cohort import Cohort
+from clocs_core.errors import RunFolderError
+from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers
+from clocs_core.evaluation.controls import control_facts, control_name, digest_rows, is_control
+from clocs_core.files import write_atomically
+from clocs_core.progress import Display
+from clocs_core.settings.options import plain
+
+
+@attrs.frozen(eq=False)
+class KeptClassifiers:
+    """The classifiers of one evaluation: trained and kept, or taken from the controls that evaluations share."""
+
+    maker: ClassifierMaker
+    cohort: Cohort
+    versions: dict[str, str]
+    folder: EvaluationFolder
+    shared: Controls | None
+    show: Display
+    kept: dict[Classifier, Finished] = attrs.field(factory=dict, init=False)  # read from their files
+
+    def finish_all(self) -> dict[Classifier, Finished]:
+        """Make what is not finished, then read everything back from its file, in the order of the report.
+
+        So a score does not depend, to the last bit, on whether its evaluation was interrupted.
+        """
+        keys = list_classifiers(self.maker.plan)
+        self._read_back(keys)
+        missing, names = [key for key in keys if key not in self.kept], self._names(keys)
+        if len(missing) < len(keys):
+            self.show.say(f"going on: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
+        busy: list[Classifier] = []
+        # By init, so that each encoder embeds once; controls last, for another process may be at them.
+        for number, key in enumerate(sorted(missing, key=lambda key: (is_control(key), key[1])), start=1):
+            self.show.stage(f"{_say(key)} ({number} of {len(missing)})")
+            if not self._finish(key, names.get(key), wait=False):
+                busy.append(key)
+        for number, key in enumerate(busy, start=1):
+            self.show.stage(f"waiting for another process: {_say(key)} ({number} of {len(busy)})")
+            self._finish(key, names.get(key), wait=True)
+        self._read_back(keys)
+        return {key: self.kept[key] for key in keys}
+
+    def _read_back(self, keys: Sequence[Classifier]) -> None:
+        """Read what is finished and was not read yet."""
+        for key in keys:
+            if key not in self.kept and (cell := self.folder.finished(key)) is not None:
+                self.kept[key] = cell
+
+    def _names(self, keys: Sequence[Classifier]) -> dict[Classifier, str]:
+        """What evaluations that share controls call each of them."""
+        if self.shared is None:
+            return {}
+        rows, plan = digest_rows(self.maker.frames), self.maker.plan
+        return {
+            key: control_name(control_facts(key, plan, self.cohort, rows, self.versions))
+            for key in keys
+            if is_control(key)
+        }
+
+    def _finish(self, key: Classifier, name: str | None, wait: bool) -> bool:
+        """Finish one classifier. False where another process is making it for all, and is not to be waited for.
+
+        name: of a control that is shared.
+        """
+        if self.shared is None or name is None:
+            self._make(key)
+            return True
+        with self.shared.lock(name, wait) as ours:
+            if ours and not self._take(key, self.shared.folder(name)) and self._make(key):
+                self._share(key, self.shared.folder(name))
+        return ours
+
+    def _make(self, key: Classifier) -> bool:
+        """Train one classifier and keep it. False where the labels are too few; then only the reason is kept."""
+        store = self.maker.frames.store
+        self.folder.cells.mkdir(exist_ok=True)
+        finished, network = self.maker.make(key, self.folder.checkpoint(key))
+        if network is not None:
+            self._save_weights(key, network.state_dict())
+        self.folder.finish(key, finished, store.patients, store.records)
+        return finished.rows is not None
+
+    def _save_weights(self, key: Classifier, weights: dict[str, Tensor]) -> None:
+        _, init, fraction = key
+        file = self.folder.classifier(init, fraction)
+        file.parent.mkdir(exist_ok=True)
+        save_classifier(weights, self._card(init, fraction), file)
+
+    def _card(self, init: str, fraction: float) -> ClassifierCard:
+        plan, cohort = self.maker.plan, self.cohort
+        encoder, prepared = plan.encoder, cohort.evaluate
+        return ClassifierCard(
+            protocol=plan.settings.protocol,
+            init=init,
+            fraction=fraction,
+            dataset=plan.dataset.offer.name,
+            encoder=encoder.encoder.offer.name,
+            options=plain(encoder.encoder.options),
+            input_channels=encoder.inputs,
+            frame_samples=plan.framing.frame_samples,
+            embedding_dim=encoder.embedding_dim,
+            frame_rate=prepared.frame_rate,
+            channels=cohort.channels,
+            recorded=prepared.channels,
+            unit=prepared.unit,
+            modality=plan.dataset.offer.modality,
+            normalise=plan.data.normalise,
+            framing=plan.framing,
+            task=plan.task,
+            split_hash=cohort.split.hash,
+            encoder_sha256=encoder.sha256,
+            settings=plan.tables(),
+            licence=plan.dataset.offer.licence,
+            versions=self.versions,
+        )
+
+    def _take(self, key: Classifier, control: EvaluationFolder) -> bool:
+        """Take a control that is there. Its weights get this evaluation's own description."""
+        try:
+            finished = control.finished(key)
+            if finished is None:
+                return False
+            weights = control.classifier(key[1], key[2])
+            if key[0] == "finetune":
+                self._save_weights(key, read_tensors(weights)[0])
+        except RunFolderError as problem:
+            self.show.warn(f"{problem} It is made again.")
+            return False
+        self.folder.take_over(key, control)
+        self.kept[key] = finished
+        self.show.say(f"{_say(key)}: taken from {control.path}")
+        return True
+
+    def _share(self, key: Classifier, control: EvaluationFolder) -> None:
+        """Leave a control for other evaluations: its weights, then the rest, numbers last."""
+        source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
+        try:
+            if key[0] == "finetune":
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, source.read_bytes())
+            control.take_over(key, self.folder)
+        except OSError as problem:  # this evaluation has what it needs
+            self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
+
+
+_DOING = {"linear": "linear evaluation of {}", "finetune": "fine-tuning {}", "prior": "class prior"}
+
+
+def _say(key: Classifier) -> str:
+    protocol, init, fraction = key
+    return f"{_DOING[protocol].format(init)}, F = {fraction:g}"

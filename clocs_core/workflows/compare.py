@@ -1,0 +1,149 @@
+"""The story of `clocs compare` on one page: open runs and evaluations, say what differs in their settings, and score.
+
+Runs that differ by their seed only are one. Scores are those of the reports; a difference is computed anew from the
+predictions that were kept, over the same draws of the same test patients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from string import ascii_uppercase
+
+import attrs
+
+from clocs_core.artifacts.results import Candidate, Group, group_by_seed, open_candidate
+from clocs_core.contracts.scores import RANDOM, Score
+from clocs_core.errors import SettingsError, UnknownName, neighbours
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.progress import Display
+from clocs_core.report.compared import Compared, ComparedScore, Compares, SettingRow
+from clocs_core.workflows.differences import Wanted, find_differences
+
+
+def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue, show: Display) -> Compared:
+    """Compare runs and evaluations by their folders: the first with each other one.
+
+    Raises RunFolderError where a folder is none, or not finished; UnknownName for a metric or level that none has.
+    """
+    twice = [path for path in paths if [one.resolve() for one in paths].count(path.resolve()) > 1]
+    if twice:
+        raise SettingsError(f"{twice[0]} is given twice; a run does not differ from itself.")
+    groups = group_by_seed([open_candidate(path) for path in paths])
+    named = tuple(_describe(letter, group) for letter, group in zip(_letters(len(groups)), groups, strict=True))
+    chosen = _settle(wanted, [score for group in groups for one in group for score in one.scores])
+    show.stage("drawing patients")
+    differences = find_differences(groups, named, chosen, catalogue, show)
+    notes = [f"{one.letter}: {note}" for one, group in zip(named, groups, strict=True) for note in _notes(group)]
+    return Compared(
+        compared=named,
+        settings=_settings_that_differ(groups),
+        scores=tuple(_scores(groups, named, chosen)),
+        differences=differences.found,
+        refused=differences.refused,
+        notes=tuple(dict.fromkeys((*differences.missing, *notes))),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ what they are made of
+
+
+def _letters(count: int) -> list[str]:
+    if count > len(ascii_uppercase):
+        raise SettingsError(
+            f"{count} that differ by more than their seed are too many to set side by side; 26 are not."
+        )
+    return list(ascii_uppercase[:count])
+
+
+def _describe(letter: str, group: Group) -> Compares:
+    first = group[0]
+    return Compares(
+        letter=letter,
+        folders=tuple(str(one.path) for one in group),
+        kind=first.kind,
+        weights=first.weights,
+        protocol=first.protocol,
+        dataset=first.dataset,
+        task=first.task,
+        part=first.part,
+        seeds=tuple(one.seed for one in group),
+    )
+
+
+def _notes(group: Group) -> tuple[str, ...]:
+    seeds_of = [one.seed for one in group]
+    again = sorted({seed for seed in seeds_of if seeds_of.count(seed) > 1})
+    twice = (f"Seed {again[0]} is there more than once: the sd is too small.",) if again else ()
+    return (*twice, *(note for one in group for note in one.notes))
+
+
+def _settings_that_differ(groups: Sequence[Group]) -> tuple[SettingRow, ...]:
+    """Settings that are not the same in all that can have them: a run has none of an evaluation's own."""
+    names = dict.fromkeys(name for group in groups for one in group for name in one.settings)
+    rows = []
+    for name in names:
+        kinds = {one.kind for group in groups for one in group if name in one.settings}
+        held = [[one.settings.get(name) for one in group if one.kind in kinds] for group in groups]
+        if len({repr(value) for values in held for value in values}) > 1:
+            each = [{repr(value): value for value in values if value is not None} for values in held]
+            rows.append(SettingRow(name=name, values=tuple(tuple(one.values()) for one in each)))
+    return tuple(rows)
+
+
+# --------------------------------------------------------------------------------------------------------------- scores
+
+
+def _settle(wanted: Wanted, scores: Sequence[Score]) -> Wanted:
+    """What is wanted, by name; the first metric where none is named."""
+    metrics = list(dict.fromkeys(score.metric for score in scores))
+    levels = list(dict.fromkeys(str(score.level) for score in scores))
+    fractions = sorted({score.label_fraction for score in scores})
+    for what, asked, there in (("metric", wanted.metrics, metrics), ("level", wanted.levels, levels)):
+        for name in asked:
+            if name not in there:
+                raise UnknownName(f"None of the reports has the {what} {name!r}.{neighbours(name, there)}")
+    for one in wanted.fractions:
+        if one not in fractions:
+            shown = ", ".join(f"{f:g}" for f in fractions) or "no score at all"
+            raise SettingsError(f"None of the reports has scores at F = {one:g}; there is {shown}.")
+    return Wanted(
+        wanted.metrics or tuple(metrics[:1]), wanted.levels or tuple(levels), wanted.fractions or tuple(fractions)
+    )
+
+
+def _scores(groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted) -> list[ComparedScore]:
+    found = []
+    for fraction, metric, level in product(wanted.fractions, wanted.metrics, wanted.levels):
+        for weights in ("own", RANDOM, "class prior"):
+            for name, group in zip(named, groups, strict=True):
+                mine = [
+                    score
+                    for one in group
+                    for score in one.scores
+                    if (score.label_fraction, score.metric, score.level) == (fraction, metric, level)
+                    and _weights(one, score) == weights
+                ]
+                if mine:
+                    found.append(_score_of(name.letter, weights, mine))
+    return found
+
+
+def _weights(one: Candidate, score: Score) -> str:
+    if one.is_own(score):
+        return "own"
+    return "class prior" if score.protocol == "prior" else score.init
+
+
+def _score_of(letter: str, weights: str, mine: Sequence[Score]) -> ComparedScore:
+    first = mine[0]
+    found = ComparedScore(
+        letter=letter,
+        weights=weights,
+        label_fraction=first.label_fraction,
+        metric=first.metric,
+        level=first.level,
+        values=tuple(score.value for score in mine),
+    )
+    return attrs.evolve(found, low=first.low, high=first.high) if len(mine) == 1 else found

@@ -1,0 +1,164 @@
+"""By how much the scores of runs differ, paired over the same draws of the same test patients; else why they cannot be.
+
+Computed anew from the predictions that were kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import attrs
+
+from clocs_core import seeds
+from clocs_core.artifacts.results import Candidate, Group
+from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.scores import Comparison
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.pairing import mean_interval, why_not_same
+from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.progress import Display
+from clocs_core.report.compared import Compares, Refusal
+
+
+@attrs.frozen
+class Wanted:
+    """Which scores are compared. Empty: the first metric of the reports; every level; every share of labels."""
+
+    metrics: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+    fractions: tuple[float, ...] = ()
+
+
+@attrs.frozen
+class Differences:
+    """Paired differences; why there is none, at a level or at all; and at which shares of labels there is none."""
+
+    found: tuple[Comparison, ...]
+    refused: tuple[Refusal, ...]
+    missing: tuple[str, ...]
+
+
+def find_differences(
+    groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted, catalogue: Catalogue, show: Display
+) -> Differences:
+    """Of the first with each other one, where their test rows are the same; `wanted` names everything."""
+    drawn = _Drawn(groups[0][0], {name: catalogue.metrics.get(name).offer for name in wanted.metrics})
+    differences: list[Comparison] = []
+    refused: list[Refusal] = []
+    missing: list[str] = []
+    for number, (b, group) in enumerate(zip(named[1:], groups[1:], strict=True), start=1):
+        a, pair = named[0], (groups[0], group)
+        reasons = {level: _why_not_paired(pair, level) for level in wanted.levels}
+        refused += _refusals(a, b, reasons)
+        open_levels = [level for level, reason in reasons.items() if not reason]
+        missing += _one_sided((a, b), pair, wanted.fractions) if open_levels else []
+        for fraction, metric, level in product(_shared(pair, wanted.fractions), wanted.metrics, open_levels):
+            mine, other = (drawn.interval(one, fraction, metric, level) for one in pair)
+            if mine is not None and other is not None:
+                differences.append(_comparison(a, b, fraction, metric, level, compare(mine, other)))
+        show.tick(number, len(groups) - 1)
+    return Differences(tuple(differences), tuple(refused), tuple(missing))
+
+
+def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
+    """Why the test rows of two groups cannot be paired, in words; nothing where they can."""
+    first, other = pair[0][0], pair[1][0]
+    for what in ("dataset", "task", "part"):
+        mine, theirs = getattr(first, what), getattr(other, what)
+        if mine != theirs:
+            return f"the {_WORD[what]} is not the same ({mine} and {theirs})"
+    if not _shared(pair, tuple(score.label_fraction for score in first.scores)):
+        return "they have no share of labels in common"
+    for one in (*pair[0], *pair[1]):
+        if first.rows is None or one.rows is None:
+            return f"{(one if one.rows is None else first).path} has no predictions"
+        reason = why_not_same(first.rows, one.rows, level)
+        if reason:
+            split = first.split.seed, one.split.seed
+            return f"{reason}; the split seeds are {split[0]} and {split[1]}" if split[0] != split[1] else reason
+    return ""
+
+
+_WORD = {"dataset": "data set", "task": "task", "part": "part of the patients"}
+
+
+def _shared(pair: tuple[Group, Group], fractions: Sequence[float]) -> list[float]:
+    """The shares of labels at which all have a score."""
+    return [one for one in dict.fromkeys(fractions) if all(_has_scores(group, one) for group in pair)]
+
+
+def _has_scores(group: Group, fraction: float) -> bool:
+    """Whether each of a group has a score at a share of labels."""
+    return all(any(score.label_fraction == fraction for score in one.scores) for one in group)
+
+
+def _one_sided(names: tuple[Compares, Compares], pair: tuple[Group, Group], fractions: Sequence[float]) -> list[str]:
+    """The shares of labels that are asked for and have no difference, with who lacks a score there."""
+    found: dict[str, list[str]] = {}
+    for fraction in fractions:
+        lacking = [name for name, group in zip(names, pair, strict=True) if not _has_scores(group, fraction)]
+        who = " and ".join(f"{'a seed of ' if len(one.seeds) > 1 else ''}{one.letter}" for one in lacking)
+        if who:
+            found.setdefault(who, []).append(f"{fraction:g}")
+    a, b = names
+    return [
+        f"{a.name} and {b.name} are not compared at F = {', '.join(shares)}: {who} has no score there."
+        for who, shares in found.items()
+    ]
+
+
+def _refusals(a: Compares, b: Compares, reasons: dict[str, str]) -> list[Refusal]:
+    """A refusal for each level, or one for all where the reason is the same."""
+    if len(set(reasons.values())) == 1:
+        reasons = {"": next(iter(reasons.values()))}
+    return [Refusal(a=a.name, b=b.name, level=level, reason=why) for level, why in reasons.items() if why]
+
+
+@attrs.frozen(eq=False)
+class _Drawn:
+    """Scores on draws of the test patients, each computed once. The draws are those of the first that is compared."""
+
+    first: Candidate
+    metrics: dict[str, Metric]
+    known: dict[tuple[int, str, str, str], Interval | None] = attrs.field(factory=dict)
+
+    def interval(self, group: Group, fraction: float, metric: str, level: str) -> Interval | None:
+        """The mean over a group's seeds; None where one of them did not predict, or the metric is for other tasks."""
+        found = [self._of_one(one, f"{fraction:g}", metric, level) for one in group]
+        kept = [one for one in found if one is not None]
+        return mean_interval(kept) if len(kept) == len(found) else None
+
+    def _of_one(self, one: Candidate, fraction: str, metric: str, level: str) -> Interval | None:
+        key = id(one), fraction, metric, level
+        if key not in self.known:
+            self.known[key] = self._draw(one, fraction, self.metrics[metric], level)
+        return self.known[key]
+
+    def _draw(self, one: Candidate, fraction: str, metric: Metric, level: str) -> Interval | None:
+        assert one.rows is not None  # else they would not be paired
+        mine = (one.protocol, one.weights, fraction)
+        rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
+        if rows is None or one.rows.kind not in metric.tasks:
+            return None
+        resamples, seed = self.first.settings["evaluate.resamples"], seeds.derive(self.first.split.seed, "bootstrap")
+        assert isinstance(resamples, int)
+        return bootstrap(
+            by_record(rows) if level == "record" else rows, metric.score, resamples, seed, metric.score_draws
+        )
+
+
+def _comparison(a: Compares, b: Compares, fraction: float, metric: str, level: str, gain: Interval) -> Comparison:
+    return Comparison(
+        a=a.name,
+        b=b.name,
+        protocol=a.protocol if a.protocol == b.protocol else f"{a.protocol} / {b.protocol}",
+        dataset=a.dataset,
+        label_fraction=fraction,
+        metric=metric,
+        level=level,  # type: ignore[arg-type]  # levels come from scores
+        difference=gain.value,
+        low=gain.low,
+        high=gain.high,
+    )

@@ -1,0 +1,29 @@
+"""What a result was made with: versions, machine, device, plugins."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from clocs_core.plugins.host import Host
+
+
+def environment(device: torch.device, host: Host) -> dict[str, str]:
+    """Name and version of everything that a result may depend on. No host name, no user, no path."""
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "cpus": str(os.cpu_count()),
+        "torch threads": str(torch.get_num_threads()),
+    }
+    for package in ("clocs", "torch", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # a package that is on the path but not installed
+            found[package] = "unknown"
+    found |= {f"plugin {one.name}": f"{one.distribution} {one.version}" for one in host.plugins}
+    return found

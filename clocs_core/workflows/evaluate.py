@@ -1,0 +1,235 @@
+"""The story of an evaluation: prepare recordings, train a classifier per init and label fraction, score, report.
+
+Every classifier that is finished is kept, so that an interrupted evaluation resumes with the next one. Controls do not
+depend on the run; evaluations share them where a folder for them is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import torch
+
+from clocs_core.artifacts import split as splits
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder, Finished, open_controls, open_evaluation
+from clocs_core.artifacts.predictions import Classifier, Predictions, save_predictions
+from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
+from clocs_core.contracts.records import DropReport, Part
+from clocs_core.contracts.scores import RANDOM
+from clocs_core.data.audit import Audit, certified_audit
+from clocs_core.data.cohort import Cohort, get_cohort
+from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
+from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
+from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
+from clocs_core.files import write_atomically
+from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
+from clocs_core.progress import TrainingDisplay, collect_warnings
+from clocs_core.settings.sections import Tables
+from clocs_core.train.build import choose_device, choose_steps
+from clocs_core.workflows.classifiers import KeptClassifiers
+from clocs_core.workflows.environment import environment
+from clocs_core.workflows.summary import leak_notes, part_notes, summarise_split
+from clocs_core.workflows.surroundings import Surroundings
+
+
+@attrs.frozen(eq=False)
+class _Ready:
+    """A plan whose recordings are prepared, and the frames that have a label."""
+
+    plan: EvaluationPlan
+    cohort: Cohort
+    frames: LabelledFrames
+    scoring: Scoring
+    leaks: Audit
+    notes: tuple[str, ...]
+    device: torch.device
+
+
+def evaluate_encoder(
+    plan: EvaluationPlan, path: Path | None, around: Surroundings, controls: Path | None = None
+) -> EvaluationReport:
+    """Evaluate an encoder beside its controls into the folder `path`, or resume there, or read its finished report.
+
+    The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
+    path: None keeps nothing. controls: a folder that evaluations share; controls that are there are taken, others are
+    made and left there. The report is the same either way.
+    """
+    tables, clock, show = plan.tables(), around.clock, around.show
+    began = clock()
+    if path is not None and EvaluationFolder(path).report.exists():
+        return _read_again(open_evaluation(path, tables), show)
+    shared = None if controls is None else open_controls(controls)
+    ready = _prepare(plan, around)
+    folder, prepared = None if path is None else open_evaluation(path, tables), clock()
+    versions = environment(ready.device, around.host)
+    watch = Watch(clock, show.tick, lambda done: show.epoch(done, plan.finetune.epochs), show.warn)
+    maker = ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch)
+    if folder is None:
+        return _in_memory(ready, maker, tables, versions)
+    with folder.lock(), collect_warnings(show.warn) as heard:
+        _keep_split(folder, ready.cohort)
+        finished = KeptClassifiers(maker, ready.cohort, versions, folder, shared, show).finish_all()
+        trained = clock()
+        show.stage("scoring")
+        evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
+        if evaluation.predicted:
+            save_predictions(evaluation.predicted, *_names(ready.frames, plan.scoring.part), folder.predictions)
+        report = attrs.evolve(
+            _report(ready, tables, finished, evaluation, versions, heard),
+            seconds={"prepare": prepared - began, "train": trained - prepared, "score": clock() - trained},
+        )
+        folder.finish_all(report)
+    return report
+
+
+def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]) -> EvaluationReport:
+    with collect_warnings(maker.watch.warn) as heard:
+        finished = {key: maker.make(key)[0] for key in list_classifiers(ready.plan)}
+        evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, maker.watch.tick)
+        return _report(ready, tables, finished, evaluation, versions, heard)
+
+
+def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
+    show = around.show
+    device = choose_device(plan.settings.device)
+    choose_steps(plan.settings.step, device, show.warn)  # a step that cannot be had is said before anything is read
+    show.stage("preparing recordings")
+    cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
+    plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
+    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    if why := scoring.why_no_metric():
+        raise SettingsError(f"There is no score: {why}.")
+    refuse_other_channels(plan.encoder.together, cohort.channels)
+    frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
+    needed: tuple[Part, ...] = ("train", plan.scoring.part)
+    refuse_unlabelled(frames, (*needed, "validation") if plan.settings.protocol == "finetune" else needed)
+    leaks = certified_audit(cohort.evaluate, cohort.split)
+    show.say(_found(plan, cohort, frames))
+    notes = _notes(plan, cohort, leaks)
+    for note in (*cohort.listing.notes, leaks.sentence(), *notes):
+        show.say(note)
+    return _Ready(plan, cohort, frames, scoring, leaks, notes, device)
+
+
+def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Predictions]:
+    return {key: one.rows for key, one in finished.items() if one.rows is not None}
+
+
+def _read_again(folder: EvaluationFolder, show: TrainingDisplay) -> EvaluationReport:
+    """Read the finished report; delete intermediate files that a kill may have left."""
+    folder.clear()
+    show.say(f"{folder.path} is finished; this is what it found")
+    return folder.read_report()
+
+
+def _keep_split(folder: EvaluationFolder, cohort: Cohort) -> None:
+    """Write who is in which part. Raises RunFolderError where the folder was begun with other patients.
+
+    A download may have gone on meanwhile; classifiers of before and after would be scored on different rows.
+    """
+    split = splits.to_json(cohort.split)
+    if folder.split.exists() and folder.split.read_text(encoding="utf-8") != split:
+        raise RunFolderError(
+            f"The recordings have changed since {folder.path} was begun: other patients are in its parts. Remove it, "
+            "or choose another folder with `out=...`."
+        )
+    write_atomically(folder.split, split)
+
+
+def _names(frames: LabelledFrames, part: Part) -> tuple[list[str], list[str]]:
+    """Patients and records of the scored rows, sorted: the numbers of predictions that were read from a file."""
+    rows, store = frames.rows[part], frames.store
+    return sorted({store.patients[n] for n in rows.patient}), sorted({store.records[n] for n in rows.record})
+
+
+def _report(
+    ready: _Ready,
+    tables: Tables,
+    finished: Mapping[Classifier, Finished],
+    evaluation: Evaluation,
+    versions: dict[str, str],
+    heard: list[str],
+) -> EvaluationReport:
+    plan, cohort = ready.plan, ready.cohort
+    encoder = plan.encoder
+    of_classifiers = (note for one in finished.values() for note in one.summary.notes)
+    return EvaluationReport(
+        protocol=plan.settings.protocol,
+        how=plan.sentence(),
+        init=encoder.init,
+        encoder=EncoderSummary(
+            name=encoder.encoder.offer.name,
+            dataset=encoder.dataset,
+            inputs=encoder.inputs,
+            frame_samples=plan.framing.frame_samples,
+            embedding_dim=encoder.embedding_dim,
+            sha256=encoder.sha256,
+        ),
+        dataset=plan.dataset.offer.name,
+        task=plan.task.name,
+        part=plan.scoring.part,
+        seed=plan.settings.seed,
+        settings=tables,
+        split=summarise_split(cohort, ready.frames.counts, ready.leaks),
+        environment=versions,
+        scores=evaluation.scores,
+        comparisons=evaluation.comparisons,
+        cells=tuple(one.summary for one in finished.values()),
+        curves=_curves(finished, ready.scoring),
+        notes=tuple(dict.fromkeys((*ready.notes, *evaluation.notes, *of_classifiers, *heard))),
+        drops=DropReport.of(cohort.listing.drops) + cohort.evaluate.drops,
+        form=cohort.listing.form,
+    )
+
+
+def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[Curve, ...]:
+    """How each fine-tuning went."""
+    metric = scoring.fitting[0].name
+    return tuple(
+        Curve(protocol=protocol, init=init, label_fraction=fraction, metric=metric, values=cell.curve)
+        for (protocol, init, fraction), cell in finished.items()
+        if cell.curve
+    )
+
+
+def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...]:
+    """What a reader must know before any number."""
+    notes = [*_seen_before(plan, cohort)]
+    encoder, here = plan.encoder, plan.data.normalise
+    if encoder.weights and encoder.normalise != here:
+        notes.append(
+            f"The encoder was pre-trained with normalise={encoder.normalise} and is evaluated with normalise={here}; "
+            f"`normalise={encoder.normalise!r}` keeps to the first."
+        )
+    return (*notes, *part_notes(plan.scoring.part), *leak_notes(leaks))
+
+
+def _seen_before(plan: EvaluationPlan, cohort: Cohort) -> tuple[str, ...]:
+    """Whether patients that are scored were among those that the encoder was trained on."""
+    encoder, part = plan.encoder, plan.scoring.part
+    if encoder.dataset != plan.dataset.offer.name or encoder.split_hash == cohort.split.hash:
+        return ()
+    if encoder.split is None:
+        return ("The split is another one than the encoder's: it may have been trained on patients that are scored.",)
+    seen = {*encoder.split.patients("train"), *encoder.split.patients("validation")}
+    mine = cohort.split.patients(part)
+    both = len(seen & set(mine))
+    if not both:
+        return ()
+    return (
+        f"{both} of the {len(mine)} {part} patients are among those that the encoder was pre-trained on: scores are "
+        f"too good. Its own split is split_seed={encoder.split.seed}.",
+    )
+
+
+def _found(plan: EvaluationPlan, cohort: Cohort, frames: LabelledFrames) -> str:
+    counts = " / ".join(f"{n:,}" for n in cohort.split.counts().values())
+    labelled = " / ".join(f"{len(some):,}" for some in frames.parts.values())
+    drops = DropReport.of(cohort.listing.drops) + cohort.evaluate.drops
+    return (
+        f"{plan.dataset.offer.name}: {len(cohort.listing.entries):,} recordings of {len(cohort.split.parts):,} "
+        f"patients, {counts} to train / validate / test; labelled frames {labelled}; {drops.sentence()}"
+    )

@@ -1,0 +1,61 @@
+"""What a workflow is given beside its plan: plugins, listeners, a display, worker processes and a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from clocs_core.contracts.events import EpochDone, RunDone, RunStarted
+from clocs_core.plugins.host import Host
+from clocs_core.progress import Silent, TrainingDisplay
+
+
+class Listener:
+    """Follows one run from Python. Override what you need; a method that raises costs a warning, not the run."""
+
+    def run_started(self, run: RunStarted) -> None:
+        """Called once, before the first epoch of this process."""
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        """Called after every epoch, when its metrics and checkpoint are on disk."""
+
+    def run_done(self, run: RunStarted, done: RunDone) -> None:
+        """Called once, last, when the report is written."""
+
+
+@attrs.frozen(eq=False)
+class Surroundings:
+    """Plugins that listen, listeners of this run, the display, processes that read recordings, and a clock in seconds.
+
+    announces: False where nothing is kept, so that no plugin writes files of its own.
+    """
+
+    host: Host
+    show: TrainingDisplay = attrs.field(factory=Silent)
+    workers: int = 1
+    clock: Callable[[], float] = time.monotonic
+    listeners: Sequence[Listener] = ()
+    announces: bool = True
+
+    def started(self, run: RunStarted) -> None:
+        """Tell everybody that a run begins to train."""
+        self._tell("run_started", run=run)
+
+    def epoch(self, run: RunStarted, epoch: EpochDone) -> None:
+        """Tell everybody that an epoch is over."""
+        self._tell("epoch_done", run=run, epoch=epoch)
+
+    def done(self, run: RunStarted, done: RunDone) -> None:
+        """Tell everybody that a run is over."""
+        self._tell("run_done", run=run, done=done)
+
+    def _tell(self, event: str, **arguments: object) -> None:
+        if self.announces:
+            self.host.announce(f"clocs_{event}", self.show.warn, **arguments)
+        for listener in self.listeners:
+            try:
+                getattr(listener, event)(**arguments)
+            except Exception as problem:  # a listener may fail in any way; training goes on
+                self.show.warn(f"{type(listener).__name__}.{event} failed: {type(problem).__name__}: {problem}")

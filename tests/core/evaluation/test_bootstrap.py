@@ -1,0 +1,81 @@
+"""Intervals by bootstrap over patients."""
+
+import numpy as np
+import pytest
+
+from clocs_core.artifacts.predictions import Predictions
+from clocs_core.evaluation.bootstrap import bootstrap, compare
+
+
+def accuracy(probability, label, weight):
+    right = probability.argmax(1) == label
+    return float((right * weight).sum() / weight.sum())
+
+
+def predictions(right, patient):
+    right = np.asarray(right, dtype=float)
+    label = np.zeros(len(right), dtype=np.int64)
+    return Predictions(np.stack([right, 1 - right], axis=1), label, np.asarray(patient), np.asarray(patient))
+
+
+def test_whole_patients_are_drawn_so_that_many_frames_of_few_patients_give_a_wide_interval():
+    """Four patients of 250 frames each say as much as four frames do, not as much as a thousand."""
+    patient = np.repeat(np.arange(4), 250)
+    clustered = bootstrap(predictions(patient < 2, patient), accuracy, 500, seed=0)
+    independent = bootstrap(predictions(patient < 2, np.arange(1000)), accuracy, 500, seed=0)
+    assert clustered.value == independent.value == 0.5
+    assert clustered.high - clustered.low > 0.7
+    assert independent.high - independent.low < 0.1
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    """A simulation: the mean of 40 patients, 200 times; 95 % intervals hold 0.6 in nearly 95 % of them."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for trial in range(200):
+        right = rng.random(40) < 0.6
+        found = bootstrap(predictions(right, np.arange(40)), accuracy, 200, seed=trial)
+        covered += found.low <= 0.6 <= found.high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_a_paired_difference_is_narrower_than_the_two_intervals_suggest():
+    """Both methods are right and wrong on the same patients, but for one: what is common cancels."""
+    patient = np.arange(100)
+    right = np.random.default_rng(1).random(100) < 0.5
+    better = right.copy()
+    better[np.flatnonzero(~right)[:10]] = True
+    a, b = (bootstrap(predictions(rows, patient), accuracy, 500, seed=3) for rows in (better, right))
+    gain = compare(a, b)
+    assert gain.value == pytest.approx(0.10)
+    assert gain.low > 0
+    assert gain.high - gain.low < 0.7 * (a.high - a.low)
+
+
+def test_the_same_seed_gives_the_same_interval():
+    rows = predictions(np.arange(30) % 3 == 0, np.arange(30) // 2)
+    assert bootstrap(rows, accuracy, 50, 5) == bootstrap(rows, accuracy, 50, 5)
+    assert bootstrap(rows, accuracy, 50, 5).low != bootstrap(rows, accuracy, 50, 6).low
+
+
+def test_draws_without_a_value_are_left_out_and_none_at_all_gives_nan():
+    rows = predictions([1, 1, 0], [0, 1, 2])
+    sometimes = bootstrap(rows, lambda p, y, w: float("nan") if w[2] == 0 else 1.0, 50, 0)
+    assert (sometimes.low, sometimes.high) == (1.0, 1.0)
+    never = bootstrap(rows, lambda p, y, w: float("nan"), 50, 0)
+    assert np.isnan(never.low)
+
+
+def test_a_metric_that_scores_many_draws_at_once_gives_the_same_interval(monkeypatch):
+    """Blocks of draws, whatever their size, are the draws of one call each."""
+    rows = predictions(np.arange(60) % 3 == 0, np.arange(60) // 4)
+
+    def accuracies(probability, label, weights):
+        return np.array([accuracy(probability, label, weight) for weight in weights])
+
+    one_by_one = bootstrap(rows, accuracy, 50, 5)
+    for at_once in (2**20, 60 * 7, 1):
+        monkeypatch.setattr("clocs_core.evaluation.bootstrap._AT_ONCE", at_once)
+        found = bootstrap(rows, accuracy, 50, 5, accuracies)
+        assert found == one_by_one
+        np.testing.assert_array_equal(found.draws, one_by_one.draws)

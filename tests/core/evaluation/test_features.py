@@ -1,0 +1,67 @@
+"""Representations of frames: frozen, in the order of the instances, and whatever the memory allows at a time."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
+from torch import nn
+
+from clocs_core.data.store import list_instances
+from clocs_core.evaluation.features import Features, embed
+
+
+def cohort(folder):
+    prepared = tiny_prepared(folder)
+    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
+    return tiny_store(prepared), instances
+
+
+def rows_of(label):
+    numbers = np.arange(len(label))
+    return Features(np.zeros((len(label), 3), dtype=np.float32), label.astype(np.int64), numbers, numbers)
+
+
+class Short(nn.Module):
+    """An encoder on a GPU that can hold so many frames at once."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most, self.sizes = most, []
+        self.linear = nn.Linear(FRAME, 4)
+
+    def forward(self, signal):
+        self.sizes.append(len(signal))
+        if len(signal) > self.most:
+            raise torch.OutOfMemoryError
+        return self.linear(signal.flatten(1))
+
+
+def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(tmp_path):
+    """The released code probes in train mode: its frozen body still changes, and two passes differ."""
+    store, instances = cohort(tmp_path)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    first, second = (embed(encoder, store, instances, True, lambda done, total: None) for _ in range(2))
+    np.testing.assert_array_equal(first.embedding, second.embedding)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
+    assert encoder.training
+    assert first.embedding.shape == (len(instances), 4)
+    assert set(first.label) == {0, 1}
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(tmp_path, most):
+    """Hours of training must not be lost to an evaluation that wants more at once; rows keep their order."""
+    store, instances = cohort(tmp_path)
+    torch.manual_seed(0)
+    encoder = Short(most)
+    found = embed(encoder, store, instances, False, lambda done, total: None)
+    signal = torch.cat([store.gather(instances, torch.tensor([row])).signal[:, 0] for row in range(len(instances))])
+    np.testing.assert_allclose(found.embedding, encoder.linear(signal.flatten(1)).detach(), rtol=1e-5, atol=1e-6)
+    assert (len(encoder.sizes) == 1) == (most == 1000)
+
+
+def test_a_frame_that_does_not_fit_by_itself_is_an_error(tmp_path):
+    store, instances = cohort(tmp_path)
+    with pytest.raises(torch.OutOfMemoryError):
+        embed(Short(0), store, instances, False, lambda done, total: None)

@@ -1,0 +1,75 @@
+"""Linear evaluation: frozen means frozen, fractions nest, absent classes do no harm."""
+
+import numpy as np
+import pytest
+from tiny_material import TASK
+
+from clocs_core.artifacts.predictions import Predictions
+from clocs_core.contracts.records import Task
+from clocs_core.errors import DataError
+from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.linear import by_record, linear, prior
+
+ANY_OF = Task("finding", classes=("a", "b", "c"), kind="any_of")
+
+
+def features(n=60, dim=3, classes=3, seed=0, label=None):
+    rng = np.random.default_rng(seed)
+    label = np.arange(n) % classes if label is None else label
+    n = len(label)
+    centre = label if label.ndim == 1 else label.sum(1)
+    z = rng.normal(centre[:, None] * [1.0, -1.0, 0.0], 0.3, (n, dim)).astype(np.float32)
+    return Features(z, label.astype(np.int64), np.arange(n) // 4, np.arange(n) // 2)
+
+
+def test_separable_classes_are_told_apart_and_rows_sum_to_one():
+    found = linear(features(seed=1), features(seed=2), TASK)
+    assert (found.probability.argmax(1) == found.label).mean() > 0.95
+    np.testing.assert_allclose(found.probability.sum(1), 1.0)
+
+
+def test_a_class_absent_from_training_keeps_probability_zero_and_its_column():
+    """The released code drops the column, and every later class is scored against its neighbour."""
+    train = features(label=np.array([0, 2] * 30))
+    found = linear(train, features(seed=3), TASK)
+    assert found.probability.shape[1] == 3
+    assert (found.probability[:, 1] == 0).all()
+
+
+def test_one_class_alone_is_refused_by_name():
+    with pytest.raises(DataError, match=r"all have one class \(b\)"):
+        linear(features(label=np.ones(20, dtype=int)), features(), TASK)
+
+
+def test_any_of_tasks_get_a_model_per_class_and_a_constant_where_nothing_varies():
+    label = np.zeros((60, 3), dtype=int)
+    label[::2, 0] = 1
+    label[:, 2] = 1
+    found = linear(features(label=label), features(seed=4, label=label), ANY_OF)
+    assert ((found.probability[:, 0] > 0.5) == (label[:, 0] == 1)).mean() > 0.9
+    assert (found.probability[:, 1] == 0).all()
+    assert (found.probability[:, 2] == 1).all()
+
+
+def test_the_prior_is_the_share_of_each_class_in_training():
+    train = features(label=np.array([0, 0, 0, 1]))
+    assert prior(train, features(8), TASK).probability[5].tolist() == [0.75, 0.25, 0.0]
+
+
+def test_a_recording_has_the_mean_probability_of_its_rows():
+    rows = linear(features(seed=1), features(seed=2), TASK)
+    records = by_record(rows)
+    for number, record in enumerate(records.record):
+        mine = [row for row in range(len(rows.record)) if rows.record[row] == record]
+        expected = sum(rows.probability[row] for row in mine) / len(mine)
+        np.testing.assert_allclose(records.probability[number], expected)
+        assert records.label[number] == rows.label[mine[0]]
+        assert records.patient[number] == rows.patient[mine[0]]
+
+
+def test_recordings_of_which_the_same_is_said_are_tied_however_many_rows_they_have():
+    """The class prior must rank nobody: a mean that is off by its last bit would, and would not score one half."""
+    record = np.repeat(np.arange(40), np.arange(1, 41))
+    said = np.tile([0.1, 0.3, 0.6], (len(record), 1))
+    found = by_record(Predictions(said, np.zeros(len(record), dtype=np.int64), record, record))
+    assert np.array_equal(found.probability, np.tile([0.1, 0.3, 0.6], (40, 1)))

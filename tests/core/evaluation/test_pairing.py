@@ -1,0 +1,88 @@
+"""Rows of two runs can be paired exactly where they are of the same people; a mean over seeds is one draw by draw."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+from clocs_core.artifacts.predictions import Predictions, read_predicted_rows, save_predictions
+from clocs_core.errors import RunFolderError
+from clocs_core.evaluation.bootstrap import Interval
+from clocs_core.evaluation.pairing import mean_interval, why_not_same
+
+
+def rows_of(tmp_path, record=(0, 0, 1, 2), label=(0, 0, 1, 0), people=("p1", "p1", "p0")):
+    """Rows of records a, b, c; `people` are their patients."""
+    record = np.array(record)
+    patients = sorted(set(people))
+    patient = np.array([patients.index(people[n]) for n in record])
+    probability = np.tile([0.25, 0.75], (len(record), 1))
+    path = tmp_path / "predictions.npz"
+    rows = Predictions(probability, np.array(label), patient, record)
+    save_predictions({("linear", "m", 1.0): rows}, patients, ("a", "b", "c"), path)
+    return read_predicted_rows(path)
+
+
+def test_rows_come_back_with_their_names(tmp_path):
+    found = rows_of(tmp_path)
+    assert found.record.tolist() == ["a", "a", "b", "c"]
+    assert found.patient.tolist() == ["p1", "p1", "p1", "p0"]
+    assert found.kind == "one_of"
+    assert attrs.evolve(found, label=np.zeros((4, 2))).kind == "any_of"
+    assert list(found.predicted) == [("linear", "m", 1.0)]
+    (tmp_path / "predictions.npz").write_bytes(b"half")
+    with pytest.raises(RunFolderError, match="holds no predictions that can be read"):
+        read_predicted_rows(tmp_path / "predictions.npz")
+
+
+@pytest.mark.parametrize("level", ["frame", "record"])
+def test_the_same_rows_can_be_paired(tmp_path, level):
+    assert why_not_same(rows_of(tmp_path), rows_of(tmp_path), level) == ""
+
+
+@pytest.mark.parametrize("level", ["frame", "record"])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"people": ("p1", "p1", "p9")}, "their patients are not the same (1 in both, 2 and 2 in all)"),
+        (
+            {"record": (0, 0, 2, 2), "label": (0, 0, 0, 0)},
+            "their recordings are not the same (2 in both, 3 and 2 in all)",
+        ),
+        ({"people": ("p1", "p0", "p0")}, "their recordings are not the same (3 in both, 3 and 3 in all)"),
+        ({"label": (0, 0, 1, 1)}, "the same rows have other labels"),
+    ],
+)
+def test_other_people_recordings_or_labels_cannot_be_paired(tmp_path, level, change, reason):
+    """A difference between scores of other patients is no difference between methods."""
+    assert why_not_same(rows_of(tmp_path), rows_of(tmp_path, **change), level) == reason
+
+
+def test_other_frames_of_the_same_recordings_can_be_paired_by_recording_only(tmp_path):
+    """As where one run has read four leads and the other one."""
+    fewer = rows_of(tmp_path, record=(0, 1, 2), label=(0, 1, 0))
+    assert why_not_same(rows_of(tmp_path), fewer, "record") == ""
+    assert why_not_same(rows_of(tmp_path), fewer, "frame").startswith("their frames are not the same (4 and 3 rows)")
+    other_order = rows_of(tmp_path, record=(2, 0, 0, 1), label=(0, 0, 0, 1))
+    assert why_not_same(rows_of(tmp_path), other_order, "record") == ""
+    assert "their frames are not the same" in why_not_same(rows_of(tmp_path), other_order, "frame")
+
+
+def test_the_mean_over_seeds_is_taken_draw_by_draw():
+    rng = np.random.default_rng(1)
+    found = [Interval(value, 0, 0, rng.normal(value, 1, 200)) for value in (0.2, 0.4, 0.9)]
+    mean = mean_interval(found)
+    draws = [sum(one.draws[n] for one in found) / 3 for n in range(200)]
+    assert mean.value == pytest.approx(0.5)
+    assert mean.draws == pytest.approx(draws)
+    assert (mean.low, mean.high) == pytest.approx(tuple(np.percentile(draws, [2.5, 97.5])))
+    alone = mean_interval(found[:1])
+    assert np.array_equal(alone.draws, found[0].draws)
+
+
+def test_draws_without_a_value_do_not_spoil_the_interval():
+    one = Interval(0.5, 0, 0, np.array([np.nan, 0.25, 0.75]))
+    assert mean_interval([one]).low == pytest.approx(0.2625)
+    nothing = mean_interval([Interval(0.5, 0, 0, np.array([np.nan]))])
+    assert np.isnan([nothing.low, nothing.high]).all()

@@ -1,0 +1,102 @@
+"""Distances within and between patients."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clocs_core.evaluation import patient_distances as patients
+from clocs_core.evaluation.patient_distances import coarsen, patient_distances
+
+
+def cohort(n=60, dim=4, spread=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    patient = rng.integers(0, 12, n)
+    centre = rng.normal(size=(12, dim))
+    return (centre[patient] + spread * rng.normal(size=(n, dim))).astype(np.float32), patient
+
+
+def in_loops(embedding, patient):
+    """Every pair once: its distance, and whether it is of one patient."""
+    intra, inter = [], []
+    for i in range(len(patient)):
+        for j in range(i + 1, len(patient)):
+            square = sum((float(a) - float(b)) ** 2 for a, b in zip(embedding[i], embedding[j], strict=True))
+            (intra if patient[i] == patient[j] else inter).append(square**0.5)
+    nearer = sum((a < b) + 0.5 * (a == b) for a in intra for b in inter)
+    return intra, inter, nearer / (len(intra) * len(inter))
+
+
+@pytest.mark.parametrize("tile", [7, 1024])
+def test_distances_and_separation_are_those_of_all_pairs(monkeypatch, tile):
+    """In tiles that miss the size, no pair may be lost, and none counted twice."""
+    monkeypatch.setattr(patients, "_TILE", tile)
+    embedding, patient = cohort()
+    intra, inter, nearer = in_loops(embedding, patient)
+    found = patient_distances(embedding, patient)
+    assert (found.intra.sum(), found.inter.sum()) == (len(intra), len(inter))
+    assert found.intra_mean == pytest.approx(np.mean(intra), abs=1e-5)
+    assert found.inter_mean == pytest.approx(np.mean(inter), abs=1e-5)
+    assert found.separation == pytest.approx(nearer, abs=2e-3)  # bins of a histogram
+
+
+def test_separation_does_not_depend_on_the_scale_and_says_nothing_of_noise():
+    embedding, patient = cohort()
+    plain = patient_distances(embedding, patient)
+    scaled = patient_distances(100 * embedding + 7, patient)
+    assert scaled.separation == pytest.approx(plain.separation, abs=1e-3)
+    assert scaled.intra_mean == pytest.approx(100 * plain.intra_mean, rel=1e-3)
+    noise, _ = cohort(n=400, spread=1e6)
+    assert patient_distances(noise, cohort(n=400)[1]).separation == pytest.approx(0.5, abs=0.02)
+
+
+def test_where_a_patient_never_comes_twice_or_is_alone_there_is_nothing_to_compare():
+    embedding, _ = cohort(n=10)
+    assert patient_distances(embedding, np.arange(10)) is None
+    assert patient_distances(embedding, np.zeros(10, dtype=np.int64)) is None
+    assert patient_distances(embedding[:0], np.arange(0)) is None
+
+
+def test_equal_embeddings_are_no_separation_and_no_error():
+    """A collapsed encoder still gets its report."""
+    found = patient_distances(np.ones((6, 3), dtype=np.float32), np.array([0, 0, 1, 1, 2, 2]))
+    assert (found.intra_mean, found.inter_mean, found.separation) == (0.0, 0.0, 0.5)
+
+
+def test_of_very_many_rows_evenly_spaced_ones_are_looked_at(monkeypatch):
+    monkeypatch.setattr(patients, "MOST", 20)
+    embedding, patient = cohort(n=100)
+    found = patient_distances(embedding, patient)
+    assert found.intra.sum() + found.inter.sum() == 20 * 19 // 2
+
+
+@given(st.integers(0, 10_000), st.integers(1, 80), st.sampled_from([1e-3, 1.0, 50.0]))
+@settings(max_examples=30, deadline=None)
+def test_a_coarse_histogram_counts_every_distance_once_in_its_bin(seed, most, spread):
+    """Counted by a loop over all pairs; distances that lie on an edge but for rounding may be on either side."""
+    embedding, patient = cohort(n=24, spread=spread, seed=seed)
+    found = patient_distances(embedding, patient)
+    if found is None:
+        return
+    edges, *counts = coarsen(found, most)
+    assert 1 <= len(edges) - 1 <= most
+    assert edges[0] == 0
+    assert np.allclose(np.diff(edges), edges[1])
+    for kind, mine in zip(in_loops(embedding, patient)[:2], counts, strict=True):
+        assert mine.sum() == len(kind)
+        assert max(kind) <= edges[-1] * (1 + 1e-6)
+        for place, edge in enumerate(edges[1:], start=1):
+            slack = 1e-4 * edges[-1]
+            below = [sum(distance < edge + shift for distance in kind) for shift in (-slack, slack)]
+            assert below[0] <= mine[:place].sum() <= below[1]
+
+
+def test_a_coarse_histogram_ends_where_the_distances_do():
+    """Bins that nobody is in would leave the curve in a corner: most distances are far below the widest possible."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(60, 3)) * 0.01, [[1.0, 0, 0]]]).astype(np.float32)
+    found = patient_distances(rows, np.arange(61) % 6)
+    edges, intra, inter = coarsen(found, 64)
+    assert (intra + inter)[-1] > 0
+    assert 32 < len(intra) <= 64
+    assert edges[-1] < found.edges[-1]

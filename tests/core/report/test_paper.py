@@ -1,0 +1,48 @@
+"""A recording on paper: any channels, any unit, gaps and all."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from clocs_core.contracts.records import Record
+from clocs_core.report.paper import draw_recording
+
+
+def size(png):
+    assert png.startswith(b"\x89PNG")
+    return struct.unpack(">II", png[16:24])
+
+
+def record(samples, unit="mV", rate=100.0, gain=1.0):
+    names = tuple(f"L{number}" for number in range(len(samples)))
+    return Record("p", "r", names, unit, rate, samples, gain=gain)
+
+
+@pytest.mark.parametrize("unit", ["mV", "uV", "counts", ""])
+@pytest.mark.parametrize("channels", [1, 12])
+def test_any_unit_and_number_of_channels_is_drawn(unit, channels):
+    noise = np.random.default_rng(0).normal(size=(channels, 1000))
+    assert min(size(draw_recording(record(noise, unit), "title"))) > 100
+
+
+def test_missing_samples_flat_and_empty_leads_are_drawn_without_a_warning():
+    """Warnings are errors here: an all-NaN lead must not reach nanmedian."""
+    samples = np.random.default_rng(0).normal(size=(3, 200))
+    samples[0, 20:40] = np.nan
+    samples[1] = np.nan
+    samples[2] = 5.0
+    for unit in ("mV", "counts"):
+        assert size(draw_recording(record(samples, unit), "title"))
+
+
+def test_the_counts_of_a_recorder_are_drawn_in_its_unit():
+    """The same signal as integers with a gain and as floats gives the same picture."""
+    counts = np.random.default_rng(0).integers(-500, 500, (2, 300)).astype(np.int16)
+    assert draw_recording(record(counts, gain=1000.0), "t") == draw_recording(record(counts / 1000.0), "t")
+
+
+def test_only_the_seconds_asked_for_are_drawn():
+    noise = np.random.default_rng(0).normal(size=(1, 1000))
+    narrow, wide = (size(draw_recording(record(noise), "t", seconds))[0] for seconds in (2.0, 8.0))
+    assert wide > 2 * narrow

@@ -1,0 +1,127 @@
+"""Rows and sentences say what the numbers say, no more."""
+
+import math
+
+import pytest
+
+from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.report.tables import (
+    COMPARISON_HEADINGS,
+    SCORE_HEADINGS,
+    comparison_rows,
+    comparison_sentence,
+    outcome,
+    score_rows,
+    show_number,
+    verdict,
+)
+
+
+def score(protocol="linear", init="m", value=0.8) -> Score:
+    return Score(protocol, init, "d", 0.25, "auroc", "frame", value, value - 0.05, value + 0.05)
+
+
+def compared(difference: float, low: float, high: float, fraction: float = 1.0, metric: str = "auroc") -> Comparison:
+    return Comparison("m", "random", "linear", "d", fraction, metric, "frame", difference, low, high)
+
+
+def test_a_score_is_a_row_with_its_interval():
+    """A number without its interval invites too much trust."""
+    assert score_rows([score()]) == (("linear", "m", "0.25", "auroc", "frame", "0.800", "[0.750, 0.850]"),)
+    assert len(score_rows([score()])[0]) == len(SCORE_HEADINGS)
+
+
+def test_the_class_prior_is_not_called_random():
+    """Both controls carry the init `random`; a reader must not take the prior for an untrained encoder."""
+    assert [row[1] for row in score_rows([score("prior", "random"), score("linear", "random")])] == [
+        "class prior",
+        "random",
+    ]
+
+
+def test_a_comparison_is_a_row_with_its_reading():
+    (row,) = comparison_rows([compared(0.12, 0.08, 0.16)])
+    assert row == ("m", "random", "linear", "1", "auroc", "frame", "0.120", "[0.080, 0.160]", "excludes 0")
+    assert len(row) == len(COMPARISON_HEADINGS)
+    assert comparison_rows([compared(0.12, -0.08, 0.16)])[0][-1] == "contains 0"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.12345, "0.123"),
+        (0.0, "0.000"),
+        (0.00031, "0.0003"),
+        (-0.00004, "-4e-05"),
+        (1.0, "1.000"),
+        (math.nan, "n/a"),
+    ],
+)
+def test_a_small_number_does_not_become_nothing(value, text):
+    """An interval [0.000, 0.000] that "excludes 0" would be nonsense on paper."""
+    assert show_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [
+        (0.01, 0.2, "above"),
+        (-0.2, -0.01, "below"),
+        (-0.1, 0.1, "undecided"),
+        (0.0, 0.2, "undecided"),
+        (-0.2, 0.0, "undecided"),
+        (math.nan, 0.2, "undefined"),
+    ],
+)
+def test_an_interval_that_touches_zero_contains_it(low, high, found):
+    assert outcome(compared(0.1, low, high)) == found
+
+
+def test_the_sentence_says_above_and_that_the_interval_excludes_zero():
+    assert comparison_sentence(compared(0.12, 0.08, 0.16)) == (
+        "m is above random by 0.120 [0.080, 0.160] (linear, auroc, frame level, F = 1.0): the interval excludes 0."
+    )
+
+
+def test_the_sentence_says_below_by_a_positive_amount():
+    """ "Below by -0.12" would say the opposite; the interval turns round with the number."""
+    assert comparison_sentence(compared(-0.12, -0.2, -0.08)) == (
+        "m is below random by 0.120 [0.080, 0.200] (linear, auroc, frame level, F = 1.0): the interval excludes 0."
+    )
+
+
+def test_the_sentence_does_not_claim_what_the_interval_does_not_show():
+    """A positive difference whose interval contains 0 is not "above"."""
+    sentence = comparison_sentence(compared(0.02, -0.03, 0.07, fraction=0.1))
+    assert sentence == (
+        "m and random differ by 0.020 [-0.030, 0.070] (linear, auroc, frame level, F = 0.1): "
+        "the interval contains 0, so this test cannot tell them apart."
+    )
+
+
+def test_a_difference_that_is_not_defined_is_said_to_be_so():
+    assert "cannot be compared" in comparison_sentence(compared(math.nan, math.nan, math.nan))
+
+
+def test_the_verdict_takes_the_first_comparison_with_the_most_labels():
+    """Which one is read first must not depend on which one looks best."""
+    few, first = compared(0.5, 0.4, 0.6, fraction=0.1), compared(0.02, -0.03, 0.07)
+    best = compared(0.3, 0.2, 0.4, metric="accuracy")
+    found = verdict([score()], [few, first, best], [])
+    assert found.outcome == "undecided"
+    assert found.headline == comparison_sentence(first)
+    assert found.rest == "Of all 3 intervals: 2 above 0, 1 across 0."
+
+
+def test_a_single_comparison_needs_no_count():
+    assert verdict([score()], [compared(-0.1, -0.2, -0.05)], []).rest == ""
+
+
+def test_without_a_score_the_verdict_says_so():
+    """The reason is in the notes; where there is none, that is said too."""
+    assert verdict([], [], ["No labels."]).headline == "There is no score; the notes say why."
+    assert "no note that says why" in verdict([], [], []).headline
+
+
+def test_scores_without_a_control_prove_nothing():
+    assert "nothing here says whether pre-training helped" in verdict([score()], [], []).headline

@@ -1,0 +1,226 @@
+"""The loop: determinism, early stopping, going on from a checkpoint, and a loss that is not a number."""
+
+import itertools
+
+import pytest
+import torch
+from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
+from torch import nn
+
+from clocs_core.artifacts.tensors import read_tensors
+from clocs_core.contracts.batches import Views
+from clocs_core.data.store import list_instances
+from clocs_core.errors import NonFiniteLoss, RunFolderError
+from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.learner import Progress, start
+from clocs_core.train.loop import train_epochs
+from clocs_core.train.step import ContrastiveObjective, ViewMaker
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+    train, _ = list_instances(prepared, frozenset({"p0", "p1", "p2", "p3"}), CHANNELS, 2, False, CPU)
+    validation, _ = list_instances(prepared, frozenset({"p4", "p5"}), CHANNELS, 2, False, CPU)
+    return tiny_store(prepared), train, validation
+
+
+class NoisyTarget(nn.Module):
+    """An objective with everything a checkpoint must keep: a parameter, a buffer that moves, dropout in the encoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.register_buffer("running", torch.zeros(()))
+
+    def forward(self, encode, views):
+        z = encode(views.signal)
+        return (z[0] - z[1]).square().mean() + (self.scale * z.std() - 1 - 0.1 * self.running).square()
+
+    def after_step(self, encoder):
+        self.running.mul_(0.9).add_(0.1)
+
+
+def noisy_views(batch, generator):
+    signal = batch.signal.transpose(0, 1)
+    return Views(signal + 0.1 * torch.randn(signal.shape, generator=generator), batch)
+
+
+def learner(objective=None, seed=0):
+    torch.manual_seed(seed)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8), nn.BatchNorm1d(8), nn.Dropout(0.2))
+    return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2)
+
+
+def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views):
+    store, train, validation = cohort
+    settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience)
+    clock = itertools.count().__next__
+    maker = ViewMaker(generate, (), normalise=True)
+    training = Training(store, maker, train, validation, settings, seed)
+    return train_epochs(who, training, plain_epoch, clock, lambda step, steps: None)
+
+
+def weights(who):
+    return {name: tensor.clone() for name, tensor in who.encoders.state_dict().items()}
+
+
+def numbers(done):
+    return done.epoch, done.train_loss, done.validation_loss, done.best_epoch
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_last_bit_and_another_seed_others(cohort):
+    runs = []
+    for seed in (0, 0, 1):
+        who = learner()
+        losses = [done.validation_loss for done in epochs_of(who, cohort, seed=seed)]
+        runs.append((weights(who), losses))
+    assert same(runs[0][0], runs[1][0])
+    assert runs[0][1] == runs[1][1]
+    assert not same(runs[0][0], runs[2][0])
+
+
+@pytest.mark.parametrize("stop_after", [1, 3, 5])
+def test_a_run_that_goes_on_from_its_checkpoint_ends_with_the_weights_of_one_that_never_stopped(
+    cohort, tmp_path, stop_after
+):
+    """Weights, objective, optimiser, random numbers, sampler and early stopping all have to be where they were."""
+    whole = learner()
+    rows = [numbers(done) for done in epochs_of(whole, cohort)]
+    first = learner()
+    for _ in itertools.islice(epochs_of(first, cohort), stop_after):
+        save_checkpoint(first, tmp_path / "checkpoint")
+    torch.rand(7)  # whatever happened to the process meanwhile
+    second = learner(seed=99)
+    load_checkpoint(second, tmp_path / "checkpoint")
+    assert second.progress.epoch == stop_after
+    more = [(done.epoch, done.train_loss, done.validation_loss, done.best_epoch) for done in epochs_of(second, cohort)]
+    assert more == rows[stop_after:]
+    assert same(weights(whole), weights(second))
+    assert same(whole.best, second.best)
+    assert same(whole.objective.state_dict(), second.objective.state_dict())
+    assert whole.progress == second.progress
+
+
+def test_training_stops_after_more_than_patience_epochs_without_improvement(cohort):
+    """As released: improvement is strictly lower, and the counter must exceed the patience."""
+    progress = Progress()
+    settings = TrainSettings(epochs=400, patience=15)
+    for loss in [3.0, 2.0] + [2.0] * 16:
+        assert not progress.finished
+        progress = progress.after(loss, settings)
+    assert progress == Progress(epoch=18, best_epoch=2, best_loss=2.0, finished=True)
+
+
+def test_the_best_weights_are_those_of_the_best_epoch(cohort):
+    who, seen = learner(), {}
+    for done in epochs_of(who, cohort, epochs=12):
+        seen[done.epoch] = weights(who)
+        assert done.improved == (done.best_epoch == done.epoch)
+    assert same(who.best, seen[who.progress.best_epoch])
+
+
+def test_every_instance_is_seen_once_an_epoch_and_in_another_order_the_next(cohort):
+    _, train, _ = cohort
+    seen = []
+
+    def spy(batch, generator):
+        seen.append(batch.record * 100 + batch.segment * 10 + batch.channel)
+        return noisy_views(batch, generator)
+
+    done = list(epochs_of(learner(), cohort, epochs=2, generate=spy))
+    everything = torch.cat(seen).tolist()
+    steps = len(done[0].losses)
+    assert steps == -(-len(train) // 7)
+    half = len(everything) // 2
+    first, second = everything[: len(train)], everything[half : half + len(train)]
+    assert sorted(first) == sorted(second)
+    assert len(set(first)) == len(train)
+    assert first != second
+
+
+def test_the_mean_loss_counts_the_ragged_last_batch_for_what_it_holds(cohort):
+    _, train, _ = cohort
+    objective = ContrastiveObjective(lambda z, patient: z.sum() * 0 + len(patient))
+    (done,) = epochs_of(learner(objective), cohort, epochs=1)
+    sizes = [7] * (len(train) // 7) + [len(train) % 7]
+    assert done.train_loss == pytest.approx(sum(size * size for size in sizes) / len(train))
+
+
+def test_a_loss_that_is_not_a_number_names_the_step_and_the_records_of_its_batch(cohort):
+    store, _, _ = cohort
+    bad = int(store.patient[0])
+
+    def explode(z, patient):
+        return torch.where((patient == bad).any(), z.sum() * float("nan"), z.square().mean())
+
+    with pytest.raises(NonFiniteLoss, match=r"not finite at step \d+ of epoch 1; its batch holds the records .*r0-"):
+        list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
+
+
+def test_a_batch_of_one_trains(cohort):
+    """The last batch of an epoch can be a single instance."""
+    (done,) = epochs_of(learner(), cohort, epochs=1, batch_size=len(cohort[1]) - 1)
+    assert done.losses.isfinite().all()
+
+
+def test_a_checkpoint_of_other_settings_is_refused(cohort, tmp_path):
+    save_checkpoint(learner(), tmp_path / "checkpoint")
+    other = start(nn.ModuleList([nn.Linear(3, 2)]), nn.Module(), 1e-2)
+    with pytest.raises(RunFolderError, match="does not fit the run's settings"):
+        load_checkpoint(other, tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize("damage", ["truncate", "empty", "text"])
+def test_a_damaged_checkpoint_is_refused_with_its_name(cohort, tmp_path, damage):
+    path = tmp_path / "checkpoint"
+    save_checkpoint(learner(), path)
+    whole = path.read_bytes()
+    path.write_bytes({"truncate": whole[: len(whole) // 2], "empty": b"", "text": b"not a checkpoint"}[damage])
+    with pytest.raises(RunFolderError, match=r"Cannot read .*checkpoint"):
+        read_tensors(path)
+
+
+def test_by_view_training_encodes_every_view_by_itself(cohort):
+    """The setting must reach the step: BatchNorm then sees batches of one view."""
+    store, train, validation = cohort
+    sizes = []
+
+    class Watching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(FRAME, 4)
+
+        def forward(self, signal):
+            if self.training:
+                sizes.append(len(signal))
+            return self.linear(signal[:, 0])
+
+    settings = TrainSettings(epochs=1, batch_size=len(train), per_view=True)
+    training = Training(store, ViewMaker(noisy_views, (), normalise=True), train, validation, settings, 0)
+    who = start(nn.ModuleList([Watching()]), NoisyTarget(), 1e-2)
+    list(train_epochs(who, training, plain_epoch, itertools.count().__next__, lambda step, steps: None))
+    assert sizes == [len(train)] * 2
+
+
+def test_health_is_of_a_view_that_the_first_encoder_reads(cohort):
+    """That encoder is kept and evaluated; another one's collapse is not its own."""
+
+    def crossed(batch, generator):
+        return Views(batch.signal.transpose(0, 1), batch, encoder_of_view=(1, 0))
+
+    torch.manual_seed(0)
+    first, second = (nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8)) for _ in range(2))
+    with torch.no_grad():
+        second[1].weight[1:] = second[1].bias[1:] = 0  # one dimension is left
+    who = start(nn.ModuleList([first, second]), ContrastiveObjective(lambda z, patient: 0 * z.sum()), 0.0)
+    (done,) = epochs_of(who, cohort, epochs=1, generate=crossed)
+    assert done.health.effective_rank > 3
