@@ -143,7 +143,7 @@ def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Call
 
 def build(shelf: str, name: str) -> Any:
     """What a plugin offers under a name, with its default options."""
-    from clocs_core.cli.main import open_session
+    from clocs_core.plugins.session import open_session
 
     offer = getattr(open_session(None, (), False).catalogue, shelf).get(name).offer
     return offer.build(offer.options())

@@ -33,7 +33,7 @@ from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 from clocs_core.evaluation.pairing import mean_interval
 from clocs_core.files import write_atomically
-from clocs_core.settings.sections import dump_tables, read_tables
+from clocs_core.settings.toml_file import dump_tables, read_tables
 
 RESAMPLES = 1000
 

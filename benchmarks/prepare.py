@@ -27,11 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
-from clocs_core.cli.main import open_session
 from clocs_core.data.cohort import get_cohort
 from clocs_core.data.prepared import Prepared
 from clocs_core.files import write_atomically
 from clocs_core.plan.data import resolve_recordings
+from clocs_core.plugins.session import open_session
 
 REPEATS = 3
 

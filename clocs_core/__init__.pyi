@@ -1,5 +1,20 @@
 """The public names of clocs. `__init__.py` imports each of them when it is first used."""
 
+from .api.classifier import (
+    Classifier as Classifier,
+)
+from .api.classifier import (
+    Prediction as Prediction,
+)
+from .api.classifier import (
+    load_classifier as load_classifier,
+)
+from .api.comparing import (
+    ComparisonResults as ComparisonResults,
+)
+from .api.comparing import (
+    compare as compare,
+)
 from .api.encoder import (
     Embedded as Embedded,
 )
@@ -8,6 +23,39 @@ from .api.encoder import (
 )
 from .api.encoder import (
     load as load,
+)
+from .api.evaluations import (
+    EvaluationResults as EvaluationResults,
+)
+from .api.evaluations import (
+    evaluate as evaluate,
+)
+from .api.listing import (
+    datasets as datasets,
+)
+from .api.listing import (
+    methods as methods,
+)
+from .api.recordings import (
+    Recordings as Recordings,
+)
+from .api.recordings import (
+    dataset as dataset,
+)
+from .api.results import (
+    Results as Results,
+)
+from .api.runs import (
+    Run as Run,
+)
+from .api.runs import (
+    load_run as load_run,
+)
+from .api.runs import (
+    pretrain as pretrain,
+)
+from .api.tables import (
+    Table as Table,
 )
 from .contracts.batches import (
     Batch as Batch,
@@ -185,6 +233,9 @@ from .train.gpu_kernels import (
 )
 from .train.label_loss import (
     label_loss as label_loss,
+)
+from .workflows.surroundings import (
+    Listener as Listener,
 )
 
 __version__: str

@@ -10,7 +10,7 @@ import attrs
 from clocs_core.errors import DataNotFound
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
-from clocs_core.settings.sections import data_root, dataset_folder
+from clocs_core.settings.places import data_root, dataset_folder
 from grid.axes import Condition
 from grid.tables import Preset
 

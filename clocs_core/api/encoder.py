@@ -6,29 +6,24 @@ z = encoder.embed(signal, sampling_rate=400, channels=["II"], unit="mV").embeddi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import attrs
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor, nn
 
+from clocs_core.api.signals import as_array, as_unsaid, cut_signal, spread
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.encoder import LoadedEncoder, load_encoder
-from clocs_core.errors import ClocsWarning, DataError, SettingsError
-from clocs_core.inference.network import AsTrained, outputs_of
-from clocs_core.inference.signal_file import SignalFile
-from clocs_core.inference.signals import Unsaid, cut_own_frames
-from clocs_core.plugins.catalogue import build_catalogue
-from clocs_core.plugins.host import installed_entry_points, load_plugins
+from clocs_core.errors import DataError
+from clocs_core.inference.network import outputs_of
+from clocs_core.inference.rows import as_trained
+from clocs_core.plugins.session import installed_session
 from clocs_core.train.build import choose_device
-
-_SIGNAL = "The signal"  # what errors call it
 
 
 def load(path: str | Path, device: str = "cpu") -> Embedder:
@@ -58,10 +53,11 @@ class Embedded:
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
     """A pre-trained encoder. `embed` takes a recording as it is; `transform`, as scikit-learn does, takes frames.
 
-    A clone, and a copy in another process, open the file again: it has to stay where it is.
+    path: an encoder file, a run folder, or the bytes of an encoder file. A clone, and a copy in another process, open
+    the file again: it has to stay where it is. Bytes travel with the copy.
     """
 
-    def __init__(self, path: str | Path, device: str = "cpu") -> None:
+    def __init__(self, path: str | Path | bytes, device: str = "cpu") -> None:
         self.path = path  # scikit-learn clones by these, so they stay as they were given
         self.device = device
 
@@ -80,33 +76,26 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         signal: ArrayLike | Tensor,
         *,
         sampling_rate: float,
-        channels: Sequence[str] | str,
+        channels: Sequence[str] | str | None = None,
         unit: str = "",
         trained_at: float | None = None,
         unseen_channels: bool = False,
     ) -> Embedded:
-        """The representations of a recording (channel, sample), or (sample,) of one channel.
+        """Embed a recording (channel, sample), or (sample,) of one channel.
 
         It is resampled, cut and normalised as the run's own recordings were when they were evaluated.
-        sampling_rate: Hz. channels: the name of every row, in order; rows that only another encoder of the run read
-        are left out. unit: such as mV; an encoder that normalises does not need it. trained_at: Hz of the run's
-        recordings, for a file that does not say it. unseen_channels: embed rows that it was not trained on, too.
-        Raises DataError or SettingsError where the signal does not fit; what is odd but possible is a ClocsWarning.
+        sampling_rate: in Hz. channels: the name of every row, in order; default: the encoder's own. Rows that only
+        another encoder of the run read are left out. unit: such as mV; an encoder that normalises does not need it.
+        trained_at: rate of the run's recordings in Hz, for a file that does not say it. unseen_channels: embed rows
+        that it was not trained on, too. Raises DataError or SettingsError where the signal does not fit; what is odd
+        but possible is a ClocsWarning.
         """
         card = self.about
-        given = tuple(name.strip() for name in (channels.split(",") if isinstance(channels, str) else channels))
-        unsaid = Unsaid(
-            sampling_rate=_hertz("sampling_rate", sampling_rate),
-            channels=given,
-            unit=unit,
-            trained_at=None if trained_at is None else _hertz("trained_at", trained_at),
-            unseen_channels=unseen_channels,
-        )
-        rows = cut_own_frames(card, _as_recording(signal, given), _SIGNAL, unsaid, _warn)
-        z = outputs_of(AsTrained(self.network, card, rows.factor), rows.signal, choose_device(self.device))  # (n, E)
-        names = ("all",) if card.input_channels > 1 else rows.channels
-        embedding = np.full((len(rows.starts), len(names), card.embedding_dim), np.nan, dtype=np.float32)
-        embedding[rows.frame, rows.channel] = z
+        unsaid = as_unsaid(card, signal, sampling_rate, channels, unit, trained_at, unseen_channels)
+        rows = cut_signal(card, signal, unsaid)
+        network = as_trained(self.network, card, rows.factor)
+        z = outputs_of(network, rows.signal, choose_device(self.device))  # (n, E)
+        embedding, names = spread(card, rows, z)
         return Embedded(embedding, rows.starts, names)
 
     # ----------------------------------------------------------------------------------------- as a step of a pipeline
@@ -122,7 +111,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         `about.unit`, not normalised. Several channels are those of `about.channels`, in their order.
         """
         frames = _as_frames(self.about, X)
-        return outputs_of(AsTrained(self.network, self.about), frames, choose_device(self.device))
+        return outputs_of(as_trained(self.network, self.about), frames, choose_device(self.device))
 
     @property
     def n_features_in_(self) -> int:
@@ -151,35 +140,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """The file's encoder, read when it is first needed, and again where path or device were set anew."""
         asked = (self.path, self.device)
         if getattr(self, "_opened", (None, None))[0] != asked:
-            catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
-            self._opened = asked, load_encoder(Path(self.path), catalogue, choose_device(self.device))
+            source = self.path if isinstance(self.path, bytes) else Path(self.path)
+            self._opened = asked, load_encoder(source, installed_session().catalogue, choose_device(self.device))
         return self._opened[1]
-
-
-def _hertz(name: str, value: object) -> float:
-    if not isinstance(value, (int, float, np.integer, np.floating)) or not 0 < value < float("inf"):
-        raise SettingsError(f"{name} must be a positive number of Hz, got {value!r}.")
-    return float(value)  # whole numbers of NumPy overflow where they are multiplied
-
-
-def _as_recording(signal: ArrayLike | Tensor, names: tuple[str, ...]) -> SignalFile:
-    """The samples; their names are the user's, as for a file that has none."""
-    samples = _as_array(signal).astype(np.float64)  # exact: frames are computed in it
-    samples = samples[None] if samples.ndim == 1 else samples
-    if samples.ndim != 2 or samples.size == 0:
-        raise DataError(f"{_SIGNAL} has the shape {samples.shape}, expected (channel, sample) or (sample,).")
-    if len(names) != len(samples):
-        turned = "; its transpose would fit" if samples.shape[1] == len(names) else ""
-        raise DataError(
-            f"{_SIGNAL} (channel, sample) has the shape {samples.shape}, and channels are {len(names)}: "
-            f"{', '.join(names) or 'none'}{turned}. Name every row, in order."
-        )
-    return SignalFile(samples)
 
 
 def _as_frames(card: EncoderCard, frames: ArrayLike | Tensor) -> NDArray[np.float32]:
     """Frames as the network takes them (n, channel, sample)."""
-    array = np.ascontiguousarray(_as_array(frames), dtype=np.float32)
+    array = np.ascontiguousarray(as_array(frames), dtype=np.float32)
     shaped = array[:, None] if array.ndim == 2 else array
     expected = (card.input_channels, card.frame_samples)
     if shaped.ndim != 3 or shaped.shape[1:] != expected or not len(shaped):
@@ -194,14 +162,3 @@ def _as_frames(card: EncoderCard, frames: ArrayLike | Tensor) -> NDArray[np.floa
             f"X misses samples (NaN or infinite) in {len(bad)} frames, the first is {bad[0]}; leave them out."
         )
     return shaped
-
-
-def _as_array(values: ArrayLike | Tensor) -> NDArray[Any]:
-    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
-    if array.dtype.kind not in "iuf":
-        raise DataError(f"Values of type {array.dtype} are no signal, expected real numbers.")
-    return array
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, ClocsWarning, stacklevel=4)

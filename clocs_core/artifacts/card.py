@@ -16,7 +16,7 @@ from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.settings.options import plain, structure
-from clocs_core.settings.sections import SCHEMA, Tables
+from clocs_core.settings.toml_file import SCHEMA, Tables
 
 
 @attrs.frozen(kw_only=True)

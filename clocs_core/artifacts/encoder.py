@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import EncoderCard, encoder_card
 from clocs_core.artifacts.networks import build_encoders, fit_weights
-from clocs_core.artifacts.tensors import read_tensors, refuse_other_schema, save_tensors
+from clocs_core.artifacts.tensors import pack_tensors, read_tensors, refuse_other_schema, save_tensors
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
+from clocs_core.files import write_atomically
 from clocs_core.plugins.catalogue import Catalogue
 
 FILE = "encoder.safetensors"  # its name in a run folder
@@ -25,7 +26,7 @@ class LoadedEncoder:
 
     modules: nn.ModuleList
     card: EncoderCard
-    path: Path  # of the file itself
+    path: Path | None  # of the file itself; None where it is in memory
 
     @property
     def encoder(self) -> nn.Module:
@@ -33,14 +34,19 @@ class LoadedEncoder:
         return self.modules[0]
 
 
-def save_encoder(weights: dict[str, Tensor], card: EncoderCard, path: Path) -> None:
-    """Write weights and card.
+def pack_encoder(weights: Mapping[str, Tensor], card: EncoderCard) -> bytes:
+    """The bytes of an encoder file with weights and card.
 
     One encoder is written under its module's own names; of several, each has its number before them.
     """
     if card.count == 1:
         weights = {name.removeprefix("0."): tensor for name, tensor in weights.items()}
-    save_tensors(weights, card.describe(), path)
+    return pack_tensors(weights, card.describe())
+
+
+def save_encoder(weights: Mapping[str, Tensor], card: EncoderCard, path: Path) -> None:
+    """Write an encoder file with weights and card."""
+    write_atomically(path, pack_encoder(weights, card))
 
 
 def add_scores(path: Path, scores: Sequence[Score]) -> None:
@@ -65,18 +71,19 @@ def find_encoder(path: Path) -> Path:
     raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `clocs run` made.")
 
 
-def load_encoder(path: Path, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:
-    """Open the encoder of a run folder or an encoder file. Only the encoder's own plugin is needed.
+def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:
+    """Open the encoder of a run folder, of an encoder file, or of its bytes. Only the encoder's own plugin is needed.
 
     Raises UnknownName where the plugin that offers the encoder is missing, and RunFolderError where there is no such
     file, where it is damaged or of another version, or where its weights do not fit what the plugin builds today.
     """
-    file = find_encoder(path)
-    weights, description = read_tensors(file)
-    refuse_other_schema(description, file, "encoder")
-    card = encoder_card(description, file)
-    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, file))
+    file = None if isinstance(source, bytes) else find_encoder(source)
+    weights, description = read_tensors(source if file is None else file)
+    named = file or Path("the encoder in memory")
+    refuse_other_schema(description, named, "encoder")
+    card = encoder_card(description, named)
+    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, named))
     if card.count == 1:
         weights = {f"0.{name}": tensor for name, tensor in weights.items()}
-    fit_weights(modules, weights, card, file)
+    fit_weights(modules, weights, card, named)
     return LoadedEncoder(modules.to(device).eval(), card, file)

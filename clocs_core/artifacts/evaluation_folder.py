@@ -20,7 +20,7 @@ from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
-from clocs_core.settings.sections import Tables, dump_tables
+from clocs_core.settings.toml_file import Tables, dump_tables
 
 
 @attrs.frozen(eq=False)

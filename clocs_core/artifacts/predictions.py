@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import attrs
@@ -36,17 +37,23 @@ def save_predictions(
     predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str], path: Path
 ) -> None:
     """Write all predictions, which are of the same rows. `patients`, `records`: names by number."""
+    buffer = BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **_as_arrays(predicted, patients, records))
+    write_atomically(path, buffer.getvalue())
+
+
+def _as_arrays(
+    predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+) -> dict[str, NDArray[Any]]:
     first = next(iter(predicted.values()))
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "patient": np.array([patients[number] for number in first.patient], dtype=np.str_),
         "record": np.array([records[number] for number in first.record], dtype=np.str_),
         "label": first.label,
     }
     for (protocol, init, fraction), rows in predicted.items():
         arrays[f"probability/{protocol}/{init}/{fraction:g}"] = rows.probability
-    buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_atomically(path, buffer.getvalue())
+    return arrays
 
 
 @attrs.frozen(eq=False)
@@ -73,14 +80,24 @@ def read_predictions(path: Path) -> dict[Classifier, Predictions]:
 
 
 def read_predicted_rows(path: Path) -> PredictedRows:
-    """The same with the names. Raises RunFolderError for a file that cannot be read."""
+    """Read predictions with the names of patients and records. Raises RunFolderError for a file that is damaged."""
     try:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # it would leave a broken file open
-            arrays = {name: file[name] for name in file.files}
-        patient, record = (np.unique(arrays[name], return_inverse=True)[1] for name in ("patient", "record"))
-        label = arrays["label"]
+            return _as_rows({name: file[name] for name in file.files})
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
         raise RunFolderError(f"{path} holds no predictions that can be read: {problem}.") from None
+
+
+def predicted_rows(
+    predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+) -> PredictedRows | None:
+    """The same from memory; None where nothing was predicted."""
+    return _as_rows(_as_arrays(predicted, patients, records)) if predicted else None
+
+
+def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
+    patient, record = (np.unique(arrays[name], return_inverse=True)[1] for name in ("patient", "record"))
+    label = arrays["label"]
     found: dict[Classifier, Predictions] = {}
     for name, probability in arrays.items():
         if name.startswith("probability/"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -15,7 +15,7 @@ from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary,
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
-from clocs_core.settings.sections import Tables, read_tables
+from clocs_core.settings.toml_file import Tables, read_tables
 
 _SEEDS = {"run.seed", "evaluation.seed"}
 _OF_THE_MACHINE = {
@@ -29,7 +29,10 @@ _OF_THE_MACHINE = {
     for key in keys
 }
 _RENAMED = {"data": "pre-training data", "dataset": "pre-training dataset"}  # of a run, beside its evaluation's own
-_NOT_ASKED = ("evaluate", "evaluate_framing")  # of a run: how it scored itself, of which its evaluation is no part
+_NOT_ASKED = (
+    "evaluate",
+    "evaluate_framing",
+)  # tables that describe the run only; ignored when evaluations are compared
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -63,37 +66,57 @@ Group = tuple[Candidate, ...]
 
 
 def open_candidate(path: Path) -> Candidate:
-    """A finished run or evaluation, by its folder."""
-    file = RunFolder(path).report
-    if not file.is_file():
+    """Open a finished run or evaluation by its folder."""
+    folder = RunFolder(path)
+    if not folder.report.is_file():
         raise RunFolderError(_no_report(path))
-    report: Report | EvaluationReport
-    kind: Literal["run", "evaluation"] = "run"
-    if "evaluation" in read_tables(RunFolder(path).settings):
-        report, kind = EvaluationFolder(path).read_report(), "evaluation"
-        weights, protocol, part = report.init, report.protocol, report.part
-        tables = {"evaluate_framing" if name == "framing" else name: held for name, held in report.settings.items()}
-        settings = _flat(tables) | _of_its_run(path, report)
-    else:
-        report = read_report(file.read_text(encoding="utf-8"))
-        weights, protocol, part = report.method, "linear", str(report.settings["evaluate"]["part"])
-        settings = _flat(report.settings)
-    predictions = RunFolder(path).predictions
+    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
+    if "evaluation" in read_tables(folder.settings):
+        report = EvaluationFolder(path).read_report()
+        return candidate_of_evaluation(path, report, rows, _of_its_run(path, report))
+    return candidate_of_run(path, read_report(folder.report.read_text(encoding="utf-8")), rows)
+
+
+def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:
+    """A finished run, to be compared. path: what to call it."""
     return Candidate(
         path=path,
-        kind=kind,
-        weights=weights,
-        protocol=protocol,
-        dataset=report.dataset,
-        task=report.task or "no labels",
-        part=part,
-        seed=report.seed,
-        settings={name: value for name, value in settings.items() if value is not None},
-        split=report.split,
-        scores=report.scores,
-        notes=report.notes,
-        rows=read_predicted_rows(predictions) if predictions.exists() else None,
+        kind="run",
+        weights=report.method,
+        protocol="linear",
+        part=str(report.settings["evaluate"]["part"]),
+        settings=_flat(report.settings),
+        **_common(report, rows),
     )
+
+
+def candidate_of_evaluation(
+    path: Path, report: EvaluationReport, rows: PredictedRows | None, of_its_run: dict[str, object] | None = None
+) -> Candidate:
+    """A finished evaluation, to be compared. of_its_run: settings that its encoder was pre-trained with."""
+    tables = {"evaluate_framing" if name == "framing" else name: held for name, held in report.settings.items()}
+    settings = _flat(tables) | (of_its_run or {})
+    return Candidate(
+        path=path,
+        kind="evaluation",
+        weights=report.init,
+        protocol=report.protocol,
+        part=report.part,
+        settings={name: value for name, value in settings.items() if value is not None},
+        **_common(report, rows),
+    )
+
+
+def _common(report: Report | EvaluationReport, rows: PredictedRows | None) -> dict[str, Any]:
+    return {
+        "dataset": report.dataset,
+        "task": report.task or "no labels",
+        "seed": report.seed,
+        "split": report.split,
+        "scores": report.scores,
+        "notes": report.notes,
+        "rows": rows,
+    }
 
 
 def _no_report(path: Path) -> str:

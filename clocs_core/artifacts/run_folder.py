@@ -12,7 +12,7 @@ import attrs
 
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import sync_folder, write_atomically
-from clocs_core.settings.sections import Tables, dump_tables, read_tables
+from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
 
 
 @attrs.frozen
@@ -88,6 +88,23 @@ def refuse_taken(path: Path) -> None:
     above = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):  # said now, not after an hour of reading recordings
         raise RunFolderError(f"Cannot make the run folder {path}: {above} is not a folder that can be written to.")
+
+
+def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
+    """Raise RunFolderError where a run folder was begun with other settings than those that are asked for now.
+
+    Places of data may differ. Channels may be named only after the files were read.
+    """
+    for table in sorted({*stored, *asked}):
+        before, now = stored.get(table, {}), asked.get(table, {})
+        for key in sorted({*before, *now}):
+            if table == "data" and (key in ("root", "data_root") or (key == "channels" and not now.get(key))):
+                continue
+            if before.get(key) != now.get(key):
+                raise RunFolderError(
+                    f"{path} holds a run with other settings: {table}.{key} is {before.get(key)!r} there and "
+                    f"{now.get(key)!r} here. Choose another folder with `out=...`."
+                )
 
 
 def create_run_folder(path: Path, tables: Tables) -> RunFolder:

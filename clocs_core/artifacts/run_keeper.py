@@ -18,7 +18,7 @@ from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
 from clocs_core.artifacts.split import Split, to_json
 from clocs_core.files import write_atomically
-from clocs_core.settings.sections import Tables
+from clocs_core.settings.toml_file import Tables
 
 
 class RunKeeper(Protocol):

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
-from clocs_core.settings.sections import SCHEMA
+from clocs_core.settings.toml_file import SCHEMA
 
 
-def save_tensors(tensors: dict[str, Tensor], description: dict[str, object], path: Path) -> None:
-    """Write tensors and their description atomically."""
+def pack_tensors(tensors: Mapping[str, Tensor], description: dict[str, object]) -> bytes:
+    """The bytes of a safetensors file with tensors and their description."""
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_atomically(path, save(ready, {"clocs": json.dumps(description)}))
+    return save(ready, {"clocs": json.dumps(description)})
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors of a file and its description. Raises RunFolderError where the file is damaged or not ours."""
-    return _read(path, with_tensors=True)
+def save_tensors(tensors: Mapping[str, Tensor], description: dict[str, object], path: Path) -> None:
+    """Write tensors and their description atomically."""
+    write_atomically(path, pack_tensors(tensors, description))
+
+
+def read_tensors(source: Path | bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the tensors and the description of a file, or of its bytes.
+
+    Raises RunFolderError where the file is damaged or not ours.
+    """
+    if isinstance(source, bytes):
+        length = int.from_bytes(source[:8], "little")
+        header = json.loads(source[8 : 8 + length])
+        return load(source), json.loads(header["__metadata__"]["clocs"])
+    return _read(source, with_tensors=True)
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,14 +47,14 @@ def compare_command(
     from rich.console import Console
 
     from clocs_core.artifacts.documents import dump_record
-    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.cli.display import console_display
     from clocs_core.workflows.compare import compare_folders
     from clocs_core.workflows.differences import Wanted
 
     if len(runs) < 2:
         raise SettingsError(f"{runs[0]} is one; give two or more to compare.")
     wanted = Wanted(metrics, (level,) if level else (), _fractions(label_fraction))
-    with ConsoleDisplay(Console(stderr=True)) as show:
+    with console_display() as show:
         found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)
     if as_json:
         click.echo(dump_record(found), nl=False)

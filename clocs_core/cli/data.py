@@ -12,9 +12,10 @@ import click
 
 from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import DataError
-from clocs_core.settings.sections import data_root, dataset_folder
+from clocs_core.plugins.session import Session
+from clocs_core.settings.places import data_root, dataset_folder
 
 if TYPE_CHECKING:
     from clocs_core.contracts.offers import Dataset, Source

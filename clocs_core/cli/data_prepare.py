@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.data.cohort import Cohort
@@ -76,13 +77,12 @@ def verify_command(session: Session, /, name: str, **where: Any) -> None:
 
 
 def _cohort(asked: Recordings, workers: int) -> Cohort:
-    from rich.console import Console
 
-    from clocs_core.cli.display import ConsoleDisplay
+    from clocs_core.cli.display import console_display
     from clocs_core.data.cohort import get_cohort
 
     framing = asked.dataset.offer.framing
-    with ConsoleDisplay(Console(stderr=True)) as display:
+    with console_display() as display:
         display.stage("preparing recordings")
         return get_cohort(asked, framing(2), framing(1), workers, display.tick)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.data_prepare import ask_recordings, recordings_options
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import DataError, UnknownName, neighbours
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.contracts.records import Entry, Label, Listing, Task

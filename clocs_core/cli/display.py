@@ -1,103 +1,26 @@
-"""How a run shows itself in a terminal: one progress bar with an ETA; without a terminal, a line per stage."""
+"""Show the progress of a command on stderr, in the words of the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.progress import collect_warnings
-
-if TYPE_CHECKING:
-    from clocs_core.contracts.events import EpochDone
+from clocs_core.report.console import ConsoleDisplay
 
 
 @contextmanager
 def console_display() -> Iterator[ConsoleDisplay]:
-    """Progress on stderr. What plugins warn of meanwhile comes at the end, below all that was said."""
-    with collect_warnings(lambda text: None) as heard, ConsoleDisplay(Console(stderr=True)) as show:
+    """Progress on stderr. Warnings of plugins are shown at the end, below all other messages."""
+    context = click.get_current_context(silent=True)
+    wording = partial(as_flags, flags=flags_of(None if context is None else context.command))
+    with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording) as show:
         try:
             yield show
         finally:
-            for text in heard:
+            for text in warnings:
                 show.warn(text)
-
-
-class ConsoleDisplay:
-    """Progress on stderr, so that what a command answers can be piped. Use as a context manager."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        context = click.get_current_context(silent=True)
-        self.flags = flags_of(None if context is None else context.command)
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[detail]}"),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self.task: TaskID | None = None
-        self.epochs: TaskID | None = None
-
-    def __enter__(self) -> ConsoleDisplay:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
-
-    def say(self, text: str) -> None:
-        """Print a line that a person wants to read once."""
-        self.console.print(as_flags(text, self.flags), highlight=False, markup=False, soft_wrap=True)
-
-    def warn(self, text: str) -> None:
-        """Print a line that a person must read."""
-        shown = f"Warning: {as_flags(text, self.flags)}"
-        self.console.print(shown, style="yellow", highlight=False, markup=False, soft_wrap=True)
-
-    def stage(self, text: str) -> None:
-        """Begin a stage with a bar of its own."""
-        for old in (self.task, self.epochs):
-            if old is not None:
-                self.progress.remove_task(old)
-        self.epochs = None
-        self.task = self.progress.add_task(text, total=None, detail="")
-        if not self.console.is_terminal:
-            self.say(f"{text} …")
-
-    def tick(self, done: int, total: int) -> None:
-        """Move the stage's bar."""
-        if self.task is not None:
-            self.progress.update(self.task, completed=done, total=total)
-
-    def epoch(self, done: EpochDone, epochs: int) -> None:
-        """Move the bar of epochs, and show the losses beside it."""
-        score = "" if done.validation_score is None else f" (score {done.validation_score:.3f})"
-        losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}{score}"
-        detail = f"{losses}, best epoch {done.best_epoch}"
-        if self.epochs is None:
-            self.epochs = self.progress.add_task("epochs", total=epochs, detail=detail)
-        self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
-        if done.last:
-            self.say(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {detail}")

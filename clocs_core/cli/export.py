@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from clocs_core.cli.ownfiles import hertz, refuse_unwritable
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.reading import hertz, refuse_unwritable
+from clocs_core.cli.session import pass_session
+from clocs_core.plugins.session import Session
 
 
 @click.command("export")

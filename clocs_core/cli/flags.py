@@ -1,40 +1,32 @@
-"""Flags that are short ways to write one line of a settings file: how they are declared, and what they become."""
+"""Flags that follow from settings classes, and flags for every other option of the parts of a command.
+
+A setting has one definition, in clocs_core/settings/sections.py: its flag, its help and its default come from there.
+A flag that is no setting of core, such as `--temperature 0.05`, is an option of a method, data set or encoder.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
+import attrs
 import click
 
-from clocs_core.errors import SettingsError, neighbours
-from clocs_core.plan.data import inherit_data
-from clocs_core.settings.options import field_types, from_text
-from clocs_core.settings.sections import Tables
-
-if TYPE_CHECKING:
-    from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.cli.wording import as_flags
+from clocs_core.errors import SettingsError
+from clocs_core.plan.layers import Assignment, split_assignment
+from clocs_core.settings.options import field_types, help_of, metavar_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Flags: TypeAlias = Mapping[str, tuple[str, str, str, str]]
-"""By flag: table, key, metavar, help."""
+Sections: TypeAlias = Mapping[str, type[Any]]
+"""By the name of a table: the settings class that reads it."""
 
-_PATHS = ("FOLDER", "PATH", "FILE")  # metavars of values that are places
+ANY_OPTION: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""context_settings of a command that takes options of plugins as flags."""
 
-
-def with_flags(flags: Flags) -> Callable[[F], F]:
-    """Declare flags on a command, in their order."""
-
-    def add(command: F) -> F:
-        for flag, (_, _, metavar, text) in reversed(list(flags.items())):
-            command = click.option(flag, metavar=metavar, help=text)(command)
-        return command
-
-    return add
-
+_OTHER_NAMES = {"method": "plugin", "channels": "leads"}  # settings that have a second flag
 
 with_workers = click.option(
     "--workers",
@@ -44,41 +36,94 @@ with_workers = click.option(
     help="Processes that read recordings.",
 )
 
+with_options = click.option(
+    "-o",
+    "--option",
+    "assignments",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. The same as --temperature 0.05.",
+)
 
-def read_flags(
-    catalogue: Catalogue,
-    flags: Flags,
-    given: Mapping[str, str],
-    tables: Tables,
-    classes: Mapping[str, type[Any]],
-    dataset: object,
-) -> Tables:
-    """The tables with flags written over them. The text of a flag is read as the type of its setting.
+with_device = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Device to compute on.",
+)
 
-    --data-root wins over a root that the tables have: see `inherit_data`.
-    given: texts by the flags' Python names. classes: what reads each table; only the data set knows what its own is.
+
+def with_settings(sections: Sections, only: Sequence[str] = (), **helps: str) -> Callable[[F], F]:
+    """Declare a flag for every setting of some sections, in their order.
+
+    only: the settings to declare, where not all are. helps: help texts that differ in this command, by setting.
     """
-    if "leads" in given and "channels" in given:
-        raise SettingsError("--leads and --channels are two names for one setting; give one of them.")
-    read: Tables = {}
-    for flag, (table, key, metavar, _) in flags.items():
-        text = given.get(flag.removeprefix("--").replace("-", "_"))
-        if text is None:
-            continue
-        kinds = field_types(classes[table] if table in classes else _dataset_options(catalogue, dataset, flag))
-        if key not in kinds:
-            raise SettingsError(f"{flag}: data set {dataset!r} has no option {key!r}.{neighbours(key, kinds)}")
-        value = from_text(kinds[key], text)
-        if metavar in _PATHS and isinstance(value, str) and value != "none":
-            value = str(Path(value).expanduser().absolute())  # the settings mean the same from another folder
-        read.setdefault(table, {})[key] = value
-    merged = {name: {**tables.get(name, {}), **read.get(name, {})} for name in (*tables, *read)}
-    if "data" in merged:
-        merged["data"] = inherit_data(tables.get("data", {}), read.get("data", {}))
-    return merged
+
+    def add(command: F) -> F:
+        named = [(cls, field) for cls in sections.values() for field in attrs.fields(cls)]
+        for cls, field in reversed(named):
+            if not only or field.name in only:
+                command = _option(cls, field, helps.get(field.name, ""))(command)
+        return command
+
+    return add
 
 
-def _dataset_options(catalogue: Catalogue, name: object, flag: str) -> type[Any]:
-    if not isinstance(name, str) or not name:
-        raise SettingsError(f"{flag} is a setting of a data set: say which one with `--dataset NAME`.")
-    return catalogue.datasets.get(name).offer.options
+def _option(cls: type[Any], field: attrs.Attribute[Any], other_help: str) -> Callable[[F], F]:
+    text = as_flags(other_help or help_of(field), ("random", "root"))
+    plain_default = isinstance(field.default, (int, float, str)) and field.default not in ("", False)
+    shown = f"  [default: {field.default}]" if plain_default and not other_help and "default" not in text else ""
+    metavar = metavar_of(field, field_types(cls)[field.name])
+    flag = f"--{field.name.replace('_', '-')}"
+    option = click.option(flag, field.name, metavar=metavar, help=f"{text}{shown}")
+    other = _OTHER_NAMES.get(field.name)
+    if other is None:
+        return option
+    second = click.option(f"--{other}", f"{field.name}_as_{other}", metavar=metavar, help=f"The same as {flag}.")
+    return lambda command: option(second(command))
+
+
+def given_flags(context: click.Context, sections: Sections) -> list[str]:
+    """The flags of some sections, and of plugins' options, that were given."""
+    named = [field.name for cls in sections.values() for field in attrs.fields(cls)]
+    both = [*named, *(f"{name}_as_{other}" for name, other in _OTHER_NAMES.items())]
+    given = [name.rpartition("_as_")[2] for name in both if context.params.get(name) is not None]
+    return [*(f"--{name.replace('_', '-')}" for name in given), *(word for word in context.args if word[:2] == "--")]
+
+
+def read_assignments(context: click.Context, sections: Sections, assignments: Sequence[str] = ()) -> list[Assignment]:
+    """All settings that were given: flags of core, flags that are options of plugins, and `-o`; later ones win."""
+    given = [
+        Assignment(table, field.name, text)
+        for table, cls in sections.items()
+        for field in attrs.fields(cls)
+        if (text := _text_of(context, field.name)) is not None
+    ]
+    return [*given, *_other_flags(context.args), *map(split_assignment, assignments)]
+
+
+def _text_of(context: click.Context, name: str) -> str | None:
+    other = _OTHER_NAMES.get(name)
+    both = [context.params.get(name), context.params.get(f"{name}_as_{other}")]
+    if all(text is not None for text in both):
+        raise SettingsError(f"--{other} and --{name} are two names for one setting; give one of them.")
+    return next((text for text in both if text is not None), None)
+
+
+def _other_flags(words: Sequence[str]) -> list[Assignment]:
+    """`--temperature 0.05` and `--temperature=0.05` as assignments. Raises SettingsError for anything else."""
+    found: list[Assignment] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if not word.startswith("--"):
+            raise SettingsError(f"Got an unexpected extra argument ({word}).")
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not equals:
+            if not left:
+                raise SettingsError(f"--{name} needs a value.")
+            value = left.pop(0)
+        table, _, field = name.replace("-", "_").rpartition(".")
+        found.append(Assignment(table, field, value))
+    return found

@@ -19,13 +19,11 @@ from clocs_core.cli.export import export_command
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
-from clocs_core.cli.session import Session
 from clocs_core.cli.similar import similar_command
 from clocs_core.cli.verify import verify_command
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
-from clocs_core.plugins.catalogue import build_catalogue
-from clocs_core.plugins.host import installed_entry_points, load_plugins
+from clocs_core.plugins.session import Session, open_session
 
 MISTAKE = 2  # what click uses for a wrong command line
 INTERRUPTED = 130  # 128 + SIGINT, as shells do
@@ -38,7 +36,8 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
     command: click.Command | None = None
     try:
         ours, rest = _take_global_options(given)
-        session = open_session(entry_points, ours.without, ours.trace_hooks)
+        trace = (lambda text: click.echo(text.rstrip(), err=True)) if ours.trace_hooks else None
+        session = open_session(entry_points, ours.without, trace)
         cli = build_cli(session)
         command = _find_command(cli, rest)
         result = cli.main(rest, prog_name="clocs", standalone_mode=False)
@@ -56,14 +55,6 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
     except OSError as problem:  # a full disk, a folder without permission
         where = f" {problem.filename}" if problem.filename else ""
         return _complain(f"I/O error{where}: {problem.strerror or problem}. Files that were on disk are intact.")
-
-
-def open_session(entry_points: Iterable[EntryPoint] | None, without: Sequence[str], trace_hooks: bool) -> Session:
-    """Load the plugins and their offers, and warn of those that are set aside."""
-    found = installed_entry_points() if entry_points is None else entry_points
-    trace = (lambda text: click.echo(text.rstrip(), err=True)) if trace_hooks else None
-    catalogue, host = build_catalogue(load_plugins(found, without, trace))
-    return Session(catalogue, host)
 
 
 def build_cli(session: Session) -> click.Group:

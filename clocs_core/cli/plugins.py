@@ -8,8 +8,9 @@ import click
 
 from clocs_core.cli.plugins_new import new_command
 from clocs_core.cli.plugins_test import test_command
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.plugins.api_version import shown
+from clocs_core.plugins.session import Session
 from clocs_core.settings.options import field_types, help_of
 
 

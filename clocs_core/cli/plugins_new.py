@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.scaffold.naming import Names

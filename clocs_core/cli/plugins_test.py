@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import click
 
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError, neighbours
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.testing.checks import Check

@@ -1,4 +1,4 @@
-"""`clocs predict`: what a fine-tuned classifier says of a data set's recordings, or of a file of one's own."""
+"""`clocs predict`: predict the classes of a data set's recordings, or of files, with a fine-tuned classifier."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.flags import Flags, read_flags, with_flags, with_workers
-from clocs_core.cli.ownfiles import (
-    ask_unsaid,
-    hertz,
-    input_options,
-    refuse_data_set,
-    refuse_unwritable,
-    refuse_without_input,
-)
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.flags import ANY_OPTION
+from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, hertz, refuse_unwritable
+from clocs_core.cli.session import pass_session
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     import torch
@@ -25,71 +19,30 @@ if TYPE_CHECKING:
     from clocs_core.artifacts.card import ClassifierCard
     from clocs_core.artifacts.classifier import LoadedClassifier
     from clocs_core.inference.predicted import Predicted
-    from clocs_core.plugins.catalogue import Catalogue
+    from clocs_core.plan.target import Parts
     from clocs_core.progress import Display
 
 _SHOWN = 10  # rows in the terminal; `--out` has them all
 
 
-_FLAGS: Flags = {
-    "--root": ("data", "root", "PATH", "This data set's own folder or file. Default: as it was trained, on its own."),
-    "--data-root": (
-        "data",
-        "data_root",
-        "FOLDER",
-        "Holds one folder per data set, and what is prepared from them; wins over the --root that it was trained with. "
-        "Default: as it was trained.",
-    ),
-    "--sampling-rate": ("dataset", "sampling_rate", "HZ", "Of the recordings, where the files do not say it."),
-    "--unit": ("dataset", "unit", "UNIT", "Of the recordings, such as mV, where the files do not say it."),
-    "--channels": (
-        "data",
-        "channels",
-        "NAMES",
-        "Channels to read, comma separated; of an --input that does not name its channels, names for all of them.",
-    ),
-    "--leads": ("data", "channels", "NAMES", "The same as --channels."),
-}
-
-
-@click.command("predict")
+@click.command("predict", context_settings=ANY_OPTION)
 @click.argument("classifier", metavar="CLASSIFIER")
-@click.option("--init", metavar="NAME", help="Of several classifiers: whose weights it began with. Default: the run's.")
+@click.option("--init", metavar="NAME", help="Initial weights of the classifier, where there are several.")
 @click.option(
-    "--label-fraction", type=float, metavar="F", help="Of several: its share of the labels. Default: largest."
+    "--label-fraction", type=float, metavar="F", help="Label fraction of the classifier. Default: the largest."
 )
-@click.option("--dataset", metavar="NAME", help="The data set to predict. Default: the one that it was trained on.")
-@click.option(
-    "--part",
-    type=click.Choice(["train", "validation", "test", "all"]),
-    help="Whose recordings. Default: test on the classifier's own data set, all on another.",
-)
-@with_flags(_FLAGS)
-@input_options
+@data_options
+@file_options
 @click.option(
     "--level",
     type=click.Choice(["record", "frame"]),
     help="A row per recording, the mean over its frames and channels, or per frame. Default: as the labels were.",
 )
 @click.option("--out", metavar="FILE", help="Write all rows: .csv, .npz or .json, by its ending.")
-@click.option(
-    "-o",
-    "--option",
-    "assignments",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Of the data set and its settings, such as `-o task=rhythm`. May be repeated.",
-)
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where to compute.",
-)
-@with_workers
 @pass_session
+@click.pass_context
 def predict_command(
+    context: click.Context,
     session: Session,
     /,
     classifier: str,
@@ -98,22 +51,21 @@ def predict_command(
     level: Any,
     out: str | None,
     device: str,
-    **asked: Any,
+    **_asked: Any,
 ) -> None:
     """Predict the classes of recordings with a fine-tuned classifier. No label is needed.
 
     CLASSIFIER is the folder of a `clocs evaluate … --protocol finetune`, a run that has one, or a classifier's file.
-    The recordings are resampled, cut, normalised, and their channels chosen by name, as that file says.
+    Recordings are resampled, cut and normalised as that file says; channels are found by name.
     """
     from clocs_core.artifacts.classifier import choose_classifier, load_classifier
     from clocs_core.cli.display import console_display
     from clocs_core.inference.predicted import as_level
-    from clocs_core.report.predicted import refuse_other_endings, save_predicted
+    from clocs_core.report.predicted import ENDINGS, save_predicted
     from clocs_core.train.build import choose_device
 
     if out is not None:
-        refuse_other_endings(Path(out))
-        refuse_unwritable(Path(out))
+        refuse_unwritable(Path(out), ENDINGS)
     where = choose_device(device)
     loaded = load_classifier(choose_classifier(Path(classifier), init, label_fraction), session.catalogue, where)
     card = loaded.card
@@ -121,49 +73,32 @@ def predict_command(
         show.say(
             f"{loaded.path}: {card.init} at F = {card.fraction:g}, fine-tuned on {card.dataset} for {card.task.name!r}"
         )
-        frames = _predict(session.catalogue, loaded, where, show, **asked)
+        frames, dataset = _predict(context, session, loaded, where, show)
         found = as_level(frames, level or card.task.per)
         if out is not None:
-            save_predicted(
-                found, _about(card, frames, None if asked["inputs"] else asked["dataset"] or card.dataset), Path(out)
-            )
+            save_predicted(found, _about(card, frames, dataset), Path(out))
     _show(found, len(frames), out)
 
 
 def _predict(
-    catalogue: Catalogue,
-    loaded: LoadedClassifier,
-    device: torch.device,
-    show: Display,
-    *,
-    inputs: tuple[str, ...],
-    trained_at: str | None,
-    unseen_channels: bool,
-    dataset: str | None,
-    part: Any,
-    assignments: tuple[str, ...],
-    workers: int,
-    **flags: str | None,
-) -> Predicted:
+    context: click.Context, session: Session, loaded: LoadedClassifier, device: torch.device, show: Display
+) -> tuple[Predicted, str | None]:
+    """The predictions of every frame, and the name of the data set, if it is one."""
     from clocs_core.inference.predict import choose_target, predict_files, predict_recordings
-    from clocs_core.settings.sections import DataSettings
 
-    if inputs:
-        others = {"--root": flags["root"], "--data-root": flags["data_root"]}
-        refuse_data_set({"--dataset": dataset, "--part": part, **others, "-o": assignments})
-        unsaid = ask_unsaid(flags, trained_at, unseen_channels)
-        return predict_files(loaded, [Path(one) for one in inputs], unsaid, device, show)
-    refuse_without_input(unseen_channels)
-    name = dataset or loaded.card.dataset
-    catalogue.datasets.get(name)  # a misspelt name is answered before a flag of its own
-    given = {flag: text for flag, text in flags.items() if text is not None}
-    tables = read_flags(catalogue, _FLAGS, given, {}, {"data": DataSettings}, name)
-    target = choose_target(loaded.card, catalogue, name, tables, assignments, hertz("--trained-at", trained_at))
-    return predict_recordings(loaded, target, part or ("test" if target.own else "all"), workers, device, show)
+    asked = context.params
+    if asked["inputs"]:
+        unsaid = ask_files(context)
+        return predict_files(loaded, [Path(one) for one in asked["inputs"]], unsaid, device, show), None
+    name = asked["dataset"] or loaded.card.dataset
+    trained_at = hertz("--trained-at", asked["trained_at"])
+    target = choose_target(loaded.card, session.catalogue, name, {}, ask_dataset(context), trained_at)
+    part: Parts = asked["part"] or ("test" if target.own else "all")
+    return predict_recordings(loaded, target, part, asked["workers"], device, show), name
 
 
 def _about(card: ClassifierCard, frames: Predicted, dataset: str | None) -> dict[str, object]:
-    """What a reader of the file wants to know of the classifier."""
+    """The facts about the classifier that go into the file."""
     return {
         "init": card.init,
         "label_fraction": card.fraction,

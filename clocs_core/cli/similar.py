@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.embed import ask_target, target_options
-from clocs_core.cli.ownfiles import refuse_unwritable
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.flags import ANY_OPTION
+from clocs_core.cli.reading import ask_dataset, data_options, refuse_unwritable
+from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
+from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.inference.similar import Similar
 
 
-@click.command("similar")
-@target_options
+@click.command("similar", context_settings=ANY_OPTION)
+@click.argument("run", metavar="RUN")
+@data_options
 @click.option("--record", metavar="ID", required=True, help="The recording to start from.")
 @click.option(
     "--neighbours", "count", type=click.IntRange(1, 50), default=5, show_default=True, help="How many to find."
@@ -28,62 +30,50 @@ if TYPE_CHECKING:
     type=click.Choice(["recording", "frame"]),
     default="recording",
     show_default=True,
-    help="Compare recordings, each the mean of its frames' representations, or single frames.",
+    help="Compare recordings, each the mean of its frames' embeddings, or single frames.",
 )
 @click.option(
     "--nearness",
     type=click.Choice(["euclidean", "cosine"]),
     default="euclidean",
     show_default=True,
-    help="The distance of two representations.",
+    help="The distance of two embeddings.",
 )
 @click.option(
     "--frame",
     type=click.IntRange(min=0),
-    help="Of --level frame: which frame asks, from 0. Default: the first that can be used.",
+    help="With --level frame: number of the frame that is searched for, from 0. Default: the first usable one.",
 )
-@click.option("--lead", metavar="NAME", help="Of --level frame: which lead or channel of it. Default: as for --frame.")
+@click.option("--lead", metavar="NAME", help="With --level frame: its lead or channel. Default: the first usable one.")
 @click.option("--out", metavar="FILE", help="Draw the traces into a .html page or a .png picture.")
 @pass_session
+@click.pass_context
 def similar_command(
-    session: Session,
-    /,
-    run: str,
-    dataset: str | None,
-    part: Any,
-    device: str,
-    workers: int,
-    record: str,
-    count: int,
-    level: Any,
-    nearness: Any,
-    frame: int | None,
-    lead: str | None,
-    out: str | None,
-    **asked: Any,
+    context: click.Context, session: Session, /, run: str, record: str, out: str | None, **asked: Any
 ) -> None:
     """Find the recordings of other patients that are nearest to one, by the encoder of RUN, and draw them.
 
-    RUN is a run folder, or its encoder file. --part says among whose recordings to look; the one that asks may be of
+    RUN is a run folder, or its encoder file. --part says which patients to search; the recording itself may be of
     any part.
     """
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
-    from clocs_core.inference.embed import embed_recordings, get_recordings
+    from clocs_core.inference.embed import choose_recordings, embed_recordings, get_recordings
     from clocs_core.inference.similar import find_patient, find_similar
     from clocs_core.report.neighbours import draw_similar
     from clocs_core.train.build import choose_device
 
+    level, frame, lead = asked["level"], asked["frame"], asked["lead"]
     _refuse(level, frame, lead, out)
-    where = choose_device(device)
+    where = choose_device(asked["device"])
     loaded = load_encoder(Path(run), session.catalogue, where)
-    target = ask_target(session, loaded.card, dataset, **asked)
+    name = asked["dataset"] or loaded.card.dataset
+    target = choose_recordings(loaded.card, session.catalogue, name, {}, ask_dataset(context))
     with console_display() as show:
-        cohort = get_recordings(loaded.card, target, workers, show)
+        cohort = get_recordings(loaded.card, target, asked["workers"], show)
         patient = find_patient(cohort, record, target.recordings.name)
-        normalise = target.recordings.data.normalise == "min-max"
-        found = embed_recordings(loaded, cohort, part or "all", normalise, where, show, frozenset({patient}))
-    similar = find_similar(found, record, level, nearness, count, frame, lead)
+        found = embed_recordings(loaded, target, cohort, asked["part"] or "all", where, show, frozenset({patient}))
+    similar = find_similar(found, record, level, asked["nearness"], asked["count"], frame, lead)
     _print(similar)
     if out is not None:
         _write(similar, draw_similar(found, similar), Path(out))
@@ -94,11 +84,8 @@ def _refuse(level: str, frame: int | None, lead: str | None, out: str | None) ->
     if level == "recording" and (frame is not None or lead is not None):
         named = "--frame" if frame is not None else "--lead"
         raise SettingsError(f"{named} chooses a single frame; add `--level frame`, or leave it out.")
-    if out is None:
-        return
-    if Path(out).suffix.lower() not in (".html", ".png"):
-        raise SettingsError(f"--out {out}: expected a name that ends in .html or .png.")
-    refuse_unwritable(Path(out))
+    if out is not None:
+        refuse_unwritable(Path(out), (".html", ".png"))
 
 
 def _print(similar: Similar) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from clocs_core.cli.session import Session, pass_session
+from clocs_core.cli.session import pass_session
+from clocs_core.plugins.session import Session
 
 
 @click.command("verify")

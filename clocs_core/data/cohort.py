@@ -17,7 +17,7 @@ from clocs_core.data.prepared import Prepared
 from clocs_core.data.splits import published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.plan.data import Recordings
-from clocs_core.settings.sections import data_root, dataset_folder
+from clocs_core.settings.places import data_root, dataset_folder
 
 Tick = Callable[[int, int], None]
 
@@ -133,7 +133,7 @@ def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
 def find_root(asked: Recordings) -> Path:
     """Where this data set lies: its own root, or its folder in the data root."""
     if asked.data.root is not None:
-        return Path(asked.data.root).expanduser()
+        return asked.data.root.expanduser()
     return dataset_folder(data_root(asked.data.data_root), asked.name)
 
 

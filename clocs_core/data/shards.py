@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-import multiprocessing
 import os
 import shutil
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from hashlib import file_digest, sha256
@@ -139,8 +139,15 @@ def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]
 
 
 def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
-    # spawn: a fork of a process that has threads or a CUDA context can hang.
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin_worker)
+    """Make shards in worker processes, and yield how many recordings each had, as they are done.
+
+    loky starts workers afresh, without a fork that could hang where there are threads or a CUDA context, and without
+    running the main script again: with multiprocessing's spawn, a script without a main guard started itself in every
+    worker, and all of them waited for the lock of the preparation.
+    """
+    from loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
         for future in as_completed([pool.submit(_make_shard, job) for job in jobs]):
             yield future.result()
@@ -150,12 +157,12 @@ def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
             "What is done is kept: run the same command again, with fewer workers."
         ) from error
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=True, kill_workers=True)
 
 
-def _begin_worker() -> None:
+def _begin_worker(parent: int) -> None:
     _keep_freed_memory()
-    _end_with_parent()
+    _end_with(parent)
 
 
 def _keep_freed_memory() -> None:
@@ -166,15 +173,14 @@ def _keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 1 << 28)
 
 
-def _end_with_parent() -> None:
+def _end_with(parent: int) -> None:
     """Make this worker end when its parent does, by whatever means, and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""From signals as they were recorded to what a network says of them, by way of what it was trained to see."""
+"""A network behind the conversion of its input: into its unit, and normalised as in training."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from clocs_core.artifacts.card import NetworkCard
 from clocs_core.train.normalise import min_max
 
 _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
 
 
 class AsTrained(nn.Module):
-    """A network behind what its signals go through: into its unit, then between 0 and 1 if it was trained so."""
+    """A network that converts its input into its unit, then normalises it between 0 and 1 if it was trained so."""
 
-    def __init__(self, network: nn.Module, card: NetworkCard, factor: float = 1.0) -> None:
+    def __init__(self, network: nn.Module, normalise: bool, factor: float = 1.0) -> None:
         super().__init__()
-        self.network, self.factor = network, factor
-        self.normalise = card.normalise == "min-max"
+        self.network, self.normalise, self.factor = network, normalise, factor
         self.eval()
 
     def forward(self, signal: Tensor) -> Tensor:
@@ -37,7 +35,7 @@ def outputs_of(
     device: torch.device,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> NDArray[np.float32]:
-    """Of signals (n, channel, sample) in memory the outputs (n, …), a batch at a time. tick(done, n)."""
+    """Run a network over signals (n, channel, sample) in memory, a batch at a time; outputs (n, …). tick(done, n)."""
     parts = []
     with torch.inference_mode():
         for first in range(0, len(signal), _AT_ONCE):

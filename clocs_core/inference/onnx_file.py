@@ -26,8 +26,9 @@ from clocs_core.contracts.records import Framing, Record
 from clocs_core.data.framing import cut_frames
 from clocs_core.errors import SettingsError, Unavailable
 from clocs_core.files import write_atomically
-from clocs_core.inference.network import AsTrained, outputs_of
+from clocs_core.inference.network import outputs_of
 from clocs_core.inference.resampling import build_stretch
+from clocs_core.inference.rows import as_trained
 from clocs_core.inference.signals import MOST_STRETCHED
 from clocs_core.plan.compatibility import fit_framing
 
@@ -82,7 +83,7 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
 
 def as_module(loaded: LoadedEncoder, window: Window) -> torch.nn.Sequential:
     """All that the file does, as PyTorch: windows (n, channel, sample) in the encoder's unit to embeddings (n, E)."""
-    return torch.nn.Sequential(build_stretch(window.framing), AsTrained(loaded.encoder, loaded.card)).eval()
+    return torch.nn.Sequential(build_stretch(window.framing), as_trained(loaded.encoder, loaded.card)).eval()
 
 
 def export_onnx(loaded: LoadedEncoder, window: Window, path: Path) -> float:
@@ -158,7 +159,7 @@ def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:
         signal = _example(n, loaded.card.input_channels, window.samples)
         (found,) = session.run(None, {"signal": signal})
         frames = np.concatenate([_frame(one, window.framing) for one in signal])
-        expected = outputs_of(AsTrained(loaded.encoder, loaded.card), frames, torch.device("cpu"))
+        expected = outputs_of(as_trained(loaded.encoder, loaded.card), frames, torch.device("cpu"))
         worst = float(np.maximum(worst, np.abs(found - expected).max() / max(1.0, np.abs(expected).max())))
     return worst
 

@@ -1,7 +1,7 @@
-"""The story of `clocs predict` on one page: open a classifier, find recordings or read a file, say what it thinks.
+"""Predict the classes of recordings with a fine-tuned classifier: of a data set, or of a user's own files.
 
-No label is needed. What a signal goes through on its way to the network is what the classifier's own file says:
-channels by name, unit, time scale, frames, normalisation.
+No label is needed. The classifier's card says how a signal is read: channels by name, unit, time scale, frames,
+normalisation.
 """
 
 from __future__ import annotations
@@ -12,29 +12,25 @@ from pathlib import Path
 import attrs
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from clocs_core.artifacts.card import ClassifierCard
 from clocs_core.artifacts.classifier import LoadedClassifier
-from clocs_core.contracts.records import TOGETHER, DropReport, Listing
+from clocs_core.contracts.records import DropReport, Listing
 from clocs_core.data.cohort import divide, prepare_recordings, scan
 from clocs_core.data.prepared import Prepared
-from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
-from clocs_core.evaluation.features import embed
 from clocs_core.evaluation.finetune import probability_of
-from clocs_core.inference.network import AsTrained, outputs_of
 from clocs_core.inference.predicted import Predicted
-from clocs_core.inference.signals import Unsaid, name_files, read_own_frames
+from clocs_core.inference.rows import ChosenFrames, Rows, as_trained, run_on_files, run_on_frames
+from clocs_core.inference.signals import Unsaid
 from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_unit
 from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
-from clocs_core.plan.layers import Assignment, Layers, split_assignment
+from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
-from clocs_core.settings.sections import DataSettings, Tables
-
-# ----------------------------------------------------------------------------------------------------------- a data set
+from clocs_core.settings.sections import DataSettings
+from clocs_core.settings.toml_file import Tables
 
 
 def choose_target(
@@ -42,7 +38,7 @@ def choose_target(
     catalogue: Catalogue,
     dataset: str,
     given: Tables,
-    assignments: Sequence[str] = (),
+    assignments: Sequence[str | Assignment] = (),
     trained_at: float | None = None,
 ) -> Target:
     """The recordings of a data set for a classifier. `given` are the tables [data] and [dataset] as flags fill them.
@@ -52,7 +48,7 @@ def choose_target(
     """
     offer = catalogue.datasets.get(dataset).offer
     own = dataset == card.dataset
-    named = [split_assignment(text) for text in assignments]
+    named = as_assignments(assignments)
     if any(one.name == "normalise" for one in named):
         raise SettingsError(f"The normalisation comes with the classifier: {card.normalise}. Leave out `normalise`.")
     tables = _tables(card, own, given, named)
@@ -77,40 +73,56 @@ def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assi
 def predict_recordings(
     loaded: LoadedClassifier, target: Target, part: Parts, workers: int, device: torch.device, show: Display
 ) -> Predicted:
-    """What a classifier says of every usable frame of a part of the patients."""
-    card = loaded.card
+    """Predict every usable frame of a part of the patients."""
+    card, name = loaded.card, target.recordings.name
     show.stage("preparing recordings")
     listing, prepared, channels = _prepare(card, target, workers, show)
     patients = _patients(card, target, listing, part, show)
-    factor = fit_unit(card, prepared.unit, f"Data set {target.recordings.name!r}")
+    network = as_trained(loaded.network, card, fit_unit(card, prepared.unit, f"Data set {name!r}"))
     warn_of_signals(card, target, show)
     show.stage("predicting")
     unlabelled = dict.fromkeys((record for record, _ in prepared.records), None)
-    store = fill_store(prepared, unlabelled, card.task, channels, device)
-    together = card.input_channels > 1
-    instances, _ = list_instances(prepared, patients, channels, 1, together, device)
-    if not len(instances):
+    rows = run_on_frames(
+        network, card, ChosenFrames(prepared, unlabelled, card.task, channels, patients), device, show.tick
+    )
+    if not len(rows):
         raise DataError(
-            f"No recording of the {part} patients of {target.recordings.name!r} has a frame that can be used: "
-            f"{prepared.drops.sentence()}."
+            f"No recording of the {part} patients of {name!r} has a usable frame: {prepared.drops.sentence()}."
         )
-    rows = embed(AsTrained(loaded.network, card, factor), store, instances, False, show.tick)
-    frame, channel = (column[:, 0].cpu().numpy() for column in (instances.frame, instances.channel))
-    found_rows = Predicted(
+    found = _predicted(rows, card)
+    _tell_left_out(listing, patients, found, prepared.drops, show)
+    return found
+
+
+def predict_files(
+    loaded: LoadedClassifier, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
+) -> Predicted:
+    """Predict every usable frame of files with one recording each, of a patient of its own each."""
+    return _predicted(run_on_files(loaded.network, loaded.card, paths, unsaid, device, show), loaded.card)
+
+
+def _predicted(rows: Rows, card: ClassifierCard) -> Predicted:
+    """Probabilities of logits. Raises DataError where a logit is not finite: it would look like a certainty."""
+    logits = rows.features.embedding
+    bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
+    if len(bad):
+        name = rows.records[rows.features.record[bad[0]]]
+        raise DataError(
+            f"The classifier gives no number for {len(bad)} of {len(rows)} frames, the first of record {name}: its "
+            "samples are too large to compute with. Check its unit and gain."
+        )
+    return Predicted(
         level="frame",
         task=card.task,
-        probability=probability_of(torch.from_numpy(rows.embedding), card.task),
-        record=rows.record,
-        patient=rows.patient,
-        channel=np.full(len(frame), TOGETHER) if together else channel,
-        start=prepared.start[frame],
-        records=store.records,
-        patients=store.patients,
-        channels=channels,
+        probability=probability_of(torch.from_numpy(logits), card.task),
+        record=rows.features.record,
+        patient=rows.features.patient,
+        channel=rows.channel,
+        start=rows.start,
+        records=rows.records,
+        patients=rows.patients,
+        channels=rows.channels,
     )
-    _refuse_not_finite(rows.embedding, found_rows)
-    _tell_left_out(listing, patients, found_rows, prepared.drops, show)
-    return found_rows
 
 
 def _prepare(
@@ -146,46 +158,3 @@ def _tell_left_out(
     missing = asked - len(np.unique(found.record))
     if missing:
         show.warn(f"{missing} of {asked} recordings have no frame that can be used, and no row: {drops.sentence()}")
-
-
-# -------------------------------------------------------------------------------------------------- a file of one's own
-
-
-def predict_files(
-    loaded: LoadedClassifier, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
-) -> Predicted:
-    """What a classifier says of every usable frame of files with one recording each, of a patient of its own each."""
-    card = loaded.card
-    names = name_files(paths)
-    parts = []
-    for number, (path, name) in enumerate(zip(paths, names, strict=True)):
-        show.stage(f"predicting {name}")
-        rows = read_own_frames(card, path, unsaid, show.say)
-        logits = outputs_of(AsTrained(loaded.network, card, rows.factor), rows.signal, device, show.tick)
-        channel = np.full(len(logits), TOGETHER) if card.input_channels > 1 else rows.channel
-        parts.append((logits, np.full(len(logits), number), channel, rows.start))
-    logits, record, channel, start = (np.concatenate(column) for column in zip(*parts, strict=True))
-    found = Predicted(
-        level="frame",
-        task=card.task,
-        probability=probability_of(torch.from_numpy(logits), card.task),
-        record=record,
-        patient=record,
-        channel=channel,
-        start=start,
-        records=names,
-        patients=names,
-        channels=rows.channels,
-    )
-    _refuse_not_finite(logits, found)
-    return found
-
-
-def _refuse_not_finite(logits: NDArray[np.float32], found: Predicted) -> None:
-    bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))  # an infinite one would come out as a certainty
-    if len(bad):
-        name = found.records[found.record[bad[0]]]
-        raise DataError(
-            f"The classifier gives no number for {len(bad)} of {len(found)} frames, the first of record {name}: its "
-            "samples are too large to compute with. Check its unit and gain."
-        )

@@ -102,13 +102,13 @@ def find_similar(
     """
     points, rows = _points(found, level)
     query = _query(found, rows, record, level, frame, channel)
-    others = np.flatnonzero(found.features.patient[rows] != found.features.patient[rows[query]])
+    others = np.flatnonzero(found.rows.features.patient[rows] != found.rows.features.patient[rows[query]])
     if not len(others):
         raise DataError(f"There is no other patient to compare {record!r} with; search a larger `part`.")
     near = distances(torch.from_numpy(points[[query]]), torch.from_numpy(points[others]), nearness)[0].numpy()
     # By name among equals, so that the list is the same every time; the rank says that they are equal.
-    place = np.unique(np.array(found.records), return_inverse=True)[1]  # (record,): among the names in their order
-    order = np.lexsort((rows[others], place[found.features.record[rows[others]]], near))[:count]
+    place = np.unique(np.array(found.rows.records), return_inverse=True)[1]  # (record,): among the names in their order
+    order = np.lexsort((rows[others], place[found.rows.features.record[rows[others]]], near))[:count]
     return Similar(
         query=_place(found, int(rows[query])),
         neighbours=tuple(
@@ -118,17 +118,17 @@ def find_similar(
         level=level,
         nearness=nearness,
         searched=len(others),
-        patients=len(np.unique(found.features.patient[rows[others]])),
+        patients=len(np.unique(found.rows.features.patient[rows[others]])),
     )
 
 
 def _points(found: Representations, level: Level) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """What is compared (point, dim), and the first row of the representations that each is made of (point,)."""
-    finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(found.features.embedding).all(axis=1))
-    embedding = found.features.embedding[finite].astype(np.float64)
+    finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(found.rows.features.embedding).all(axis=1))
+    embedding = found.rows.features.embedding[finite].astype(np.float64)
     if level == "frame":
         return embedding, finite
-    _, first, number = np.unique(found.features.record[finite], return_index=True, return_inverse=True)
+    _, first, number = np.unique(found.rows.features.record[finite], return_index=True, return_inverse=True)
     total = np.zeros((len(first), embedding.shape[1]))
     np.add.at(total, number, embedding)
     return total / np.bincount(number)[:, None], finite[first]
@@ -143,14 +143,14 @@ def _query(
     channel: str | None,
 ) -> int:
     """Which point asks. Raises DataError where the recording has no such frame."""
-    number = found.records.index(record) if record in found.records else -1  # no row has it
-    mine = np.flatnonzero(found.features.record[rows] == number).tolist()
+    number = found.rows.records.index(record) if record in found.rows.records else -1  # no row has it
+    mine = np.flatnonzero(found.rows.features.record[rows] == number).tolist()
     if not mine:
         raise DataError(f"Record {record!r} has no frame that can be used, so nothing can be compared with it.")
     if level == "recording":
         return mine[0]
     position = found.cohort.evaluate.position
-    there = {n: (int(position[found.frame[rows[n]]]), found.channel_name(int(rows[n]))) for n in mine}
+    there = {n: (int(position[found.rows.frame[rows[n]]]), found.channel_name(int(rows[n]))) for n in mine}
     for n, (number, name) in there.items():
         if frame in (None, number) and channel in (None, name):
             return n
@@ -161,13 +161,13 @@ def _query(
 
 
 def _place(found: Representations, row: int) -> Place:
-    rows, patient = found.features, int(found.features.patient[row])
+    rows, patient = found.rows.features, int(found.rows.features.patient[row])
     return Place(
-        record=found.records[rows.record[row]],
-        patient=found.patients[patient],
+        record=found.rows.records[rows.record[row]],
+        patient=found.rows.patients[patient],
         label=name_label(np.asarray(rows.label[row]), found.cohort.task.classes),
         part=found.part(patient),
         channel=found.channel_name(row),
-        start=found.start(row),
+        start=int(found.rows.start[row]),
         row=row,
     )

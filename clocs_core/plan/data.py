@@ -10,9 +10,10 @@ import attrs
 from clocs_core.contracts.offers import Dataset, Offer
 from clocs_core.contracts.records import Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.plan.layers import Assignment, Layers, split_assignment
+from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plugins.catalogue import Catalogue
-from clocs_core.settings.sections import DataSettings, Tables
+from clocs_core.settings.sections import DataSettings
+from clocs_core.settings.toml_file import Tables
 
 O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
@@ -43,11 +44,13 @@ class Recordings:
         return self.dataset.offer.name
 
 
-def resolve_recordings(catalogue: Catalogue, name: str, tables: Tables, assignments: Sequence[str] = ()) -> Recordings:
+def resolve_recordings(
+    catalogue: Catalogue, name: str, tables: Tables, assignments: Sequence[str | Assignment] = ()
+) -> Recordings:
     """The recordings of a data set, by its name and the tables [data] and [dataset]."""
     dataset = catalogue.datasets.get(name).offer
     classes: dict[str, type[Any]] = {"data": DataSettings, "dataset": dataset.options}
-    layers = Layers({}, default_tables(dataset), tables, [split_assignment(text) for text in assignments])
+    layers = Layers({}, default_tables(dataset), tables, as_assignments(assignments))
     layers.refuse_unknown(classes)
     chosen = Chosen(dataset, layers.table("dataset", dataset.options))
     data, task = settle(dataset, layers.table("data", DataSettings))

@@ -14,19 +14,13 @@ from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
-from clocs_core.plan.layers import Assignment, Layers, overlaid, split_assignment
+from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import field_types, plain, structure
-from clocs_core.settings.sections import (
-    DataSettings,
-    EvaluationSettings,
-    FinetuneSettings,
-    ScoringSettings,
-    Tables,
-    dump_tables,
-)
+from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.settings.toml_file import Tables, dump_tables
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -91,13 +85,13 @@ class EvaluationPlan:
 
 
 def resolve_evaluation(
-    catalogue: Catalogue, opened: Pretrained | None, tables: Tables, assignments: Sequence[str] = ()
+    catalogue: Catalogue, opened: Pretrained | None, tables: Tables, assignments: Sequence[str | Assignment] = ()
 ) -> EvaluationPlan:
     """Make it of an encoder (None: an untrained one, by name), settings tables and `-o` assignments.
 
     Later layers win: the data set's own defaults, where it is the data set of the run what the run has, tables, `-o`.
     """
-    given = [split_assignment(text) for text in assignments]
+    given = as_assignments(assignments)
     asked = _asked(opened, tables, given)
     if not asked.dataset:
         raise SettingsError("An evaluation needs a data set (`dataset=NAME`). `clocs data list` has them all.")

@@ -1,6 +1,6 @@
-"""From layers of settings to records: which value wins, and which table an `-o` belongs to.
+"""Layers of settings: which value wins, and which table a setting that is given by name belongs to.
 
-Later layers win: defaults < a method's presets < the data set's defaults < a settings file and flags < `-o`.
+Later layers win: defaults < a method's presets < the data set's defaults < a settings file < settings given by name.
 """
 
 from __future__ import annotations
@@ -11,17 +11,26 @@ from typing import Any
 import attrs
 
 from clocs_core.errors import PluginError, SettingsError, neighbours
-from clocs_core.settings.options import field_types, from_text, structure
-from clocs_core.settings.sections import Tables
+from clocs_core.settings.options import field_types, from_text, from_value, structure
+from clocs_core.settings.toml_file import Tables
 
 
 @attrs.frozen
 class Assignment:
-    """One `-o`: the part it names, if it names one, the field and the text."""
+    """One setting that was given by name: its table (empty: whichever has it), its field, and its value.
+
+    is_text: the value was typed on a command line, and is read as the type of its field.
+    """
 
     table: str
     name: str
-    text: str
+    value: object
+    is_text: bool = True
+
+    @property
+    def path(self) -> str:
+        """The name with its table before it, where one was given."""
+        return f"{self.table}.{self.name}" if self.table else self.name
 
 
 @attrs.frozen
@@ -56,26 +65,26 @@ class Layers:
             holders = [name for name, cls in classes.items() if one.name in field_types(cls)]
             if one.table and one.table not in classes:
                 raise SettingsError(
-                    f"-o {one.table}.{one.name}: this run has no part {one.table!r}.{neighbours(one.table, classes)}"
+                    f"`{one.path}=...`: this run has no part {one.table!r}.{neighbours(one.table, classes)}"
                 )
             if one.table and one.table not in holders:
                 raise SettingsError(
-                    f"-o {one.table}.{one.name}: {one.table!r} has no option {one.name!r}."
+                    f"`{one.path}=...`: {one.table!r} has no option {one.name!r}."
                     f"{neighbours(one.name, field_types(classes[one.table]))}"
                 )
             if not holders:
                 known = [field for cls in classes.values() for field in field_types(cls)]
                 raise SettingsError(
-                    f"-o {one.name}: no part of this run has an option {one.name!r}.{neighbours(one.name, known)}"
+                    f"`{one.name}=...`: no part of this run has an option {one.name!r}.{neighbours(one.name, known)}"
                 )
             # Tables of one class, such as the two framings, are set together.
             if not one.table and len({classes[name] for name in holders}) > 1:
-                ways = " or ".join(f"-o {name}.{one.name}=…" for name in holders)
-                raise SettingsError(f"-o {one.name} is ambiguous: write {ways}.")
+                ways = " or ".join(f"`{name}.{one.name}=...`" for name in holders)
+                raise SettingsError(f"`{one.name}=...` is ambiguous: write {ways}.")
 
 
 def split_assignment(text: str) -> Assignment:
-    """Read "temperature=0.05" or "loss.temperature=0.05"."""
+    """Read "temperature=0.05" or "loss.temperature=0.05", as typed after `-o`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise SettingsError(f"-o {text}: expected NAME=VALUE or PART.NAME=VALUE.")
@@ -83,7 +92,25 @@ def split_assignment(text: str) -> Assignment:
     return Assignment(table, field, value.strip())
 
 
+def as_assignments(given: Sequence[str | Assignment]) -> list[Assignment]:
+    """Assignments as they are, and texts read as what was typed after `-o`."""
+    return [split_assignment(one) if isinstance(one, str) else one for one in given]
+
+
+def name_settings(settings: Mapping[str, object]) -> list[Assignment]:
+    """Python values by name, such as {"epochs": 5, "loss.temperature": 0.1}, as assignments."""
+    return [
+        Assignment(path.rpartition(".")[0], path.rpartition(".")[2], value, is_text=False)
+        for path, value in settings.items()
+    ]
+
+
 def overlaid(cls: type[Any], low: Mapping[str, object], given: Sequence[Assignment]) -> dict[str, object]:
     """The values of a table with assignments written over them, each read as the type of its field."""
     kinds = field_types(cls)
-    return {**low, **{one.name: from_text(kinds[one.name], one.text) for one in given if one.name in kinds}}
+    mine = [one for one in given if one.name in kinds]
+    return {**low, **{one.name: _read(kinds[one.name], one) for one in mine}}
+
+
+def _read(kind: Any, one: Assignment) -> object:
+    return from_text(kind, str(one.value)) if one.is_text else from_value(kind, one.value)

@@ -15,7 +15,7 @@ from clocs_core.contracts.offers import Encoder
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
-from clocs_core.settings.sections import Tables
+from clocs_core.settings.toml_file import Tables
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -49,16 +49,17 @@ class Pretrained:
         return self.channels if self.inputs > 1 else ()
 
 
-def open_encoder(path: Path, catalogue: Catalogue) -> Pretrained:
-    """The encoder of a run folder, or of an encoder file; of several, the first, which is what its run evaluated.
+def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
+    """Open the encoder of a run folder, of an encoder file or of its bytes; of several, the one that was evaluated.
 
     Raises RunFolderError where there is none, or none that this version can read, and UnknownName where the plugin
     that offers its architecture is not installed.
     """
-    loaded = load_encoder(path, catalogue, torch.device("cpu"))
+    loaded = load_encoder(source, catalogue, torch.device("cpu"))
     card = loaded.card
     offer = catalogue.encoders.get(card.encoder).offer
-    beside = loaded.path.with_name("split.json")
+    beside = None if loaded.path is None else loaded.path.with_name("split.json")
+    whole = source if isinstance(source, bytes) else loaded.path.read_bytes() if loaded.path is not None else b""
     return Pretrained(
         init=card.method,
         encoder=Chosen(offer, structure(offer.options, card.options, "encoder")),
@@ -71,7 +72,7 @@ def open_encoder(path: Path, catalogue: Catalogue) -> Pretrained:
         weights=loaded.encoder.state_dict(),
         dataset=card.dataset,
         tables=card.settings,
-        split=from_json(beside.read_text(encoding="utf-8")) if beside.exists() else None,
+        split=from_json(beside.read_text(encoding="utf-8")) if beside is not None and beside.exists() else None,
         split_hash=card.split_hash,
-        sha256=sha256(loaded.path.read_bytes()).hexdigest(),
+        sha256=sha256(whole).hexdigest(),
     )

@@ -22,11 +22,12 @@ from clocs_core.contracts.offers import (
 )
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.plan.data import Chosen, Recordings, default_tables, settle
-from clocs_core.plan.layers import Layers, overlaid, split_assignment
+from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plugins.catalogue import Catalogue, Shelf
 from clocs_core.settings.options import field_types, plain, structure
-from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, Tables, TrainSettings
+from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
+from clocs_core.settings.toml_file import Tables
 
 
 @attrs.frozen(kw_only=True)
@@ -80,9 +81,11 @@ class Plan:
         return {name: plain(part) for name, part in parts.items()}
 
 
-def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str] = ()) -> Plan:
-    """Make a plan of settings tables and `-o` assignments ("temperature=0.05" or "loss.temperature=0.05")."""
-    given = [split_assignment(text) for text in assignments]
+def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
+    """Make a plan of settings tables and of settings given by name ("temperature=0.05" or "loss.temperature=0.05")."""
+    given = as_assignments(assignments)
+    if "data" in tables:
+        tables = {**tables, "data": inherit_data(tables["data"], {}, given)}
     run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
     asked = overlaid(RunSettings, tables.get("run", {}), run_given)
     run = structure(RunSettings, asked, "run")

@@ -23,13 +23,13 @@ def draw_similar(found: Representations, similar: Similar) -> Picture:
     """The query and its neighbours, one below the other: of a recording, the first frame that could be used."""
     places = [similar.query, *(one.place for one in similar.neighbours)]
     prepared = found.cohort.evaluate
-    single = similar.level == "frame" and found.channel[similar.query.row] != TOGETHER
-    shown = found.channels[:1] if single else found.channels[:_COLUMNS]
+    single = similar.level == "frame" and found.rows.channel[similar.query.row] != TOGETHER
+    shown = found.rows.channels[:1] if single else found.rows.channels[:_COLUMNS]
     signal = np.stack([_signal(found, place.row, single)[: len(shown)] for place in places])
     titles = [_title(similar.query, "query", single)]
     titles += [_title(one.place, f"{one.rank}. at {one.distance:.4g}", single) for one in similar.neighbours]
     names = [""] if single else list(shown)
-    every = 1 if single else len(found.channels)
+    every = 1 if single else len(found.rows.channels)
     return neighbour_traces(signal, titles, names, prepared.frame_rate, prepared.unit, every)
 
 
@@ -45,8 +45,8 @@ def render_neighbours(
 
 def _signal(found: Representations, row: int, single: bool) -> NDArray[np.float64]:
     """A row's frame in the unit of the data set (channel, sample), NaN where a channel cannot be used."""
-    prepared, frame = found.cohort.evaluate, found.frame[row]
-    chosen = found.channels if not single else (found.channels[found.channel[row]],)
+    prepared, frame = found.cohort.evaluate, found.rows.frame[row]
+    chosen = found.rows.channels if not single else (found.rows.channels[found.rows.channel[row]],)
     columns = [prepared.channels.index(name) for name in chosen]
     signal: NDArray[np.float64] = prepared.frames[frame][columns].astype(np.float64) / prepared.gain[frame]
     signal[~prepared.valid[frame][columns]] = np.nan

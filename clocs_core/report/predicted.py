@@ -11,27 +11,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.inference.predicted import Predicted
 from clocs_core.report.tables import show_number
 
 SCHEMA = 1  # of the .npz and .json files: raised when a field changes its meaning
-_ENDINGS = (".csv", ".npz", ".json")
+ENDINGS = (".csv", ".npz", ".json")
 _FEW = 6  # classes that have a column each in a terminal; of more, the likeliest are named
-
-
-def refuse_other_endings(path: Path) -> None:
-    """Raise SettingsError for a file name that does not say how to write it."""
-    if path.suffix.lower() not in _ENDINGS:
-        raise SettingsError(
-            f"{path} is no name for a table of predictions: expected one that ends in {', '.join(_ENDINGS)}."
-        )
 
 
 def save_predicted(found: Predicted, about: Mapping[str, object], path: Path) -> None:
     """Write all rows, as the ending of the file says; whole, or not at all. `about` goes into .npz and .json."""
-    refuse_other_endings(path)
     writers: dict[str, Callable[[Predicted, Mapping[str, object]], str | bytes]]
     writers = {".csv": _as_csv, ".npz": _as_npz, ".json": _as_json}
     write_atomically(path, writers[path.suffix.lower()](found, {"schema": SCHEMA, "level": found.level, **about}))

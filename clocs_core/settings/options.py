@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
 import attrs
@@ -29,11 +30,12 @@ def option(
     check: tuple[Callable[[T], bool], str] | None = None,
     choices: tuple[T, ...] = (),
     equivalent: bool = False,
+    metavar: str = "",
 ) -> T:
     """A field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
 
-    equivalent: of a Literal whose choices compute the same in different ways, the first after "auto" being the
-    specification. `clocs verify` compares them.
+    equivalent: for a Literal whose choices compute the same in different ways, the first after "auto" being the
+    specification; `clocs verify` compares them. metavar: the word for the value in help texts, such as HZ.
     """
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
@@ -42,7 +44,7 @@ def option(
         if check is not None and not check[0](value):
             raise ValueError(f"{attribute.name} must {check[1]}, got {value!r}")
 
-    about = {"help": help, "choices": choices, "equivalent": equivalent}
+    about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
 
@@ -50,6 +52,21 @@ def option(
 def help_of(field: attrs.Attribute[Any]) -> str:
     """The help text of a field made by `option`, or nothing."""
     return str(field.metadata.get("help", ""))
+
+
+def metavar_of(field: attrs.Attribute[Any], kind: Any) -> str:
+    """The word for the value of a field in help texts: its own, or one that follows from its type."""
+    own = field.metadata.get("metavar")
+    if own:
+        return str(own)
+    members = [member for member in _members(kind) if member is not type(None)]
+    for member in members:
+        if typing.get_origin(member) is Literal:
+            return "|".join(map(str, typing.get_args(member)))
+        if typing.get_origin(member) is tuple:
+            return "A,B,…"
+    words = {int: "N", float: "X", bool: "true|false", Path: "PATH"}
+    return next((words[member] for member in members if member in words), "TEXT")
 
 
 def equivalents(cls: type[Any]) -> dict[str, tuple[str, ...]]:
@@ -96,6 +113,8 @@ def from_text(kind: Any, text: str) -> object:
         return "none"
     for member in members:
         origin, arguments = typing.get_origin(member), typing.get_args(member)
+        if member is Path:
+            return Path(text).expanduser().absolute()  # the same from another folder
         if origin is tuple:
             return [from_text(arguments[0], part.strip()) for part in text.split(",") if part.strip()]
         if member is bool and text.lower() in ("true", "false"):
@@ -108,6 +127,21 @@ def from_text(kind: Any, text: str) -> object:
         if origin is Literal:
             return next((choice for choice in arguments if str(choice) == text), text)
     return text
+
+
+def from_value(kind: Any, value: object) -> object:
+    """A Python value as `structure` reads it: numbers of NumPy as Python's, sequences as lists, None as "none"."""
+    if value is None:
+        return "none"
+    if isinstance(value, (str, Path)) and Path in _members(kind):
+        return value if value == "none" else Path(value).expanduser().absolute()  # the same from another folder
+    if hasattr(value, "tolist"):  # an array or a number of NumPy or torch
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [from_value(Any, item) for item in value]
+    if any(_origin(member) is tuple for member in _members(kind)):  # one value for a list of them
+        return [value] if not isinstance(value, str) else from_text(kind, value)
+    return value
 
 
 def _cause(problem: BaseException, _: type[Any] | None) -> str:
@@ -129,7 +163,7 @@ def _plain(value: object) -> object:
         return "none"
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
-    return value
+    return str(value) if isinstance(value, Path) else value
 
 
 @cache
@@ -141,6 +175,7 @@ def _converter() -> Converter:
     converter.register_structure_hook(float, _strictly(float, "a number"))
     converter.register_structure_hook(bool, _strictly(bool, "true or false"))
     converter.register_structure_hook(str, _strictly(str, "text"))
+    converter.register_structure_hook(Path, _structure_path)
     converter.register_structure_hook_func(lambda kind: len(_members(kind)) > 1, _structure_union)
     converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _structure_tuple)
     converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _structure_literal)
@@ -155,6 +190,12 @@ def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
         return kind(value)  # type: ignore[call-arg]  # the types that come here take their own value
 
     return check
+
+
+def _structure_path(value: object, _: type[Path]) -> Path:
+    if not isinstance(value, (str, Path)):
+        raise ValueError(f"expected a path, got {value!r}")
+    return Path(value)
 
 
 def _structure_tuple(value: object, kind: Any) -> tuple[object, ...]:

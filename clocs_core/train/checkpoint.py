@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.errors import RunFolderError
-from clocs_core.settings.sections import SCHEMA
+from clocs_core.settings.toml_file import SCHEMA
 from clocs_core.train.learner import Learner, Progress
 
 

@@ -1,7 +1,7 @@
-"""The story of `clocs compare` on one page: open runs and evaluations, say what differs in their settings, and score.
+"""Compare runs and evaluations: which settings differ, which scores they have, and by how much they differ.
 
-Runs that differ by their seed only are one. Scores are those of the reports; a difference is computed anew from the
-predictions that were kept, over the same draws of the same test patients.
+Runs that differ by their seed only are summarised as one. Scores are those of the reports; a difference is computed
+anew from the predictions that were kept, over the same draws of the same test patients.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue,
     twice = [path for path in paths if [one.resolve() for one in paths].count(path.resolve()) > 1]
     if twice:
         raise SettingsError(f"{twice[0]} is given twice; a run does not differ from itself.")
-    groups = group_by_seed([open_candidate(path) for path in paths])
+    return compare_candidates([open_candidate(path) for path in paths], wanted, catalogue, show)
+
+
+def compare_candidates(
+    candidates: Sequence[Candidate], wanted: Wanted, catalogue: Catalogue, show: Display
+) -> Compared:
+    """Compare finished runs and evaluations: the first with each other one."""
+    groups = group_by_seed(candidates)
     named = tuple(_describe(letter, group) for letter, group in zip(_letters(len(groups)), groups, strict=True))
     chosen = _settle(wanted, [score for group in groups for one in group for score in one.scores])
     show.stage("drawing patients")

@@ -14,7 +14,14 @@ import torch
 
 from clocs_core.artifacts import split as splits
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder, Finished, open_controls, open_evaluation
-from clocs_core.artifacts.predictions import Classifier, Predictions, save_predictions
+from clocs_core.artifacts.predictions import (
+    Classifier,
+    PredictedRows,
+    Predictions,
+    predicted_rows,
+    read_predicted_rows,
+    save_predictions,
+)
 from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
 from clocs_core.contracts.records import DropReport, Part
 from clocs_core.contracts.scores import RANDOM
@@ -27,7 +34,7 @@ from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
 from clocs_core.progress import TrainingDisplay, collect_warnings
-from clocs_core.settings.sections import Tables
+from clocs_core.settings.toml_file import Tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.environment import environment
@@ -48,9 +55,17 @@ class _Ready:
     device: torch.device
 
 
+@attrs.frozen(eq=False)
+class FinishedEvaluation:
+    """A finished evaluation: its report and its predictions."""
+
+    report: EvaluationReport
+    predictions: PredictedRows | None
+
+
 def evaluate_encoder(
     plan: EvaluationPlan, path: Path | None, around: Surroundings, controls: Path | None = None
-) -> EvaluationReport:
+) -> FinishedEvaluation:
     """Evaluate an encoder beside its controls into the folder `path`, or resume there, or read its finished report.
 
     The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
@@ -82,14 +97,16 @@ def evaluate_encoder(
             seconds={"prepare": prepared - began, "train": trained - prepared, "score": clock() - trained},
         )
         folder.finish_all(report)
-    return report
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *_names(ready.frames, plan.scoring.part)))
 
 
-def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]) -> EvaluationReport:
+def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]) -> FinishedEvaluation:
     with collect_warnings(maker.watch.warn) as heard:
         finished = {key: maker.make(key)[0] for key in list_classifiers(ready.plan)}
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, maker.watch.tick)
-        return _report(ready, tables, finished, evaluation, versions, heard)
+    report = _report(ready, tables, finished, evaluation, versions, heard)
+    store = ready.frames.store
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, store.patients, store.records))
 
 
 def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
@@ -118,11 +135,12 @@ def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Pred
     return {key: one.rows for key, one in finished.items() if one.rows is not None}
 
 
-def _read_again(folder: EvaluationFolder, show: TrainingDisplay) -> EvaluationReport:
+def _read_again(folder: EvaluationFolder, show: TrainingDisplay) -> FinishedEvaluation:
     """Read the finished report; delete intermediate files that a kill may have left."""
     folder.clear()
     show.say(f"{folder.path} is finished; this is what it found")
-    return folder.read_report()
+    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
+    return FinishedEvaluation(folder.read_report(), rows)
 
 
 def _keep_split(folder: EvaluationFolder, cohort: Cohort) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from clocs_core import seeds
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.metrics import EpochRow, row_of
+from clocs_core.artifacts.predictions import PredictedRows, predicted_rows
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.artifacts.split import PARTS
@@ -55,10 +56,11 @@ _ALARMS = 10  # epochs in a row that look collapsed before a warning: the first 
 
 @attrs.frozen(eq=False)
 class FinishedRun:
-    """What a run made: its report, its epochs, and the best weights of all its encoders with their card."""
+    """A finished run: its report, its epochs, its predictions, and its best encoders with their card."""
 
     report: Report
     history: tuple[EpochRow, ...]
+    predictions: PredictedRows | None
     weights: Mapping[str, Tensor]
     card: EncoderCard
 
@@ -106,14 +108,17 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         pretrained = clock()
         show.stage("evaluating")
         scored = _evaluate(ready, around)
-        keeper.keep_predictions(scored.evaluation.predicted, scored.frames.store.patients, scored.frames.store.records)
+        store = scored.frames.store
+        keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records)
         report = _report(ready, trained, scored, card, show)
         seconds = {"prepare": prepared - began, "pretrain": pretrained - prepared, "evaluate": clock() - pretrained}
         report = attrs.evolve(report, seconds=seconds)
         done = _done(ready, trained, scored, report)
         keeper.finish(report, render(report, trained.history, done.pictures))
         around.done(trained.run, done)
-    return FinishedRun(report, trained.history, ready.learner.best, attrs.evolve(card, scores=report.scores))
+    predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
+    card = attrs.evolve(card, scores=report.scores)
+    return FinishedRun(report, trained.history, predictions, ready.learner.best, card)
 
 
 # -------------------------------------------------------------------------------------------------- prepare recordings

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import click
 from markdown_text import as_markdown, escape, table
 
-from clocs_core.cli.main import build_cli, open_session
-from clocs_core.cli.session import Session
+from clocs_core.cli.main import build_cli
 from clocs_core.plugins.host import installed_entry_points
+from clocs_core.plugins.session import Session, open_session
 
 __all__ = ["built_in_session", "commands_page"]
 

@@ -1,0 +1,334 @@
+"""Recordings for `pretrain` and `evaluate`: arrays in memory, or an installed data set by name.
+
+data = clocs.Recordings(x, patients=ids, labels=y, sampling_rate=500, channels=["II", "V1"])
+data = clocs.dataset(NAME, root="…", task="…")
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Hashable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clocs_core.contracts.offers import Dataset
+from clocs_core.contracts.records import Entry, Framing, Label, Listing, Record, Task
+from clocs_core.errors import DataError, SettingsError
+from clocs_core.plan.data import resolve_recordings
+from clocs_core.plan.layers import name_settings
+from clocs_core.plugins.host import Plugin
+from clocs_core.plugins.session import Session, installed_session
+from clocs_core.settings.sections import DataSettings
+
+NAME = "recordings"
+"""The name of a data set in memory."""
+
+
+class Data(Protocol):
+    """Recordings that can be trained and evaluated on."""
+
+    @property
+    def name(self) -> str:
+        """The name of the data set."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the recordings lie in the memory of this process."""
+
+    def add_to(self, session: Session) -> Session:
+        """The session with these recordings among its data sets."""
+
+    def settings(self) -> dict[str, object]:
+        """The settings by which a plan finds these recordings, by name."""
+
+
+class Recordings:
+    """Recordings in memory with the patient, and where known the label, of each.
+
+    x: an array (recording, channel, sample) or (recording, sample), or a list of arrays (channel, sample) or (sample,),
+    which may differ in length. patients: an id for each recording; recordings of one patient stay in one part.
+    labels: for each recording a class, or a list of classes, or None where it is not known; or an array
+    (recording, class) of 0 and 1, with the names of its columns in `classes`.
+    sampling_rate: in Hz, one for all or one for each recording. channels: a name for each channel.
+    unit: the unit of the samples, such as "mV". names: an id for each recording; its number where none are given.
+
+    A frame has 2,500 samples at the recordings' own rate. Where the shortest recording has fewer than two such frames,
+    each of its halves is stretched to one, and all recordings are cut into windows of that length. Frames are cut once,
+    into a temporary folder that is removed with the object.
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike | Sequence[ArrayLike],
+        *,
+        patients: Sequence[Hashable],
+        labels: Sequence[Any] | ArrayLike | None = None,
+        sampling_rate: float | Sequence[float],
+        channels: Sequence[str] | None = None,
+        unit: str = "",
+        names: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+        modality: str = "any",
+    ) -> None:
+        self._samples = _as_samples(x)
+        count = len(self._samples)
+        self.patients = _one_each("patients", [str(one) for one in patients], count)
+        self.names = _one_each("names", [f"{n:06d}" for n in range(count)] if names is None else list(names), count)
+        self.channels = _channels(channels, self._samples[0].shape[0])
+        self.unit, self.modality = unit, modality
+        self._rates = _rates(sampling_rate, count)
+        self.task, self._labels = _as_labels(labels, count, classes)
+        self._row_of = {name: row for row, name in enumerate(self.names)}
+        self._folder: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the data set."""
+        return NAME
+
+    @property
+    def in_memory(self) -> bool:
+        """True: the recordings lie in the memory of this process."""
+        return True
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __repr__(self) -> str:
+        seconds = sum(one.shape[1] / rate for one, rate in zip(self._samples, self._rates, strict=True))
+        known = sum(label is not None for label in self._labels)
+        return (
+            f"Recordings({len(self):,} recordings of {len(set(self.patients)):,} patients, "
+            f"{len(self.channels)} channels, {seconds / 60:,.1f} min; {known:,} labelled)"
+        )
+
+    def add_to(self, session: Session) -> Session:
+        """The session with these recordings among its data sets."""
+        offer = Dataset(
+            name=NAME,
+            summary="recordings in memory",
+            modality=self.modality,
+            tasks=(self.task,),
+            channels=self.channels,
+            scan=_Scan(self),
+            load=_Load(self),
+            framing=_Frame(min(one.shape[1] for one in self._samples)),
+            options=_InMemory,
+            embedded=True,
+            licence="your own",
+        )
+        owner = Plugin(NAME, "clocs", "", ModuleType(NAME))
+        return session.with_dataset(offer, owner)
+
+    def settings(self) -> dict[str, object]:
+        """The settings by which a plan finds these recordings, by name."""
+        return {"data.data_root": self._temporary(), "dataset.digest": self._digest()}
+
+    def _temporary(self) -> Path:
+        """The folder of prepared frames, made when it is first needed."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clocs-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    def _digest(self) -> str:
+        """A hash of all samples, so that frames of other recordings are never taken for these."""
+        digest = sha256(repr((self.names, self.patients, self.channels, self.unit, self._rates)).encode())
+        for samples in self._samples:
+            digest.update(np.ascontiguousarray(samples).data)
+        return digest.hexdigest()[:16]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_folder": None}  # a copy in another process makes a folder of its own
+
+
+@attrs.frozen
+class _InMemory:
+    """Names the content of recordings in memory, for the fingerprint of prepared frames."""
+
+    digest: str = ""
+
+
+@attrs.frozen
+class _Scan:
+    """List recordings in memory."""
+
+    held: Recordings
+
+    def __call__(self, root: Path, task: Task, options: object) -> Listing:
+        held = self.held
+        entries = [
+            Entry(name, patient, label)
+            for name, patient, label in zip(held.names, held.patients, held._labels, strict=True)
+        ]
+        return Listing(entries, channels=held.channels, task=held.task)
+
+
+@attrs.frozen
+class _Load:
+    """Read a recording in memory."""
+
+    held: Recordings
+
+    def __call__(self, entry: Entry, options: object) -> Record:
+        held = self.held
+        row = held._row_of[entry.record]
+        return Record(
+            entry.patient, entry.record, held.channels, held.unit, held._rates[row], held._samples[row], entry.label
+        )
+
+
+@attrs.frozen
+class _Frame:
+    """Cut recordings at their own rate; where they are too short for two frames, stretch each half to one."""
+
+    shortest: int  # samples
+
+    def __call__(self, segments: int) -> Framing:
+        whole = Framing()
+        if self.shortest >= 2 * whole.frame_samples:
+            return whole
+        return Framing(source_samples=max(1, self.shortest // 2))
+
+
+@attrs.frozen
+class InstalledDataset:
+    """A data set that a plugin offers, with the options it is read with. `clocs.dataset` makes one."""
+
+    name: str
+    given: Mapping[str, object]
+
+    @property
+    def in_memory(self) -> bool:
+        """False: the recordings lie on disk."""
+        return False
+
+    def add_to(self, session: Session) -> Session:
+        """The session as it is: the data set is installed."""
+        return session
+
+    def settings(self) -> dict[str, object]:
+        """The settings by which a plan finds these recordings, by name."""
+        return dict(self.given)
+
+
+def dataset(name: str, *, root: str | Path | None = None, task: str | None = None, **options: object) -> Data:
+    """An installed data set by name; `clocs.datasets()` lists them.
+
+    root: its folder or file; default: its folder in CLOCS_DATA. task: the set of labels; default: its first.
+    options: any setting of [data] (channels, split_seed, …) or option of the data set itself.
+    Raises UnknownName or SettingsError for a name or an option that does not exist.
+    """
+    core = {field.name for field in attrs.fields(DataSettings)}
+    given = {
+        f"{'data' if key in core else 'dataset'}.{key}": value
+        for key, value in {"root": root, "task": task, **options}.items()
+        if value is not None
+    }
+    resolve_recordings(installed_session().catalogue, name, {}, name_settings(given))
+    return InstalledDataset(name, given)
+
+
+# ------------------------------------------------------------------------------------------------ checks of arguments
+
+
+def _as_samples(x: ArrayLike | Sequence[ArrayLike]) -> list[NDArray[Any]]:
+    whole = x if isinstance(x, (list, tuple)) else np.asarray(x)
+    if isinstance(whole, np.ndarray) and whole.ndim not in (2, 3):
+        raise DataError(
+            f"x has the shape {whole.shape}, expected (recording, channel, sample) or (recording, sample), or a list "
+            "of arrays (channel, sample)."
+        )
+    samples = [np.atleast_2d(np.asarray(one)) for one in whole]
+    if not samples:
+        raise DataError("x holds no recording.")
+    for number, one in enumerate(samples):
+        if one.dtype.kind not in "iuf" or one.ndim != 2:
+            raise DataError(
+                f"Recording {number} of x has the shape {one.shape} and the type {one.dtype}, expected numbers "
+                "(channel, sample)."
+            )
+        if one.shape[0] != samples[0].shape[0]:
+            raise DataError(
+                f"Recording {number} of x has {one.shape[0]} channels and the first has {samples[0].shape[0]}; all "
+                "need the same channels."
+            )
+    return [one.astype(np.float64) if one.dtype.kind in "iu" else one for one in samples]
+
+
+def _one_each(argument: str, values: Sequence[Any], count: int) -> tuple[Any, ...]:
+    if len(values) != count:
+        raise DataError(f"`{argument}` has {len(values):,} values for {count:,} recordings; give one for each.")
+    if argument == "names" and len(set(values)) < count:
+        raise DataError("`names` has a name twice; give each recording a name of its own.")
+    return tuple(values)
+
+
+def _channels(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    given = [str(n) for n in range(count)] if names is None else [names] if isinstance(names, str) else list(names)
+    if len(given) != count or len(set(given)) < count:
+        raise DataError(
+            f"`channels` names {', '.join(given)}, and x has {count} channels; give each a name of its own."
+        )
+    return tuple(given)
+
+
+def _rates(rate: float | Sequence[float], count: int) -> tuple[float, ...]:
+    rates = np.broadcast_to(np.asarray(rate, dtype=np.float64), (count,)) if np.ndim(rate) == 0 else np.asarray(rate)
+    if len(rates) != count or not (np.isfinite(rates).all() and (rates > 0).all()):
+        raise SettingsError(
+            f"`sampling_rate` must be a positive number of Hz, or one for each recording, got {rate!r}."
+        )
+    return tuple(float(one) for one in rates)
+
+
+def _as_labels(
+    labels: Sequence[Any] | ArrayLike | None, count: int, classes: Sequence[str] | None
+) -> tuple[Task, tuple[Label, ...]]:
+    if labels is None:
+        return Task("label", tuple(classes or ())), (None,) * count
+    if isinstance(labels, np.ndarray) and labels.ndim == 2:
+        return _from_matrix(labels, count, classes)
+    values = _one_each("labels", [_plain(one) for one in labels], count)  # type: ignore[union-attr]  # a sequence
+    several = any(isinstance(one, (set, frozenset, list, tuple)) for one in values)
+    held = [None if one is None else _as_set(one) for one in values]
+    known = tuple(classes or sorted({name for one in held if one is not None for name in one}))
+    strange = {name for one in held if one is not None for name in one} - set(known)
+    if strange:
+        raise DataError(f"`labels` has the class {min(strange)!r}, which is not among `classes`: {', '.join(known)}.")
+    number = {name: place for place, name in enumerate(known)}
+    if several:
+        found = tuple(None if one is None else frozenset(number[name] for name in one) for one in held)
+        return Task("label", known, kind="any_of"), found
+    return Task("label", known), tuple(None if one is None else number[next(iter(one))] for one in held)
+
+
+def _from_matrix(labels: NDArray[Any], count: int, classes: Sequence[str] | None) -> tuple[Task, tuple[Label, ...]]:
+    names = tuple(classes or (str(n) for n in range(labels.shape[1])))
+    if labels.shape != (count, len(names)) or not np.isin(labels, (0, 1)).all():
+        raise DataError(
+            f"`labels` has the shape {labels.shape}, expected ({count}, {len(names)}) of 0 and 1: a row for each "
+            "recording, a column for each class."
+        )
+    return Task("label", names, kind="any_of"), tuple(frozenset(np.flatnonzero(row).tolist()) for row in labels)
+
+
+def _plain(value: Any) -> Any:
+    """A class as text; a missing one as None."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    return value
+
+
+def _as_set(value: Any) -> frozenset[str]:
+    several = value if isinstance(value, (set, frozenset, list, tuple)) else (value,)
+    return frozenset(str(_plain(one)) for one in several)

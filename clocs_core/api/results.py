@@ -1,0 +1,53 @@
+"""What a run or an evaluation found, for notebooks: a verdict, scores and comparisons as tables, and notes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from html import escape
+
+import attrs
+
+from clocs_core.api.tables import Table
+from clocs_core.artifacts.reports import EvaluationReport, Report
+from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.report.tables import verdict, wide_score_rows
+
+
+@attrs.frozen(eq=False, slots=False)
+class Results:
+    """The report of a run or of an evaluation. `record` has all of it, as report.json does."""
+
+    record: Report | EvaluationReport
+
+    @cached_property
+    def scores(self) -> Table:
+        """A row for each classifier, metric and level, with the 95 % interval over patients."""
+        return Table.of_records(self.record.scores, Score)
+
+    @cached_property
+    def comparisons(self) -> Table:
+        """Paired differences to the untrained control, with their 95 % intervals over patients."""
+        return Table.of_records(self.record.comparisons, Comparison)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of the scores must know."""
+        return self.record.notes
+
+    @property
+    def verdict(self) -> str:
+        """The sentence to read first: whether pre-training helped."""
+        return verdict(self.record.scores, self.record.comparisons, self.record.notes).headline
+
+    @property
+    def summary(self) -> Table:
+        """A row for each classifier and level: all metrics beside each other, the first with its interval."""
+        return Table(*wide_score_rows(self.record.scores)) if self.record.scores else Table((), ())
+
+    def __repr__(self) -> str:
+        return "\n".join([self.verdict, *([repr(self.summary)] if self.record.scores else []), *self.notes])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        table = self.summary._repr_html_() if self.record.scores else ""
+        return f"<p><b>{escape(self.verdict)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")

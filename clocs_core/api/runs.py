@@ -1,0 +1,149 @@
+"""Pre-train from Python.
+
+run = clocs.pretrain(METHOD, data, epochs=50, temperature=0.05, seed=0)
+run.history; run.encoder; run.report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import attrs
+
+from clocs_core.api.arguments import PRETRAIN, assignments_of, choose_workers, with_settings_in_signature
+from clocs_core.api.display import open_display
+from clocs_core.api.encoder import Embedder
+from clocs_core.api.recordings import Data
+from clocs_core.api.results import Results
+from clocs_core.api.tables import Table
+from clocs_core.artifacts.encoder import pack_encoder
+from clocs_core.artifacts.metrics import EpochRow, read_rows
+from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.reports import Report, read_report
+from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_other_settings, refuse_taken
+from clocs_core.artifacts.run_keeper import FolderKeeper, NothingKept, RunKeeper
+from clocs_core.errors import RunFolderError
+from clocs_core.plan.pretraining import Plan, resolve
+from clocs_core.plugins.session import installed_session
+from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
+from clocs_core.workflows.surroundings import Listener, Surroundings
+
+
+@attrs.frozen(eq=False, slots=False)
+class Run:
+    """A finished run: its epochs, its best encoder, and its report.
+
+    path: the run folder; None where nothing was kept. Then the encoder lives in memory, and travels with a pickle.
+    """
+
+    path: Path | None
+    epochs: tuple[EpochRow, ...] = attrs.field(repr=False)
+    record: Report = attrs.field(repr=False)
+    predictions: PredictedRows | None = attrs.field(repr=False)
+    file: Path | bytes = attrs.field(repr=False)
+
+    @cached_property
+    def history(self) -> Table:
+        """Losses and the health of the embeddings, a row for each epoch."""
+        return Table.of_records(self.epochs, EpochRow)
+
+    @cached_property
+    def encoder(self) -> Embedder:
+        """The encoder of the best epoch."""
+        return Embedder(self.file)
+
+    @cached_property
+    def report(self) -> Results:
+        """Scores beside their controls."""
+        return Results(self.record)
+
+    @property
+    def scores(self) -> Table:
+        """The scores of the report."""
+        return self.report.scores
+
+    def __repr__(self) -> str:
+        place = "in memory" if self.path is None else str(self.path)
+        record = self.record
+        return (
+            f"Run({record.method} on {record.dataset}, {record.epochs_run} epochs, best {record.best_epoch}, {place})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+@with_settings_in_signature(PRETRAIN, "method", "dataset", "task", "root")
+def pretrain(
+    method: str,
+    data: Data,
+    *,
+    out: str | Path | None = None,
+    progress: bool = True,
+    listeners: Sequence[Listener] = (),
+    workers: int | None = None,
+    **settings: object,
+) -> Run:
+    """Pre-train an encoder, evaluate it beside its controls, and report.
+
+    method: by name; `clocs.methods()` lists them. data: `clocs.Recordings` or `clocs.dataset`.
+    out: a run folder. A run that was interrupted there is resumed, a finished one is opened; None keeps nothing.
+    progress: show how far it is. listeners: objects that follow the run.
+    workers: processes that read recordings; default: one per core.
+    settings: settings of the run (epochs, batch_size, seed, device, label_fraction, …), and options of the method, its
+    views, loss and encoder, such as temperature=0.05; "loss.temperature" names a part where two have the same option.
+
+    Ctrl-C leaves a folder that can be resumed by the same call. Raises SettingsError, UnknownName or DataError for an
+    argument that does not fit, before anything is trained.
+    """
+    session = data.add_to(installed_session())
+    given = assignments_of(PRETRAIN, data, {**settings, "method": method, "dataset": data.name})
+    plan = resolve(session.catalogue, {}, given)
+    keeper = _keeper(plan, None if out is None else Path(out))
+    if keeper is None:
+        assert out is not None
+        return load_run(out)
+    around = Surroundings(session.host, workers=choose_workers(data, workers), listeners=tuple(listeners))
+    with open_display(progress) as show:
+        around = attrs.evolve(around, show=show, announces=out is not None)
+        try:
+            return _as_run(pretrain_run(plan, keeper, around), None if out is None else Path(out))
+        except KeyboardInterrupt:
+            if out is not None and RunFolder(Path(out)).settings.exists():
+                show.say(f"Stopped; {out} can be resumed: call pretrain again with the same arguments.")
+            raise
+
+
+def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
+    """What keeps the run; None where the folder holds it finished already."""
+    if path is None:
+        return NothingKept()
+    if not RunFolder(path).settings.exists():
+        refuse_taken(path)
+        return FolderKeeper(path)
+    folder, tables = open_run_folder(path)
+    refuse_other_settings(path, tables, plan.tables())
+    return None if folder.report.exists() else FolderKeeper(path)
+
+
+def _as_run(done: FinishedRun, path: Path | None) -> Run:
+    file = pack_encoder(done.weights, done.card) if path is None else RunFolder(path).encoder
+    return Run(path, done.history, done.report, done.predictions, file)
+
+
+def load_run(path: str | Path) -> Run:
+    """Open a finished run by its folder. Raises RunFolderError where it is none, or is not finished."""
+    folder, _ = open_run_folder(Path(path))
+    if not folder.report.exists():
+        raise RunFolderError(
+            f"{path} is not finished: it has no report.json. Go on with it: `clocs run --resume {path}`."
+        )
+    return Run(
+        path=folder.path,
+        epochs=read_rows(folder.metrics.read_text(encoding="utf-8")),
+        record=read_report(folder.report.read_text(encoding="utf-8")),
+        predictions=read_predicted_rows(folder.predictions) if folder.predictions.exists() else None,
+        file=folder.encoder,
+    )

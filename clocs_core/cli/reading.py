@@ -1,0 +1,125 @@
+"""Options by which `embed`, `predict` and `similar` say what a network is to read: a data set, or files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clocs_core.cli.flags import given_flags, read_assignments, with_device, with_options, with_settings, with_workers
+from clocs_core.errors import SettingsError
+from clocs_core.plan.layers import Assignment
+from clocs_core.settings.options import from_text
+from clocs_core.settings.sections import DataSettings
+
+if TYPE_CHECKING:
+    from clocs_core.inference.signals import Unsaid
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SECTIONS = {"data": DataSettings}
+_FILE_FLAGS = ("sampling_rate", "unit")  # options of a data set, or facts about --input
+_DATA_FLAGS = ("channels", "data_root", "root", "task", "split_seed")
+
+
+def data_options(command: F) -> F:
+    """The options that name a data set, the part of its patients, and how it is read."""
+    helps = {
+        "root": "Folder or file of this data set; default: as in training, on its own data set.",
+        "task": "Task that the labels are of; default: as in training, else the first.",
+        "split_seed": "Seed of the split of patients; default: as in training.",
+        "channels": "Channels (leads) to read, with commas; for an --input without names, the names of all channels.",
+    }
+    for add in (
+        with_workers,
+        with_device,
+        with_options,
+        click.option("--unit", metavar="UNIT", help="Unit of the recordings, such as mV, where files do not say it."),
+        click.option("--sampling-rate", metavar="HZ", help="Rate of the recordings, where files do not say it."),
+        with_settings(_SECTIONS, _DATA_FLAGS, **helps),
+        click.option(
+            "--part",
+            type=click.Choice(["train", "validation", "test", "all"]),
+            help="Part of the patients whose recordings are read.",
+        ),
+        click.option("--dataset", metavar="NAME", help="Data set to read. Default: the one that it was trained on."),
+    ):
+        command = add(command)
+    return command
+
+
+def file_options(command: F) -> F:
+    """--input, --unseen-channels and --trained-at: files of a user's own in place of a data set."""
+    trained_at = click.option(
+        "--trained-at",
+        metavar="HZ",
+        help="Rate of the recordings it was trained on, where its file does not say it.",
+    )
+    unseen = click.option(
+        "--unseen-channels", is_flag=True, help="Read channels of an --input that it was not trained on."
+    )
+    inputs = click.option(
+        "--input",
+        "inputs",
+        metavar="FILE",
+        multiple=True,
+        help="Instead of --dataset: one recording, as .csv, .txt, .npy, .npz or .hea. May be repeated.",
+    )
+    return inputs(unseen(trained_at(command)))
+
+
+def ask_dataset(context: click.Context) -> list[Assignment]:
+    """The settings that the flags of `data_options` and `-o` give. Raises SettingsError for flags about --input."""
+    params = context.params
+    if params.get("unseen_channels"):
+        raise SettingsError(
+            "--unseen-channels is about --input; of a data set, --channels names what is read. Leave it out."
+        )
+    facts = [Assignment("dataset", name, params[name]) for name in _FILE_FLAGS if params.get(name) is not None]
+    return [*facts, *read_assignments(context, _SECTIONS, params["assignments"])]
+
+
+def ask_files(context: click.Context) -> Unsaid:
+    """What the flags say of files. Raises SettingsError for flags about a data set."""
+    from clocs_core.inference.signals import Unsaid
+
+    params = context.params
+    about = [f"--{name}" for name in ("dataset", "part") if params.get(name)]
+    about += [flag for flag in given_flags(context, _SECTIONS) if flag not in ("--channels", "--leads")]
+    about += ["-o"] if params["assignments"] else []
+    if about:
+        raise SettingsError(f"--input reads a file, and {about[0]} is about a data set; leave out one of the two.")
+    named = [one.value for one in read_assignments(context, _SECTIONS) if one.name == "channels"]
+    names = str(named[0]).split(",") if named else []
+    return Unsaid(
+        sampling_rate=hertz("--sampling-rate", params["sampling_rate"]),
+        channels=tuple(name.strip() for name in names if name.strip()),
+        unit=params["unit"] or "",
+        trained_at=hertz("--trained-at", params["trained_at"]),
+        unseen_channels=params["unseen_channels"],
+    )
+
+
+def hertz(flag: str, text: str | None) -> float | None:
+    """The rate that a flag says. Raises SettingsError for one that no recording has."""
+    value = None if text is None else from_text(float, text)
+    if value is None:
+        return None
+    if not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise SettingsError(f"{flag} must be a positive number of Hz, got {text}.")
+    return float(value)
+
+
+def refuse_unwritable(path: Path, endings: Sequence[str] = ()) -> None:
+    """Raise SettingsError for a file that could not be written, before an hour is spent on what goes into it.
+
+    endings: what its name must end in, where that says how it is written.
+    """
+    if endings and path.suffix.lower() not in endings:
+        raise SettingsError(f"--out {path}: expected a name that ends in {' or '.join(endings)}.")
+    folder = path.absolute().parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise SettingsError(f"Cannot write {path}: {folder if not path.is_dir() else path} is not a place for a file.")

@@ -1,0 +1,77 @@
+"""Show progress in a notebook: one line that changes, with a bar, and the messages above it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from html import escape
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clocs_core.contracts.events import EpochDone
+
+_EVERY = 0.2  # seconds between two changes of the line: a notebook draws each of them anew
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules.get("IPython")
+    found = None if shell is None else shell.get_ipython()
+    return found is not None and hasattr(found, "kernel")
+
+
+class NotebookDisplay:
+    """Progress below a cell. Use as a context manager."""
+
+    def __init__(self) -> None:
+        from IPython.display import HTML, display
+
+        self.html = HTML
+        self.lines: list[str] = []
+        self.now, self.bar, self.drawn = "", "", 0.0
+        self.handle: Any = display(HTML(""), display_id=True)
+
+    def __enter__(self) -> NotebookDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.now = self.bar = ""
+        self._draw(always=True)
+
+    def say(self, text: str) -> None:
+        """Add a line of information."""
+        self.lines.append(escape(text))
+        self._draw(always=True)
+
+    def warn(self, text: str) -> None:
+        """Add a warning."""
+        self.lines.append(f"<b>Warning:</b> {escape(text)}")
+        self._draw(always=True)
+
+    def stage(self, text: str) -> None:
+        """Begin a new stage."""
+        self.now, self.bar = text, ""
+        self._draw(always=True)
+
+    def tick(self, done: int, total: int) -> None:
+        """Move the bar of the stage."""
+        if not self.bar or "epoch" not in self.bar:
+            self._draw(f"<progress value='{done}' max='{total}'></progress> {done:,} / {total:,}")
+
+    def epoch(self, done: EpochDone, epochs: int) -> None:
+        """Move the bar of epochs, and show the losses beside it."""
+        losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}, best epoch {done.best_epoch}"
+        self.bar = f"<progress value='{done.epoch}' max='{epochs}'></progress> epoch {done.epoch} of {epochs}: {losses}"
+        if done.last:
+            self.lines.append(f"trained for {done.epoch} epochs: {losses}")
+        self._draw(always=done.last)
+
+    def _draw(self, bar: str = "", always: bool = False) -> None:
+        if not always and time.monotonic() - self.drawn < _EVERY:
+            return
+        self.drawn = time.monotonic()
+        last = f"{escape(self.now)} {bar or self.bar}".strip()
+        self.handle.update(self.html("<br>".join([*self.lines, *([last] if last else [])])))
