@@ -7,11 +7,11 @@ import torch
 
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.encoder import save_encoder
-from clocs_core.cli.main import open_session
 from clocs_core.contracts.offers import Needs
 from clocs_core.data.splits import split_patients
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.session import open_session
 from clocs_core.settings.options import plain
 from clocs_core.train.build import build_encoders
 

@@ -15,9 +15,9 @@ from doc_commands import FENCE, PAGES, ROOT, RUN_ELSEWHERE, mentioned, shown, sm
 from filelock import FileLock
 
 from clocs_core.cli import build_cli, main
-from clocs_core.cli.main import open_session
 from clocs_core.contracts.hookspecs import PROJECT
 from clocs_core.plugins.host import installed_entry_points
+from clocs_core.plugins.session import open_session
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 GLOBAL_FLAGS = re.compile(r"\s--(without\s+\S+|trace-hooks)")

@@ -19,10 +19,10 @@ from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import PatientSeparation, Report, RetrievalRow, SplitSummary
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.cli import main
-from clocs_core.cli.main import open_session
 from clocs_core.contracts import hookspecs
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.plugins.host import installed_entry_points, load_plugins
+from clocs_core.plugins.session import open_session
 from clocs_core.testing import checks_of, failures
 
 README = ROOT / "README.md"

@@ -18,9 +18,9 @@ from page_looks import looks
 import clocs_core
 import clocs_core.testing
 from clocs_core.cli import build_cli
-from clocs_core.cli.main import open_session
 from clocs_core.contracts import hookspecs, offers
 from clocs_core.plugins.host import installed_entry_points
+from clocs_core.plugins.session import open_session
 
 pytest.importorskip("material", reason="the site needs `pip install 'clocs[docs]'`")
 

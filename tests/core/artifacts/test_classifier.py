@@ -13,8 +13,8 @@ from tuned_runs import evaluate_run, rewritten, tune_run
 from clocs_core.artifacts.classifier import choose_classifier, load_classifier, read_classifier_card
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.tensors import save_tensors
-from clocs_core.cli.main import open_session
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
+from clocs_core.plugins.session import open_session
 
 CPU = torch.device("cpu")
 

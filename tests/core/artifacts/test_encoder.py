@@ -17,11 +17,11 @@ from clocs_core.artifacts.card import encoder_card
 from clocs_core.artifacts.encoder import FILE, add_scores, find_encoder, load_encoder
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.artifacts.tensors import read_description, read_tensors, refuse_other_schema, save_tensors
-from clocs_core.cli.main import open_session
 from clocs_core.contracts.offers import Encoder, Needs
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.plugins.catalogue import Shelf
+from clocs_core.plugins.session import open_session
 from clocs_core.settings.sections import SCHEMA
 
 

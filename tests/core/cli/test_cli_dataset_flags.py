@@ -10,9 +10,8 @@ import pytest
 from fake_plugins import fake_point, offers, tiny
 
 from clocs_core import SettingsError, UnknownName, option
-from clocs_core.cli.main import open_session
 from clocs_core.cli.run import _tables
-from clocs_core.cli.session import Session
+from clocs_core.plugins.session import Session, open_session
 
 
 @attrs.frozen

@@ -14,11 +14,11 @@ from clocs_core import Entry
 from clocs_core.artifacts.classifier import choose_classifier, load_classifier
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.split import from_json
-from clocs_core.cli.main import open_session
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.inference.predict import choose_target, predict_files, predict_recordings
 from clocs_core.inference.predicted import as_level
 from clocs_core.inference.signals import Unsaid
+from clocs_core.plugins.session import open_session
 
 CPU = torch.device("cpu")
 RECORD = "p3-1"

@@ -4,10 +4,10 @@ import attrs
 import pytest
 from fake_runs import make_run, points
 
-from clocs_core.cli.main import open_session
 from clocs_core.errors import SettingsError, UnknownName
 from clocs_core.plan.evaluation import resolve_evaluation
 from clocs_core.plan.pretrained import open_encoder
+from clocs_core.plugins.session import open_session
 from clocs_core.settings.sections import TrainSettings
 
 

@@ -7,9 +7,9 @@ from fake_runs import make_run, points
 from safetensors.torch import load_file
 
 from clocs_core.artifacts.split import from_json
-from clocs_core.cli.main import open_session
 from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.plan.pretrained import open_encoder
+from clocs_core.plugins.session import open_session
 from clocs_core.train.build import build_encoder
 
 CPU = torch.device("cpu")

@@ -16,8 +16,8 @@ from tuned_runs import TUNE, evaluate_run
 from clocs_core import seeds
 from clocs_core.artifacts.reports import read_report
 from clocs_core.artifacts.results import group_by_seed, open_candidate
-from clocs_core.cli.main import open_session
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
+from clocs_core.plugins.session import open_session
 from clocs_core.report.compared import ComparedScore, score_table, setting_rows
 from clocs_core.workflows.compare import compare_folders
 from clocs_core.workflows.differences import Wanted

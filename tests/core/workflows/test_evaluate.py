@@ -14,11 +14,11 @@ from safetensors import safe_open
 
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.reports import read_report
-from clocs_core.cli.main import open_session
 from clocs_core.errors import ClocsWarning, DataError, RunFolderError, SettingsError
 from clocs_core.evaluation import classifiers
 from clocs_core.plan.evaluation import resolve_evaluation
 from clocs_core.plan.pretrained import open_encoder
+from clocs_core.plugins.session import open_session
 from clocs_core.workflows.evaluate import evaluate_encoder
 from clocs_core.workflows.surroundings import Surroundings
 

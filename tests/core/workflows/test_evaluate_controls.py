@@ -16,11 +16,11 @@ from clocs_core.artifacts import evaluation_folder
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.reports import EvaluationReport
 from clocs_core.cli import main
-from clocs_core.cli.main import open_session
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.controls import control_name, digest_rows
 from clocs_core.plan.evaluation import resolve_evaluation
 from clocs_core.plan.pretrained import open_encoder
+from clocs_core.plugins.session import open_session
 from clocs_core.workflows import classifiers
 from clocs_core.workflows.evaluate import evaluate_encoder
 from clocs_core.workflows.surroundings import Surroundings
