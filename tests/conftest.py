@@ -1,11 +1,17 @@
-"""Where real recordings are, and what is skipped where they are not."""
+"""Where real recordings and a browser are, and what is skipped where they are not."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 TEST_DATA = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
 """The folder of real recordings: CLOCS_TEST_DATA, or the one beside the checkout."""
@@ -17,6 +23,35 @@ def test_data() -> Path:
     if not TEST_DATA.is_dir():
         pytest.skip("no real recordings here: set CLOCS_TEST_DATA to a folder that has them")
     return TEST_DATA
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER_FLAGS = (
+    "--no-sandbox",  # containers have no user namespaces to build one from
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """The system's own headless Chromium, one for the tests of a module. Skips where there is none.
+
+    Not one for all modules: while Playwright runs, its event loop is that of the thread, and no test can start another.
+    """
+    driver = pytest.importorskip("playwright.sync_api", reason="browsers are driven by `pip install playwright`")
+    named = os.environ.get("CLOCS_CHROMIUM")
+    program = named or next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium here: install Debian's chromium, or set CLOCS_CHROMIUM to a browser of its family")
+    with (
+        driver.sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=program, args=BROWSER_FLAGS) as browser,
+    ):
+        yield browser
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
 
-from browser import Page
+import attrs
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page
+
+DESK, PHONE = 1280, 390  # CSS pixels
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 READABLE = 4.5  # WCAG 2.2, 1.4.3: contrast of text against what is behind it
 
 _PICTURES = """
@@ -74,39 +81,74 @@ _FAINT = """
 """
 
 
+# What moves for a while, such as a field that grows, has come to rest.
+_STILL = """
+Promise.all(document.getAnimations().filter(one => one.effect.getComputedTiming().endTime !== Infinity)
+  .map(one => one.finished.catch(() => null))).then(() => true)
+"""
+
+
+@attrs.frozen
+class Visit:
+    """A page that is open, with the addresses that it asked for and the errors and warnings of its console."""
+
+    page: Page
+    requests: list[str] = attrs.field(factory=list)
+    complaints: list[str] = attrs.field(factory=list)
+
+
+@contextmanager
+def visit(browser: Browser, url: str, width: int = DESK) -> Iterator[Visit]:
+    """Open a page at a width, in a profile of its own, and wait until everything is loaded."""
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning", "assert"):
+            seen.complaints.append(message.text)
+
+    with browser.new_context(viewport={"width": width, "height": 900}, is_mobile=width < 600) as context:
+        seen = Visit(context.new_page())
+        seen.page.on("request", lambda request: seen.requests.append(request.url))
+        seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+        seen.page.on("console", hear)
+        seen.page.goto(url)
+        yield seen
+
+
 def unseen_pictures(page: Page) -> list[str]:
     """Pictures that did not load, have no size or stick out of the page."""
-    return page.value(_PICTURES)
+    return list(page.evaluate(_PICTURES))
 
 
 def overflow(page: Page) -> list[str]:
     """Whether the page must be moved sideways to be read, and by what."""
-    return page.value(_OVERFLOW)
+    return list(page.evaluate(_OVERFLOW))
 
 
 def cut_tables(page: Page) -> list[str]:
     """Tables and listings of which a part cannot be reached: cut off, or in a box too narrow to read."""
-    return page.value(_CUT)
+    return list(page.evaluate(_CUT))
 
 
 def faint_texts(page: Page, least: float = READABLE) -> list[str]:
     """Texts that are hard to tell from what is behind them, with their contrast."""
-    return page.value(f"({_FAINT})({least})")
+    return list(page.evaluate(_FAINT, least))
 
 
-def requests_outside(page: Page, own: tuple[str, ...] = ()) -> list[str]:
+def requests_outside(seen: Visit, own: tuple[str, ...] = ()) -> list[str]:
     """What the page asked of anybody but itself and the files beside it. own: how its own addresses begin."""
-    return [url for url in page.requests if not url.startswith(("file:", "data:", "about:", *own))]
+    return [url for url in seen.requests if not url.startswith(("file:", "data:", "about:", *own))]
 
 
-def looks(page: Page, url: str, own: tuple[str, ...] = ()) -> dict[str, Any]:
+def looks(browser: Browser, url: str, own: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """All of the above for a page, on a desk and on a phone, by day and by night; only what is wrong."""
-    page.open(url)
-    found: dict[str, Any] = {"requests": requests_outside(page, own), "console": list(page.complaints)}
-    for width in (1280, 390):
-        for dark in (False, True):
-            page.show(width, dark=dark)
-            where = f"{width} px, {'dark' if dark else 'light'}"
-            for look in (unseen_pictures, overflow, cut_tables, faint_texts):
-                found[f"{look.__name__} at {where}"] = look(page)
+    found: dict[str, list[str]] = {}
+    for width in (DESK, PHONE):
+        with visit(browser, url, width) as seen:
+            for scheme in SCHEMES:
+                seen.page.emulate_media(color_scheme=scheme)
+                seen.page.evaluate(_STILL)
+                for look in (unseen_pictures, overflow, cut_tables, faint_texts):
+                    found[f"{look.__name__} at {width} px, {scheme}"] = look(seen.page)
+        found[f"requests at {width} px"] = requests_outside(seen, own)
+        found[f"console at {width} px"] = seen.complaints
     return {name: wrong for name, wrong in found.items() if wrong}

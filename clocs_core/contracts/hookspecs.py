@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
 PROJECT = "clocs"
 
-# (major, minor) of all that a plugin is written against: the hooks, the offers and the rest of the public names. The
-# minor rises when something is added, the major when a plugin has to change; `docs/stability.md` says what counts.
 API_VERSION = (1, 0)
+"""(major, minor) of all that a plugin is written against: the hooks, the offers and the rest of the public names.
+
+The minor rises when something is added, the major when a plugin has to change; `docs/stability.md` says what counts.
+"""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin as the implementation of the hook that has its name."""
 
 
 # ------------------------------------------------------------------ offers: once per process, for the catalogue

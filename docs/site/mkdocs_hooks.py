@@ -1,30 +1,17 @@
-"""What mkdocs calls while it builds the site: pages that are made from the code, and links that leave docs/."""
+"""Functions that mkdocs calls while it builds the site: they add pages, and mend links that leave docs/."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from describe_commands import commands_page
-from describe_modules import api_page, hooks_page, offers_page, testing_page
-from describe_options import options_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from options_page import options_page
 from outside_links import keep_inside
 
-__all__ = ["on_files", "on_page_markdown"]
-
 ROOT = Path(__file__).parents[2]
-
-GENERATED = {
-    "reference/commands.md": commands_page,
-    "reference/options.md": options_page,
-    "reference/hooks.md": hooks_page,
-    "reference/offers.md": offers_page,
-    "reference/api.md": api_page,
-    "reference/testing.md": testing_page,
-}
 
 # Pages that stand elsewhere in the tree, by their path from its root, and where the site has them.
 ADOPTED = {
@@ -37,9 +24,8 @@ _FILE = re.compile(r"^```(\w+) file=(\S+)$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made from the code, and those that stand outside of docs/."""
-    for path, write in GENERATED.items():
-        files.append(File.generated(config, path, content=write()))
+    """Add the page of options, which no library makes, and the pages that stand outside of docs/."""
+    files.append(File.generated(config, "reference/options.md", content=options_page()))
     for source, path in ADOPTED.items():
         if files.get_file_from_path(path) is None:
             text = (ROOT / source).read_text(encoding="utf-8")

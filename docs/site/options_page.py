@@ -1,0 +1,56 @@
+"""The page of settings and options: every name that `-o` and a settings file can set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import getdoc
+from typing import Any
+
+import attrs
+from built_in import session
+
+from clocs_core.settings import sections
+from clocs_core.settings.options import help_of
+
+INTRODUCTION = """# Options and settings
+
+`-o NAME=VALUE` and a settings file (`--config FILE`) set these. A name that two parts of a run share is given with its
+table: `-o loss.temperature=0.05`. This page is made from the code; `clocs plugins --json` has the options of whatever
+else is installed.
+"""
+
+TABLES = {
+    "run": sections.RunSettings,
+    "data": sections.DataSettings,
+    "train": sections.TrainSettings,
+    "evaluate": sections.ScoringSettings,
+    "evaluation": sections.EvaluationSettings,
+    "finetune": sections.FinetuneSettings,
+}
+
+
+def options_page() -> str:
+    """Write the page, in Markdown."""
+    settings = [f"## Table `[{name}]`\n\n{_plain(getdoc(cls) or '')}\n\n{_table(cls)}" for name, cls in TABLES.items()]
+    return "\n".join([INTRODUCTION, *settings, *_offers()])
+
+
+def _offers() -> Iterator[str]:
+    for shelf in session.catalogue.shelves():
+        for number, item in enumerate(shelf):
+            offer, plugin = item.offer, item.plugin.name
+            yield f"## {offer.kind.capitalize()}\n" if number == 0 else ""
+            yield f"### `{offer.name}`\n\n{_plain(offer.summary)} (plugin `{plugin}`)\n\n{_table(offer.options)}"
+
+
+def _table(cls: type[Any]) -> str:
+    cells = [(one.name, one.type, repr(one.default), _plain(help_of(one))) for one in attrs.fields(cls)]
+    rows = [f"| `{name}` | `{kind}` | `{default}` | {text} |" for name, kind, default, text in cells]
+    return "\n".join(["| option | type | default | what it is |", "|---|---|---|---|", *rows, ""]) if rows else ""
+
+
+def _plain(text: str) -> str:
+    """Escape Markdown, but for `code`."""
+    parts = re.split("(`[^`]*`)", text)  # every second part is code
+    return "".join(one if number % 2 else re.sub(r"[\\*_\[\]|<]", r"\\\g<0>", one) for number, one in enumerate(parts))
