@@ -120,7 +120,7 @@ def test_an_installed_data_set_is_checked_when_it_is_named() -> None:
         "dataset.patients": 20,
         "data.split_seed": 3,
     }
-    with pytest.raises(clocs.UnknownName, match="No dataset 'demoo'. Did you mean 'demo'"):
+    with pytest.raises(clocs.UnknownName, match=r"No dataset 'demoo'\. Did you mean 'demo'"):
         clocs.dataset("demoo")
-    with pytest.raises(clocs.SettingsError, match="'dataset' has no option 'patiens'. Did you mean 'patients'"):
+    with pytest.raises(clocs.SettingsError, match=r"'dataset' has no option 'patiens'\. Did you mean 'patients'"):
         clocs.dataset("demo", patiens=20)
