@@ -22,7 +22,7 @@ from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.plugins.catalogue import Shelf
 from clocs_core.plugins.session import open_session
-from clocs_core.settings.sections import SCHEMA
+from clocs_core.settings.toml_file import SCHEMA
 
 
 @pytest.fixture(scope="module")

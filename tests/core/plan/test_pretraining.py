@@ -16,7 +16,7 @@ from clocs_core.errors import ClocsError, SettingsError, UnknownName
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
 from clocs_core.plugins.host import load_plugins
-from clocs_core.settings.sections import Tables, dump_tables, read_tables
+from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
 
 
 def catalogue_of(**more: Any) -> Catalogue:
