@@ -92,7 +92,7 @@ def _lock(folder: Path) -> FileLock:
 
 def _refuse_full_disk(transfers: Sequence[Transfer]) -> None:
     """Raise DownloadError where what is missing does not fit on the disk, before hours are spent on it."""
-    needed = sum((transfer.size or 0) - transfer.came for transfer in transfers if transfer.size is not None)
+    needed = sum(transfer.size - transfer.came for transfer in transfers if transfer.size is not None)
     if needed <= 0:
         return
     folder = transfers[0].wanted.target.parent

@@ -274,9 +274,14 @@ def test_a_server_that_asks_for_a_pause_gets_it_within_reason(tmp_path: Path, mo
         began = time.monotonic()
         fetch(site.url("x"), tmp_path / "x", size=len(BODY))
         assert 1 <= time.monotonic() - began < 10
-        site.pages["x"] = Behaviour(BODY, failures=[503], retry_after="soon")
-        fetch(site.url("x"), tmp_path / "y", size=len(BODY))
-    assert left(tmp_path) == ["x", "y"]
+    assert (tmp_path / "x").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("asked", ["soon", "-1", "Wed, 45 Jan 2030 07:28:00 GMT"])
+def test_a_server_that_asks_for_a_pause_in_words_that_mean_nothing_is_asked_again(tmp_path: Path, asked: str):
+    with serve(x=Behaviour(BODY, failures=[503], retry_after=asked)) as site:
+        fetch(site.url("x"), tmp_path / "x", size=len(BODY))
+    assert (tmp_path / "x").read_bytes() == BODY
 
 
 def test_a_file_that_is_not_there_is_said_at_once(tmp_path: Path):
