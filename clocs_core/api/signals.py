@@ -90,4 +90,4 @@ def _hertz(name: str, value: object) -> float:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, ClocsWarning, stacklevel=6)
+    warnings.warn(text, ClocsWarning, stacklevel=5)
