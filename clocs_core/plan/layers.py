@@ -73,15 +73,13 @@ def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignme
     if one.table and one.table not in classes:
         raise SettingsError(f"`{one.path}=...`: this run has no part {one.table!r}.{neighbours(one.table, classes)}")
     if one.table and one.table not in holders:
-        known = field_types(classes[one.table])
-        raise SettingsError(f"`{one.path}=...`: {one.table!r} has no option {one.name!r}.{neighbours(one.name, known)}")
+        near = neighbours(one.name, field_types(classes[one.table]))
+        raise SettingsError(f"`{one.path}=...`: {one.table!r} has no option {one.name!r}.{near}")
     if one.table:
         return one
     if not holders:
-        known = [field for cls in classes.values() for field in field_types(cls)]
-        raise SettingsError(
-            f"`{one.name}=...`: no part of this run has an option {one.name!r}.{neighbours(one.name, known)}"
-        )
+        near = neighbours(one.name, [field for cls in classes.values() for field in field_types(cls)])
+        raise SettingsError(f"`{one.name}=...`: no part of this run has an option {one.name!r}.{near}")
     if "dataset" in holders:  # an option of the data set, such as its sampling rate, hides that of a framing
         holders = [name for name in holders if not name.endswith("framing")]
     if len({classes[name] for name in holders}) > 1:

@@ -97,9 +97,9 @@ def test_a_data_folder_that_is_given_wins_over_the_runs_own_place(tmp_path, cata
     card = load_encoder(tmp_path, catalogue, CPU).card
     assert choose_recordings(card, catalogue, "demo", {}).recordings.data.root == Path("/somewhere/of/the/run")
     data = choose_recordings(card, catalogue, "demo", {"data": {"data_root": "elsewhere"}}).recordings.data
-    assert (data.root, data.data_root) == (None, "elsewhere")
+    assert (data.root, data.data_root) == (None, Path("elsewhere"))
     data = choose_recordings(card, catalogue, "demo", {}, ["data_root=elsewhere"]).recordings.data
-    assert (data.root, data.data_root) == (None, "elsewhere")
+    assert (data.root, data.data_root) == (None, Path("elsewhere").absolute())
 
 
 @pytest.mark.parametrize(
