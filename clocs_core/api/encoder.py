@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.encoder import LoadedEncoder, load_encoder
+from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import ClocsWarning, DataError, SettingsError
 from clocs_core.inference.network import AsTrained, outputs_of
-from clocs_core.inference.signal_file import SignalFile
 from clocs_core.inference.signals import Unsaid, cut_own_frames
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins

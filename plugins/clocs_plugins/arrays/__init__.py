@@ -43,7 +43,7 @@ def load(entry: Entry, options: ArraysOptions) -> Record:
 
 @hookimpl
 def clocs_datasets() -> list[Dataset]:
-    """Offer whatever lies at --root."""
+    """Offer whatever files the user has."""
     return [
         Dataset(
             name="arrays",

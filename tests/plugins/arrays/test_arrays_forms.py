@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from clocs_core import DataError, Listing, Record
+from clocs_core import DataError, Listing, Record, open_array_file
 from clocs_core.contracts.records import Framing
 from clocs_core.data.preparation import prepare
 from clocs_core.testing import checks_of
@@ -182,7 +182,7 @@ def test_text_with_a_line_per_channel_is_read_when_it_is_said(tmp_path: Path):
     for patient in ("p1", "p2"):
         (tmp_path / patient).mkdir()
         np.savetxt(tmp_path / patient / "r.txt", SIGNAL[0].astype(np.float64), fmt="%.18e", delimiter="\t")
-    with pytest.raises(ValueError, match="`-o axes=channel,sample`"):
+    with pytest.raises(ValueError, match=r"`axes=\['channel', 'sample'\]`"):
         read(tmp_path)
     listing, records = read(tmp_path, attrs.evolve(AT_125, axes=("channel", "sample")))
     assert same(records, [SIGNAL[0].astype(np.float64)] * 2)
@@ -247,12 +247,10 @@ def test_frames_are_prepared_of_them(tmp_path: Path):
 
 def test_a_stored_member_is_mapped_and_not_read_whole(tmp_path: Path):
     """Ten thousand recordings must not be read by every worker for one of them."""
-    from clocs_plugins.arrays.numpyfiles import headers, open_array
-
     root, _ = write_npz(tmp_path)
-    assert isinstance(open_array(root, headers(root)["x"]), np.memmap)
+    assert isinstance(open_array_file(root).arrays["x"].open(), np.memmap)
     np.savez_compressed(tmp_path / "c.npz", x=SIGNAL)
-    assert headers(tmp_path / "c.npz")["x"].start is None
+    assert open_array_file(tmp_path / "c.npz").arrays["x"].start is None
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clocs_core.data.signal_file import read_signal_file
 from clocs_core.errors import DataError, DataNotFound
-from clocs_core.inference.signal_file import read_signal_file
 
 SAMPLES = np.array([[0.5, -1.0, 2.25, 3.0], [1.0, 0.0, -0.125, 7.0]])  # (channel, sample)
 
@@ -118,7 +118,7 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.mat", "x", r"is none of \.csv, \.txt, \.npy, \.npz, \.hea"),
         ("a.npy", "not an array", "cannot be read: "),
         ("a.npz", "not an archive", "cannot be read: "),
-        ("a.npy", np.zeros((2, 3, 4)), r"has the shape \(2, 3, 4\), expected one recording: .* `--dataset NAME"),
+        ("a.npy", np.zeros((2, 3, 4)), r"has the shape \(2, 3, 4\), expected one recording: .* `dataset=NAME"),
         ("a.npy", np.zeros((0, 3)), "has the shape"),
         ("a.npy", np.array(["x"]), "has values of type <U1, expected numbers"),
         ("a.npy", np.array([[1], [None]], dtype=object), "cannot be read: .*pickle"),
