@@ -130,9 +130,6 @@ from .data.array_file import (
     open_array_file as open_array_file,
 )
 from .data.number_table import (
-    NotANumber as NotANumber,
-)
-from .data.number_table import (
     read_number_table as read_number_table,
 )
 from .data.signal_file import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from clocs_core import DataError, DataNotFound, SignalFile, open_array_file, read_signal_file
-from clocs_plugins.arrays.layout import Found, axes_of, name_axes, one_recording
+from clocs_plugins.arrays.layout import Found, axes_of, one_recording
 
 # What the axes of a file with one recording are unless the user says otherwise, by how many there are.
 _ARRAY = {1: ("sample",), 2: ("channel", "sample")}
@@ -74,10 +74,10 @@ def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
     """Read the recording of one file."""
     if path.suffix.lower() == ".npy":
         array = open_array_file(path).arrays[""]
-        return SignalFile(one_recording(array.open(), axes_of(array, axes, _ARRAY)))
+        return SignalFile(one_recording(array.open(), axes_of(array, axes, _ARRAY, path.name)))
     found = read_signal_file(path)
     table = found.samples.T  # (line, column)
-    names = name_axes(table.shape, axes, _TEXT, path.name)
+    names = axes_of(table, axes, _TEXT, path.name)
     channels = found.channels if names == ["sample", "channel"] else None
     return attrs.evolve(found, samples=one_recording(table, names), channels=channels)
 

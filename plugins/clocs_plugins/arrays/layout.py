@@ -33,17 +33,13 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def axes_of(array: StoredArray, asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]]) -> list[str]:
-    """Name the axes of an array. Raises DataError where they cannot be so, or where it holds no numbers."""
-    if array.dtype.kind not in "iuf":
-        raise DataError(f"{array} has values of type {array.dtype}, expected numbers.")
-    return name_axes(array.shape, asked, usual, str(array))
-
-
-def name_axes(
-    shape: Sequence[int], asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]], where: str
+def axes_of(
+    array: StoredArray | NDArray[Any], asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]], where: str
 ) -> list[str]:
-    """Name the axes of a shape: as asked, or what is usual for so many. Raises DataError where that cannot be."""
+    """Name the axes of an array: as asked, or what is usual for so many. Raises DataError where that cannot be."""
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{where} has values of type {array.dtype}, expected numbers.")
+    shape = array.shape
     shown, said = f"{where} has the shape ({', '.join(map(str, shape))})", f"`axes={list(asked)}`"
     if asked and len(asked) != len(shape):
         raise DataError(f"{shown}, but {said} names {len(asked)} axes.")

@@ -44,4 +44,4 @@ def _open(path: Path, asked: tuple[str, ...]) -> tuple[ArrayFile, StoredArray, l
         held = ", ".join(file.arrays) or "nothing"
         raise DataError(f"{path.name} has no array of signals, it has {held}; call it x, as in np.savez(file, x=…).")
     signal = file.arrays[file.signals[0]]
-    return file, signal, axes_of(signal, asked, _AXES)
+    return file, signal, axes_of(signal, asked, _AXES, str(signal))
