@@ -57,11 +57,7 @@ class StoredArray:
 
     def open(self) -> NDArray[Any]:
         """The array, mapped where it can be, else unpacked once by each process. Raises DataError, or OSError."""
-        if self.size == 0:
-            return np.zeros(self.shape, self.dtype)
-        if self.start is None:
-            return _unpack(self, _stamp(self.path))
-        return np.memmap(self.path, self.dtype, "r", self.start, self.shape, self.order)
+        return _open_array(self, _stamp(self.path))
 
     def values(self) -> list[Any]:
         """Read all values of an array of ids, labels or names. Raises DataError where it is too large for one."""
@@ -93,7 +89,7 @@ def open_array_file(path: Path, beside: tuple[str, ...] = ()) -> ArrayFile:
 
     Raises DataError where a header claims what cannot be or the facts of the signals make no sense, and OSError.
     """
-    return _open(path, beside, _stamp(path))
+    return _open_file(path, beside, _stamp(path))
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -103,7 +99,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4)
-def _open(path: Path, beside: tuple[str, ...], stamp: tuple[int, int]) -> ArrayFile:
+def _open_file(path: Path, beside: tuple[str, ...], stamp: tuple[int, int]) -> ArrayFile:
     size, zipped = stamp[0], path.suffix.lower() == ".npz"
     try:
         with open(path, "rb") as stream:
@@ -188,7 +184,11 @@ def _array(path: Path, name: str, stream: IO[bytes], held: int) -> StoredArray:
 
 
 @lru_cache(maxsize=2)
-def _unpack(array: StoredArray, _of: tuple[int, int]) -> NDArray[Any]:
+def _open_array(array: StoredArray, _stamp: tuple[int, int]) -> NDArray[Any]:
+    if array.size == 0:
+        return np.zeros(array.shape, array.dtype)
+    if array.start is not None:
+        return np.memmap(array.path, array.dtype, "r", array.start, array.shape, array.order)
     if array.size > _WHOLE:
         raise DataError(
             f"{array} is compressed and has {array.size:,} bytes, too many to unpack in every worker. Save it with "

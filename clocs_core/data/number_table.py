@@ -72,15 +72,19 @@ def _read_cells(text: bytes, separator: bytes | None, columns: int | None) -> ND
     for row, cells in enumerate(rows):
         if len(cells) != width:
             raise ValueError(f"row {row + 1} has {len(cells)} columns, expected {width}")
-        for column, cell in enumerate(cells):
-            try:
-                values[row, column] = _number(cell.strip())
-            except ValueError:
-                raise NotANumber(row + 1, column + 1, cell.strip()[:20].decode("utf-8", "replace")) from None
+        numbers = [_number(cell) for cell in cells]
+        if None in numbers:
+            column = numbers.index(None)
+            raise NotANumber(row + 1, column + 1, cells[column].strip()[:20].decode("utf-8", "replace"))
+        values[row] = numbers
     return values
 
 
-def _number(cell: bytes) -> float:
-    if cell.lower() in MISSING:
-        return float("nan")
-    return float(cell.replace(b"_", b"?"))  # float("1_0") is 10
+def _number(cell: bytes) -> float | None:
+    """Read a cell; NaN where it is empty, None where it is no number."""
+    try:
+        if b"_" not in cell:  # float("1_0") is 10
+            return float(cell)
+    except ValueError:
+        pass
+    return float("nan") if cell.strip().lower() in MISSING else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def _read_text(path: Path) -> SignalFile:
     text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").lstrip(b" \r\n")
     if not text.strip():
         raise DataError(f"{path} is empty.")
-    line, _, below = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+    line, below = (*re.split(rb"[\r\n]+", text, maxsplit=1), b"")[:2]
     mark = next((mark for mark in (b"\t", b";", b",") if mark in line), None)
     try:
         first = [cell.strip().strip(b'"').decode("utf-8") for cell in line.split(mark)]

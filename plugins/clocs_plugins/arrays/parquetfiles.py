@@ -35,7 +35,7 @@ class _Run:
 def describe_parquet(path: Path) -> Found:
     """Describe a parquet file. Raises DataError in one sentence where it cannot be used."""
     try:
-        runs, channels = _runs(path, path.stat().st_mtime_ns)
+        runs, channels = _runs(path, *_stamp(path))
     except DataError:
         raise
     except (OSError, ValueError) as problem:
@@ -54,13 +54,13 @@ def describe_parquet(path: Path) -> Found:
 
 def read_rows(path: Path, record: str) -> SignalFile:
     """Read one recording; row groups of others are not read."""
-    runs, channels = _runs(path, path.stat().st_mtime_ns)
+    runs, channels = _runs(path, *_stamp(path))
     run, file = runs[record], _module().ParquetFile(path)
     edges = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
     groups = [g for g, (first, end) in enumerate(pairwise(edges)) if first < run.stop and end > run.start]
     table = file.read_row_groups(groups, columns=list(channels))
     part = table.slice(int(run.start - edges[groups[0]]), run.stop - run.start)
-    return SignalFile(one_recording(part.to_pandas().to_numpy(), ("sample", "channel")), channels)
+    return SignalFile(one_recording(part.to_pandas(ignore_metadata=True).to_numpy(), ("sample", "channel")), channels)
 
 
 def _module() -> Any:
@@ -70,8 +70,13 @@ def _module() -> Any:
         raise DataError("Reading parquet needs pyarrow: install it with `pip install 'clocs[parquet]'`.") from None
 
 
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
 @lru_cache(maxsize=2)
-def _runs(path: Path, _changed: int) -> tuple[dict[str, _Run], tuple[str, ...]]:
+def _runs(path: Path, _size: int, _changed: int) -> tuple[dict[str, _Run], tuple[str, ...]]:
     """Find the recordings of a file by its columns of ids, which are small; no signal is read."""
     file = _module().ParquetFile(path)
     columns = list(file.schema_arrow.names)
@@ -107,7 +112,7 @@ def _first_rows(file: Any, ids: list[str]) -> list[tuple[int, list[str]]]:
     found: list[tuple[int, list[str]]] = []
     begin = 0
     for batch in file.iter_batches(_AT_ONCE, columns=ids):
-        table = batch.to_pandas(integer_object_nulls=True)[ids]
+        table = batch.to_pandas(integer_object_nulls=True, ignore_metadata=True)[ids]
         codes = np.stack([pd.factorize(table[name])[0] for name in ids])
         changes = np.flatnonzero((np.diff(codes, axis=1, prepend=-2) != 0).any(axis=0))
         for row, values in zip(changes.tolist(), table.iloc[changes].itertuples(index=False), strict=True):

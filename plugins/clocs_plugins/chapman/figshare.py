@@ -72,7 +72,7 @@ def read_leads(text: bytes) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """
     from clocs_core import read_number_table
 
-    text = text.replace(b"\r\n", b"\n").rstrip()
+    text = text.rstrip()
     first = text[: text.find(b"\n") + 1] or text
     leads: tuple[str, ...] = LEADS
     if not _is_numbers(first):

@@ -56,6 +56,27 @@ def test_spaces_around_a_line_of_spaces_are_nothing(tmp_path):
     assert np.array_equal(found.samples, [[1, 3], [2, 4]])
 
 
+@pytest.mark.parametrize("text", ["1,2,\n3,4,\n", "\n \n1;2;\n3;4;\n", "1\t2\t\r\n\r\n3\t4\t\r\n"])
+def test_a_mark_behind_the_last_cell_of_every_line_is_no_channel(tmp_path, text):
+    found = read_signal_file(write(tmp_path / "ecg.txt", text))
+    assert np.array_equal(found.samples, [[1, 3], [2, 4]])
+
+
+def test_a_long_file_with_gaps_is_read_to_the_last_bit(tmp_path):
+    """Long files are read by pandas, short ones cell by cell."""
+    values = np.random.default_rng(0).normal(size=(5000, 3))
+    values[7, 0] = values[4999, 2] = np.nan
+    lines = (",".join("" if np.isnan(one) else repr(float(one)) for one in row) for row in values)
+    found = read_signal_file(write(tmp_path / "ecg.csv", "\n".join(["I,II,III", *lines])))
+    assert np.array_equal(found.samples, values.T, equal_nan=True)
+
+
+def test_a_heading_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("µV,II\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="cannot be read: 'utf-8' codec"):
+        read_signal_file(tmp_path / "a.csv")
+
+
 def test_an_array_of_times_beside_the_signal_is_not_the_signal(tmp_path):
     """It comes first in many files, and has a trace of its own: a straight line."""
     for names in ({"time": SAMPLES[0], "ecg": SAMPLES}, {"Time": SAMPLES[0], "signal": SAMPLES, "other": SAMPLES}):

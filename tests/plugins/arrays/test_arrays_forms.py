@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,41 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
     monkeypatch.setattr(parquetfiles, "import_module", absent)
     with pytest.raises(DataError, match=r"pip install 'clocs\[parquet\]'"):
         scan(tmp_path / "x.parquet", ONE, AT_125)
+
+
+def test_parquet_as_pandas_writes_it_keeps_ids_of_any_type(tmp_path: Path):
+    """An index is a column like any other, categories are texts, and whole numbers keep all of their digits."""
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    large = 2**60
+    frame = pd.DataFrame(
+        {
+            "A": np.arange(80, dtype=np.float32),
+            "record": pd.Categorical(np.repeat(["b", "a"], 40)),
+            "label": pd.array(np.repeat([large + 1, None], 40), dtype="Int64"),
+            "patient": np.repeat([large, large + 1], 40),
+        }
+    ).set_index("patient")
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=30)
+    listing, records = read(tmp_path / "x.parquet")
+    assert [entry.record for entry in listing.entries] == [f"{large}/b", f"{large + 1}/a"]
+    assert listing.task is not None
+    assert (listing.task.classes, [entry.label for entry in listing.entries]) == ((str(large + 1),), [0, None])
+    assert same(records, np.arange(80, dtype=np.float32).reshape(2, 1, 40))
+
+
+def test_a_recording_of_parquet_is_read_without_the_row_groups_of_others(tmp_path: Path):
+    root, options = write_parquet(tmp_path)
+    entries = scan(root, ONE, options).entries
+    raw = bytearray(root.read_bytes())
+    raw[200:2000] = bytes(1800)  # of the first row group
+    (tmp_path / "spoilt.parquet").write_bytes(raw)
+    os.utime(tmp_path / "spoilt.parquet", ns=(root.stat().st_atime_ns, root.stat().st_mtime_ns))
+    (tmp_path / "spoilt.parquet").replace(root)  # the ids are known from before
+    assert np.array_equal(load(entries[-1], options).samples, SIGNAL[-1])
+    with pytest.raises((ValueError, OSError)):
+        load(entries[0], options)
 
 
 @pytest.mark.parametrize(
