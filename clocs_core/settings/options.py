@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def option(
     default: T,
-    help: str,  # noqa: A002  click, argparse and optparse all call it help
+    help: str,
     *,
     check: tuple[Callable[[T], bool], str] | None = None,
     choices: tuple[T, ...] = (),
