@@ -23,13 +23,23 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from command_line import command_line
+from grid.machine import describe_machine
+
+if TYPE_CHECKING:  # torch is imported once the threads and the allocator of the process are set
+    import torch
+    from torch import Tensor, nn
+
+    from clocs_core.contracts.batches import Views
+    from clocs_core.data.store import Store
+    from clocs_plugins.cnn.implementations import Implementation
 
 INSTANCES, VIEWS, SAMPLES, DIM = 256, 2, 2500, 128
 PURGE = "MIMALLOC_PURGE_DELAY"
 ALLOCATORS = {"kept": "-1", "as torch brings it": None}
+WAYS: tuple[Implementation, Implementation] = ("plain", "rows")
 SIZES = (4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024)
 
 
@@ -56,21 +66,11 @@ def describe(threads: int) -> dict[str, object]:
     return {
         "command": command_line(__file__),
         "date": date.today().isoformat(),
-        "machine": f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "machine": describe_machine(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "clocs")}},
         "threads": threads,
         "step": f"{INSTANCES} instances of {VIEWS} views of {SAMPLES} samples, float32, embeddings of {DIM}",
     }
-
-
-def cpu_model() -> str:
-    """As /proc/cpuinfo has it, or lscpu: ARM processors have numbers there, and lscpu knows their names."""
-    try:
-        text = Path("/proc/cpuinfo").read_text() + subprocess.run(["lscpu"], capture_output=True, text=True).stdout
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.lower().startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def run_inside(allocator: str, given: argparse.Namespace) -> dict[str, object]:
@@ -91,23 +91,23 @@ def measure(threads: int, rounds: int, everything: bool) -> dict[str, object]:
     torch.set_num_threads(threads)
     in_turns = partial(take_turns, rounds=rounds)
     found: dict[str, object] = {"agreement": agreement()} if everything else {}
-    found["step"] = in_turns({way: make_step(way) for way in ("plain", "rows")})
-    found["step with gather, views and min-max"] = in_turns({way: make_step(way, True) for way in ("plain", "rows")})
+    found["step"] = in_turns({way: make_step(way) for way in WAYS})
+    found["step with gather, views and min-max"] = in_turns({way: make_step(way, True) for way in WAYS})
     if not everything:
         return found
-    for way in ("plain", "rows"):
+    for way in WAYS:
         adams = {"Adam": make_step(way, fused=False), "fused Adam": make_step(way, fused=True)}
         found[f"step, {way}, Adam fused or not"] = in_turns(adams)
-    found["evaluation"] = in_turns({way: make_evaluation(way) for way in ("plain", "rows")})
+    found["evaluation"] = in_turns({way: make_evaluation(way) for way in WAYS})
     found["encoder by signals, forward and backward"] = {
-        str(n): in_turns({way: make_pass(way, n) for way in ("plain", "rows")}) for n in SIZES
+        str(n): in_turns({way: make_pass(way, n) for way in WAYS}) for n in SIZES
     }
     torch.set_num_threads(1)
-    found["step on one thread"] = in_turns({way: make_step(way) for way in ("plain", "rows")})
+    found["step on one thread"] = in_turns({way: make_step(way) for way in WAYS})
     return found
 
 
-def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Callable[[], object]:
+def make_step(way: Implementation, gather: bool = False, fused: bool | None = None) -> Callable[[], object]:
     """A training step of the engine in one of the ways, on instances in a store or on views that are made before.
 
     fused: whether Adam is one kernel; None: as the engine has it.
@@ -129,7 +129,7 @@ def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Call
     instances = Instances(frames, torch.zeros(len(frames), 1, dtype=torch.int64))
     generator = torch.Generator().manual_seed(0)
 
-    def views() -> Any:
+    def views() -> Views:
         rows = torch.randint(len(frames), (INSTANCES,), generator=generator)
         return maker(store.gather(instances, rows), generator)
 
@@ -149,7 +149,7 @@ def build(shelf: str, name: str) -> Any:
     return offer.build(offer.options())
 
 
-def make_encoder(way: str, dropout: float = 0.1) -> Any:
+def make_encoder(way: Implementation, dropout: float = 0.1) -> nn.Module:
     import torch
 
     from clocs_plugins.cnn.network import CNN
@@ -158,10 +158,11 @@ def make_encoder(way: str, dropout: float = 0.1) -> Any:
     return CNN(1, SAMPLES, DIM, dropout=dropout, implementation=way).train()
 
 
-def make_store() -> Any:
+def make_store() -> Store:
     """4096 frames of noise of 2048 patients, as int16 with a gain: what a prepared data set looks like."""
     import torch
 
+    from clocs_core.contracts.batches import Views
     from clocs_core.data.store import Store
 
     frames = 4096
@@ -181,7 +182,7 @@ def make_store() -> Any:
     )
 
 
-def make_pass(way: str, signals: int) -> Callable[[], object]:
+def make_pass(way: Implementation, signals: int) -> Callable[[], object]:
     """Forward and backward through the encoder alone, which is what the choice by size is about."""
     import torch
 
@@ -195,7 +196,7 @@ def make_pass(way: str, signals: int) -> Callable[[], object]:
     return both
 
 
-def make_evaluation(way: str) -> Callable[[], object]:
+def make_evaluation(way: Implementation) -> Callable[[], object]:
     import torch
 
     encoder, signal = make_encoder(way).eval(), torch.rand(INSTANCES * VIEWS, 1, SAMPLES)
@@ -213,11 +214,12 @@ def agreement() -> dict[str, object]:
 
     exact = loss_and_gradients("plain", torch.float64)
     found: dict[str, object] = {}
-    for way, dtype, most in (
+    cases: tuple[tuple[Implementation, torch.dtype, float], ...] = (
         ("rows", torch.float64, 1e-11),
         ("plain", torch.float32, 1e-3),
         ("rows", torch.float32, 1e-3),
-    ):
+    )
+    for way, dtype, most in cases:
         loss, *gradients = loss_and_gradients(way, dtype)
         error = max(float((a - b).norm() / b.norm()) for a, b in zip(gradients, exact[1:], strict=True))
         assert error < most, f"{way} in {dtype}: gradients differ by {error}"
@@ -226,7 +228,7 @@ def agreement() -> dict[str, object]:
     return {"relative difference from the plain step in float64, full size, no dropout": found}
 
 
-def loss_and_gradients(way: str, dtype: Any) -> list[Any]:
+def loss_and_gradients(way: Implementation, dtype: torch.dtype) -> list[Tensor]:
     import torch
 
     encoder, loss_of = make_encoder(way, dropout=0.0).to(dtype), build("losses", "patient-nce")
@@ -235,7 +237,9 @@ def loss_and_gradients(way: str, dtype: Any) -> list[Any]:
     loss.backward()
     # On paper the bias of a convolution in front of BatchNorm has no gradient; what it has is rounding.
     wanted = [parameter for name, parameter in encoder.named_parameters() if not name.endswith("conv.bias")]
-    return [loss.detach().double(), *(parameter.grad.double() for parameter in wanted)]
+    gradients = [parameter.grad for parameter in wanted if parameter.grad is not None]
+    assert len(gradients) == len(wanted), "every parameter has a gradient"
+    return [loss.detach().double(), *(gradient.double() for gradient in gradients)]
 
 
 def take_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, object]:

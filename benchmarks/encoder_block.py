@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
+from functools import partial
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -103,9 +105,7 @@ def main() -> int:
 
 
 def versions() -> dict[str, str]:
-    import triton
-
-    return {"torch": torch.__version__, "triton": triton.__version__, "python": platform.python_version()}
+    return {"torch": torch.__version__, "triton": version("triton"), "python": platform.python_version()}
 
 
 def build(signal: Tensor, dropout: float = DROPOUT) -> nn.Sequential:
@@ -126,7 +126,10 @@ def samples_left(samples: int) -> int:
 
 
 def layers_of(encoder: nn.Sequential) -> list[Layer]:
-    return [layer_of(conv, norm) for conv, norm in zip(encoder[0:15:5], encoder[1:15:5], strict=True)]
+    """The layers of the three blocks, as the fused kernels take them."""
+    convolutions = [one for one in encoder if isinstance(one, nn.Conv1d)]
+    norms = [one for one in encoder if isinstance(one, nn.BatchNorm1d)]
+    return [layer_of(conv, norm) for conv, norm in zip(convolutions, norms, strict=True)]
 
 
 # ----------------------------------------------------------------------------------------------------------- agreement
@@ -155,8 +158,9 @@ def agreement(signal: Tensor) -> dict[str, object]:
 
 def one_draw(signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]) -> dict[str, float]:
     plain = build(signal, dropout=0.0)
-    for norm in plain[1:15:5]:
-        nn.init.normal_(norm.weight)  # of both signs
+    for norm in plain:
+        if isinstance(norm, nn.BatchNorm1d):
+            nn.init.normal_(norm.weight)  # of both signs
     exact = results(copy.deepcopy(plain).double(), signal.double(), run_plain)
     return errors(results(plain, signal, run), exact)
 
@@ -259,10 +263,8 @@ def single_blocks(signal: Tensor) -> dict[str, dict[str, list[float]]]:
         plain = encoder[5 * number : 5 * number + 5]
         given = features.detach().clone().requires_grad_(number > 0)
         ways: dict[str, Step] = {
-            "plain, captured": lambda plain=plain, given=given: plain(given),
-            "fused, captured": lambda layer=layer, given=given: fused_blocks(
-                given, [layer], stride=STRIDE, dropout=DROPOUT
-            ),
+            "plain, captured": partial(plain, given),
+            "fused, captured": partial(fused_blocks, given, [layer], stride=STRIDE, dropout=DROPOUT),
         }
         found[f"block {number + 1}"] = {
             name: microseconds(capture(step_of(plain, run, given))) for name, run in ways.items()
@@ -281,7 +283,7 @@ def sweep(signal: Tensor, seconds: float) -> list[dict[str, object]]:
     with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
         ready = [pool.submit(compile_setting, setting, tuple(signal.shape)) for setting in SWEEP]
         problems = [one.exception() for one in ready]
-    found = []
+    found: list[dict[str, object]] = []
     for setting, problem in zip(SWEEP, problems, strict=True):
         if problem is not None or time.perf_counter() - began > seconds:
             found.append({"setting": setting, "problem": repr(problem) if problem else "no time left"})

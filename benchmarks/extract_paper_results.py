@@ -188,7 +188,7 @@ def split_header(tabular: Tabular) -> tuple[str, list[str], list[str], tuple[tup
     (first, *above), (second, *below) = tabular.rows[:2]
     if first == "Dataset":  # a linear evaluation is of the data set that was pre-trained on
         return "linear", [_dataset(one) for one in above], [_dataset(one) for one in above], tabular.rows[1:]
-    if (first, second) == ("Pre-training Dataset", "EvaluationPlan Dataset"):
+    if (first, second) == ("Pre-training Dataset", "Downstream Dataset"):
         return "finetune", [_dataset(one) for one in above], [_dataset(one) for one in below], tabular.rows[2:]
     raise ValueError(f"Table {tabular.printed_in}: a header that begins {first!r}, {second!r} is not known.")
 

@@ -19,13 +19,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clocs_core.cli.main import open_session
 from clocs_core.data.cohort import get_cohort
@@ -34,6 +34,8 @@ from clocs_core.files import write_atomically
 from clocs_core.plan.data import resolve_recordings
 
 REPEATS = 3
+
+Frames = NDArray[np.float32]  # (frame, channel, sample)
 
 
 def main() -> int:
@@ -70,7 +72,7 @@ def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
     return get_cohort(asked, framing, framing, workers, lambda done, total: None).evaluate
 
 
-def compare(name: str, root: Path, plain: Callable[[Path], np.ndarray], workers: int) -> dict[str, object]:
+def compare(name: str, root: Path, plain: Callable[[Path], Frames], workers: int) -> dict[str, object]:
     """Agreement first, then times: ours from files to frames on disk, theirs from files to one array on disk."""
     with tempfile.TemporaryDirectory() as folder:
         ours = prepare(name, root, Path(folder), workers)
@@ -100,7 +102,7 @@ def compare(name: str, root: Path, plain: Callable[[Path], np.ndarray], workers:
     }
 
 
-def plain_wfdb(root: Path) -> np.ndarray:
+def plain_wfdb(root: Path) -> Frames:
     import wfdb
 
     frames = []
@@ -111,7 +113,7 @@ def plain_wfdb(root: Path) -> np.ndarray:
     return np.stack(frames)
 
 
-def plain_csv(root: Path) -> np.ndarray:
+def plain_csv(root: Path) -> Frames:
     import pandas as pd
     from scipy.signal import resample
 
@@ -178,10 +180,9 @@ def memory(data: Path, scratch: Path, count: int, workers: int) -> dict[str, obj
 def watch(child: subprocess.Popen[bytes]) -> int:
     """The largest sum of proportional set sizes of a process and its descendants, in bytes."""
     peak = 0
-    done = threading.Event()
-    threading.Thread(target=lambda: (child.wait(), done.set()), daemon=True).start()
-    while not done.wait(0.05):
+    while child.poll() is None:
         peak = max(peak, sum(pss(pid) for pid in family(child.pid)))
+        time.sleep(0.05)
     return peak
 
 

@@ -25,7 +25,7 @@ from clocs_core.data.store import Instances, Store
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
-from clocs_core.settings.sections import TrainSettings
+from clocs_core.settings.sections import Tables, TrainSettings
 from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
@@ -75,8 +75,11 @@ def _machine(device: torch.device) -> dict[str, str]:
 
 def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch.device) -> Plan:
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
-    run = {"method": method, "dataset": "demo", "device": device.type}
-    return resolve(catalogue, {"run": run, "data": {"channels": list(leads)}}, options)
+    tables: Tables = {
+        "run": {"method": method, "dataset": "demo", "device": device.type},
+        "data": {"channels": list(leads)},
+    }
+    return resolve(catalogue, tables, options)
 
 
 def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
