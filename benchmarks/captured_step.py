@@ -8,8 +8,6 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["capture", "kernel_times", "longest_first"]
-
 T = TypeVar("T")
 
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["command_line"]
-
 ROOT = Path(__file__).resolve().parents[1]
 
 

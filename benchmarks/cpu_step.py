@@ -162,7 +162,6 @@ def make_store() -> Store:
     """4096 frames of noise of 2048 patients, as int16 with a gain: what a prepared data set looks like."""
     import torch
 
-    from clocs_core.contracts.batches import Views
     from clocs_core.data.store import Store
 
     frames = 4096

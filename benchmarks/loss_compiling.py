@@ -16,8 +16,6 @@ from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.shapes import Shapes
 
-__all__ = ["compile_ahead", "jobs_of"]
-
 Job = tuple[Size, str, list[int]]
 
 

@@ -16,8 +16,6 @@ from clocs_plugins.contrastive_losses.choice import Implementation
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
-__all__ = ["beside_others", "versions_of_peers"]
-
 PEERS = ("lightly", "pytorch-metric-learning")
 
 

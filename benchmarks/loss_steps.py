@@ -14,8 +14,6 @@ from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
 
-__all__ = ["GRAPHS_UP_TO", "TAU", "Row", "Size", "Step", "batch_of", "in_float64", "memory", "step_of", "timed"]
-
 TAU = 0.1
 GRAPHS_UP_TO = 4096
 """The largest batch whose step is captured: beyond it Python is faster than the GPU."""

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from clocs_plugins.contrastive_losses.shapes import Shapes, Tile, choose_shapes, is_roomy
 
-__all__ = ["passes", "sweep", "table_of", "tried"]
-
 SUMS = [
     Tile(*one)
     for one in ((64, 32, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 64, 4, 3))

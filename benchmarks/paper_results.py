@@ -30,7 +30,7 @@ _COUNT = re.compile(r"(?P<instances>[\d,]+)(?: \((?P<patients>[\d,]+)\)| × (?P<
 
 
 @attrs.frozen
-class Cell:
+class PrintedScore:
     """One `mean ± sd` of a table: the test AUC over five seeds.
 
     `printed_in` is the table of the paper, "7a" for Table 7 (a), and `printed` the cell to the last digit. `leads`
@@ -78,7 +78,7 @@ class Count:
 class PaperResults:
     """Every cell and every count, in the order of the paper."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[PrintedScore, ...]
     counts: tuple[Count, ...]
 
     def find(
@@ -93,7 +93,7 @@ class PaperResults:
         label_fraction: float = 0.5,
         tau_d: float | None = None,
         table: str | None = None,
-    ) -> Cell | None:
+    ) -> PrintedScore | None:
         """The cell of a condition, or None where the paper has no number for it.
 
         The defaults are the condition of the main text. What stands there and in an appendix is taken from the main
@@ -117,14 +117,14 @@ def load_results(path: Path = RESULTS) -> PaperResults:
     return PaperResults(tuple(cells), tuple(counts))
 
 
-def _condition(cell: Cell) -> tuple[object, ...]:
+def _condition(cell: PrintedScore) -> tuple[object, ...]:
     return (
         *(cell.protocol, cell.method, cell.pretraining, cell.downstream),
         *(cell.leads, cell.embedding_dim, cell.label_fraction, cell.tau_d),
     )
 
 
-def _cells(name: str, table: dict[str, Any]) -> Iterator[Cell]:
+def _cells(name: str, table: dict[str, Any]) -> Iterator[PrintedScore]:
     shared = {"table": name, "tau_d": None} | {key: table[key] for key in ("section", "protocol", "leads")}
     columns = list(zip(table["pretraining"], table["downstream"], strict=True))
     for row, printed in _rows(name, table, len(columns)):
@@ -132,7 +132,7 @@ def _cells(name: str, table: dict[str, Any]) -> Iterator[Cell]:
             if text:
                 score = _match(_SCORE, text, name)
                 figures = {"mean": float(score["mean"]), "sd": float(score["sd"]), "printed": text}
-                yield Cell(**{**shared, **row, "pretraining": pretraining, "downstream": downstream, **figures})
+                yield PrintedScore(**{**shared, **row, "pretraining": pretraining, "downstream": downstream, **figures})
 
 
 def _counts(name: str, table: dict[str, Any]) -> Iterator[Count]:

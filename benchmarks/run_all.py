@@ -7,7 +7,7 @@
     python benchmarks/run_all.py --smoke
     python benchmarks/run_all.py --check
 
-What is in the ledger is not repeated, what was interrupted goes on, and what fails is recorded while the rest goes on.
+What is done is not repeated, what was interrupted is resumed, and what fails is noted while the rest goes on.
 docs/benchmarks-grid.md says more.
 """
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["clock", "milliseconds", "unless_late"]
-
 SAMPLES, SAMPLE_MS, MOST_SECONDS = 15, 25.0, 2.0
 
 

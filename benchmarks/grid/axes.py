@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
-from paper_results import Cell as Printed
-from paper_results import PaperResults
+from paper_results import PaperResults, PrintedScore
 
-from grid.cells import RANDOM, Cell, Pretraining
-
-__all__ = ["Condition", "Repeats", "product", "replace_datasets", "replace_downstream", "set_axis"]
+from grid.cells import RANDOM, GridCell, Pretraining
 
 
 @attrs.frozen(kw_only=True)
@@ -82,11 +79,11 @@ class Condition:
         """The pre-trainings of all repetitions, split by split."""
         return tuple(self._pretraining(seed, split, repeats) for split in repeats.splits for seed in repeats.seeds)
 
-    def cells(self, repeats: Repeats) -> tuple[Cell, ...]:
+    def cells(self, repeats: Repeats) -> tuple[GridCell, ...]:
         """The cells of all repetitions, split by split."""
         of_training = repeats.finetune_options if self.protocol == "finetune" else ()
         return tuple(
-            Cell(
+            GridCell(
                 pretraining=run,
                 downstream=self.downstream,
                 protocol=self.protocol,
@@ -97,7 +94,7 @@ class Condition:
             for run in self.pretrainings(repeats)
         )
 
-    def printed(self, paper: PaperResults) -> Printed | None:
+    def printed(self, paper: PaperResults) -> PrintedScore | None:
         """The paper's own number, or None where it has none."""
         if (self.options and self.tau_d is None) or not self.leads.isdecimal() or self.part != "test":
             return None
@@ -131,6 +128,21 @@ def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) 
     return _once(attrs.evolve(one, **{axis: value}) for one in conditions for value in values)
 
 
+def set_methods(conditions: Iterable[Condition], rows: Sequence[str]) -> tuple[Condition, ...]:
+    """Put each of these methods into the conditions, with the options behind its colons."""
+    return _once(
+        attrs.evolve(one, method=method, options=(*one.options, *options))
+        for one in conditions
+        for method, options in map(read_method, rows)
+    )
+
+
+def read_method(text: str) -> tuple[str, tuple[str, ...]]:
+    """Split a method from its options: "byol:loss=cosine:decay=0.99". Within a value, "+" stands for a comma."""
+    method, *options = text.split(":")
+    return method, tuple(option.replace("+", ",") for option in options)
+
+
 def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequence[str]) -> tuple[Condition, ...]:
     """Every method on every data set: fine-tuned on the downstream sets, by linear evaluation on its own without any.
 
@@ -142,10 +154,11 @@ def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequenc
             pretraining=dataset,
             downstream=target,
             protocol="linear" if target == dataset else "finetune",
+            options=options,
         )
         for dataset in datasets
         for target in downstream or (dataset,)
-        for method in methods
+        for method, options in map(read_method, methods)
     )
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 import attrs
 from attrs import validators
 
-__all__ = ["PROTOCOLS", "RANDOM", "VERSION", "Cell", "Pretraining", "Random", "digest", "group_by_evaluation"]
-
 VERSION = 1
 """Raised when the same settings come to mean another computation: older lines, folders and draws count no longer."""
 
@@ -54,7 +52,7 @@ class Pretraining:
 
 
 @attrs.frozen(kw_only=True)
-class Cell:
+class GridCell:
     """One score: an encoder, a downstream data set, a protocol and the share F of its labels.
 
     part: whose patients are scored. options: settings of the evaluation beyond the protocol's own, as NAME=VALUE.
@@ -68,7 +66,7 @@ class Cell:
     options: tuple[str, ...] = ()
 
     @property
-    def evaluation(self) -> Cell:
+    def evaluation(self) -> GridCell:
         """The cell at all labels: what it shares with the other F of the same evaluation."""
         return attrs.evolve(self, label_fraction=1.0)
 
@@ -104,9 +102,9 @@ def digest(thing: attrs.AttrsInstance) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def group_by_evaluation(cells: Iterable[Cell]) -> dict[Cell, tuple[Cell, ...]]:
+def group_by_evaluation(cells: Iterable[GridCell]) -> dict[GridCell, tuple[GridCell, ...]]:
     """The cells by the evaluation that scores them: one process embeds once and scores every F."""
-    groups: dict[Cell, list[Cell]] = {}
+    groups: dict[GridCell, list[GridCell]] = {}
     for cell in dict.fromkeys(cells):
         groups.setdefault(cell.evaluation, []).append(cell)
     return {key: tuple(sorted(group, key=lambda cell: cell.label_fraction)) for key, group in groups.items()}

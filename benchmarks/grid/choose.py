@@ -8,11 +8,9 @@ import attrs
 from paper_results import PaperResults
 
 from clocs_core.errors import SettingsError
-from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
-from grid.cells import PROTOCOLS, RANDOM, Cell, Pretraining
+from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis, set_methods
+from grid.cells import PROTOCOLS, RANDOM, GridCell, Pretraining
 from grid.tables import Preset, find_preset, paper_presets
-
-__all__ = ["Axes", "choose_presets", "wanted_cells", "wanted_runs"]
 
 _METHODS = ("mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc")  # what the paper pre-trains without labels
 
@@ -52,13 +50,12 @@ class Axes:
         """The conditions with these values on their axes."""
         found = replace_datasets(conditions, self.datasets)
         found = replace_downstream(found, self.downstream) if self.downstream else found
-        return self._set(found)
+        return self._set(set_methods(found, self.methods) if self.methods else found)
 
     def _set(self, found: tuple[Condition, ...]) -> tuple[Condition, ...]:
         values = {
             "protocol": self.protocols,
-            "method": self.methods,
-            "leads": self.leads,
+            "leads": tuple(one.replace("+", ",") for one in self.leads),
             "embedding_dim": self.embedding_dims,
             "label_fraction": self.label_fractions,
             "part": (self.part,) if self.part else (),
@@ -102,7 +99,7 @@ def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tup
     return chosen
 
 
-def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[Cell, ...]:
+def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[GridCell, ...]:
     """Every cell of these tables, once."""
     conditions = (one for preset in presets if preset.needs_scores for one in preset.conditions)
     return tuple(dict.fromkeys(cell for one in conditions for cell in one.cells(repeats)))

@@ -6,8 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-__all__ = ["source_commit"]
-
 
 def source_commit(folder: Path) -> str:
     """The commit of a source tree, "-dirty" behind it where files differ; "unknown" outside of a repository.

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from clocs_core.artifacts.reports import PatientSeparation
 from grid.axes import Condition, Repeats
-from grid.ledger import Distances, Results
+from grid.results import Results
 from grid.rows import Sheet, say_spread
 from grid.summary import Spread, spread
-
-__all__ = ["DistanceLine", "distance_sheet", "say_encoders", "summarise_distances"]
 
 
 @attrs.frozen
@@ -27,13 +26,13 @@ class DistanceLine:
     intra: Spread
     inter: Spread
     separation: Spread
-    found: tuple[Distances, ...] = ()
+    found: tuple[PatientSeparation, ...] = ()
 
 
 def summarise_distances(
     conditions: Iterable[Condition], repeats: Repeats, results: Results
 ) -> tuple[DistanceLine, ...]:
-    """Every method beside the untrained encoder of its dimension, as far as the ledger goes."""
+    """Every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
         for name, init in (("random", "random"), (one.row, one.method)):
@@ -70,10 +69,10 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
 
 
 def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
-    splits: dict[int, list[Distances]] = {}
+    splits: dict[int, list[PatientSeparation]] = {}
     for run in one.pretrainings(repeats):
-        entry = results.pretraining(run)
-        for found in entry.distances if entry else ():
+        report = results.trained(run)
+        for found in report.patients if report else ():
             if found.init == init:
                 splits.setdefault(run.split_seed, []).append(found)
     intra = spread([found.intra_mean for found in rows] for rows in splits.values())

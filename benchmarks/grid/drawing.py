@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 
 from clocs_core.report.sheet import FONT, INK, TEXT, to_png, to_svg
 
-__all__ = ["SMALL", "Drawing", "finish", "legend_at_side", "name_rows"]
-
 SMALL = {**TEXT, "fontsize": 8}
 """The dress of words beside a figure."""
 

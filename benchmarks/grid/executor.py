@@ -24,8 +24,6 @@ import attrs
 
 from clocs_core.artifacts.run_folder import RunFolder
 
-__all__ = ["Executor", "Job", "LocalProcesses", "Outcome"]
-
 _TAIL = 2000  # characters of a log in which the error stands
 _PATIENCE = 20.0  # seconds for a command that is asked to stop, before it is killed
 _POLL = 0.2  # seconds between two looks at a lock that another process holds

@@ -15,8 +15,6 @@ from grid.panels import DIMENSION, LABELS, Axis, Panel, panels_of
 from grid.summary import Line, Summary
 from grid.tables import Preset
 
-__all__ = ["draw_distances", "draw_scores"]
-
 
 def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing, ...]:
     """The figures of a table; none where it has no score yet."""

@@ -18,8 +18,6 @@ from grid.axes import Repeats
 from grid.choose import Axes
 from grid.measure import Measure
 
-__all__ = ["Extent", "Mode", "Request", "build_parser", "read_request"]
-
 Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
 Extent = Literal["run", "dry-run", "report-only"]
 
@@ -34,15 +32,15 @@ _MODES: dict[Mode, str] = {
 
 _EXTENTS: dict[Extent, str] = {
     "dry-run": "list the cells and say how long they will take",
-    "report-only": "run nothing; tables and page from the ledger as it stands",
+    "report-only": "run nothing; tables and page from the folders as they stand",
 }
 
 _AXES = {
-    "--methods": "methods, such as cmsc,simclr",
+    "--methods": "methods, such as cmsc,simclr; byol:loss=cosine has an option",
     "--datasets": "data sets to pre-train on; chapman=ptbxl lets one stand in for one of the paper's",
     "--downstream": "data sets to fine-tune on; the pre-training set itself is evaluated linearly",
     "--protocols": "linear, finetune or both, whatever the downstream set",
-    "--leads": "presets of the data set, such as 4,12",
+    "--leads": "presets of the data set, such as 4,12, or names, such as II+V2",
     "--embedding-dims": "dimensions E of a representation",
     "--label-fractions": "shares F of the labels of the downstream set",
 }
@@ -116,7 +114,7 @@ def _add_measure(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_place(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--out", metavar="FOLDER", help="holds ledger, runs, tables and page (default runs/grid)")
+    group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
     group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores by jobs)")

@@ -8,13 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from clocs_core.artifacts.reports import PatientSeparation
 from clocs_core.report.sheet import BLUE, ORANGE, label, legend, sheet
 from grid.distances import DistanceLine, say_encoders
 from grid.drawing import SMALL, Drawing, finish
-from grid.ledger import Distances
 from grid.tables import Preset
-
-__all__ = ["density", "draw_histograms"]
 
 _POINTS = 64
 _COLUMNS = 3
@@ -50,7 +48,7 @@ def density(counts: Sequence[int], edges: Sequence[float], at: NDArray[np.float6
     return np.asarray(np.diff(np.interp(at, edges, share)) / np.diff(at))
 
 
-def _panel(axes: Axes, found: Sequence[Distances]) -> None:
+def _panel(axes: Axes, found: Sequence[PatientSeparation]) -> None:
     """Both curves of one encoder; a sentence where no run of it kept a histogram."""
     kept = [one for one in found if one.edges]
     if not kept:

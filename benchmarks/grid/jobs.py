@@ -8,11 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from grid.cells import VERSION, Cell, Pretraining, digest
+from grid.cells import VERSION, GridCell, Pretraining, digest
 from grid.executor import Job
-
-__all__ = ["Place", "evaluation_job", "pretraining_job"]
-
 
 _ENCODER = "cnn"  # the paper's, and that of every built-in method
 
@@ -45,9 +42,22 @@ class Place:
         return ("--leads", leads) if leads and known else ()
 
 
+def pretraining_folder(run: Pretraining, out: Path) -> Path:
+    """Where a pre-training lies."""
+    return out / "pretrained" / run.name
+
+
+def evaluation_folder(cell: GridCell, shares: str, out: Path) -> Path:
+    """Where the evaluation lies that scores a cell at these F, given as "0.5+1"."""
+    fractions = shares.replace("+", ",")
+    mark = hashlib.sha256(f"{digest(cell.evaluation)} {fractions}".encode()).hexdigest()[:8]
+    words = f"{cell.downstream}-{cell.protocol}-{cell.part}-F{shares}"
+    return out / "evaluated" / cell.pretraining.name / f"{words}-{mark}"
+
+
 def pretraining_job(run: Pretraining, place: Place) -> Job:
     """Pre-train in a folder of its own. The run itself looks at validation patients only; cells do the testing."""
-    folder = place.out / "pretrained" / run.name
+    folder = pretraining_folder(run, place.out)
     fresh = (
         *("run", "--plugin", run.method, "--dataset", run.dataset, *place.leads(run.dataset, run.leads)),
         *("--embedding-dim", str(run.embedding_dim), "--seed", str(run.seed), "--split-seed", str(run.split_seed)),
@@ -57,16 +67,14 @@ def pretraining_job(run: Pretraining, place: Place) -> Job:
     return Job(name=run.name, folder=folder, fresh=fresh, resume=resume)
 
 
-def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
+def evaluation_job(cells: Sequence[GridCell], place: Place) -> Job:
     """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped.
 
     Untrained encoders are fine-tuned once for all pre-trainings, in a folder that the evaluations share.
     """
     first, run = cells[0], cells[0].pretraining
     fractions = ",".join(f"{cell.label_fraction:g}" for cell in cells)
-    mark = hashlib.sha256(f"{digest(first.evaluation)} {fractions}".encode()).hexdigest()[:8]
-    words = f"{first.downstream}-{first.protocol}-{first.part}-F{fractions.replace(',', '+')}"
-    folder = place.out / "evaluated" / run.name / f"{words}-{mark}"
+    folder = evaluation_folder(first, fractions.replace(",", "+"), place.out)
     command = (
         *("evaluate", *_encoder(run, place), "--dataset", first.downstream),
         *("--protocol", first.protocol, "--label-fraction", fractions, "--part", first.part),
@@ -75,13 +83,13 @@ def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
         *("--controls", str(place.out / "controls" / str(VERSION))),
         *(*place.flags(first.downstream), "--out", str(folder)),
     )
-    return Job(name=f"{run.name} on {words}", folder=folder, fresh=command, resume=command)
+    return Job(name=f"{run.name} on {folder.name.rpartition('-')[0]}", folder=folder, fresh=command, resume=command)
 
 
 def _encoder(run: Pretraining, place: Place) -> tuple[str, ...]:
     """Whose weights are evaluated."""
     if run.trains:
-        return (str(place.out / "pretrained" / run.name),)
+        return (str(pretraining_folder(run, place.out)),)
     return ("--random", "--encoder", _ENCODER, "--embedding-dim", str(run.embedding_dim))
 
 

@@ -9,14 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from clocs_core.artifacts.reports import Curve
 from clocs_core.report.sheet import BLUE, GREEN, GREY, ORANGE, PALETTE, label, sheet
 from grid.axes import Condition, Repeats
-from grid.cells import Cell
+from grid.cells import GridCell
 from grid.drawing import SMALL, Drawing, finish, legend_at_side
-from grid.ledger import Curve, Results
+from grid.results import Results
 from grid.tables import Preset
-
-__all__ = ["LearningLine", "draw_learning", "mean_curve", "summarise_learning"]
 
 
 @attrs.frozen
@@ -50,7 +49,7 @@ def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, result
     for rows in places.values():
         most = max(one.label_fraction for one in rows)
         full = [one for one in rows if one.label_fraction == most]
-        once: dict[object, Cell] = {}
+        once: dict[object, GridCell] = {}
         for cell in (cell for one in full for cell in one.cells(repeats) if results.is_done(cell)):
             once.setdefault(cell.random, cell)
         lines.append(_line(full[0], "random", "random", tuple(once.values()), results))
@@ -88,7 +87,7 @@ def mean_curve(curves: Sequence[Curve]) -> tuple[list[int], list[float]]:
 
     Later ones would be a mean over those that stopped late, which are not like the others.
     """
-    scores = [dict(zip(curve.epochs, curve.scores, strict=True)) for curve in curves]
+    scores = [{point.epoch: point.validation_score for point in curve.values} for curve in curves]
     shared = [epoch for epoch in sorted(scores[0]) if all(np.isfinite(one.get(epoch, np.nan)) for one in scores)]
     return shared, [float(np.mean([one[epoch] for one in scores])) for epoch in shared]
 
@@ -111,18 +110,19 @@ def _draw(axes: Axes, line: LearningLine, colour: str, dashes: str) -> None:
     if not line.curves:
         return
     for curve in line.curves if len(line.curves) > 1 else ():
-        axes.plot(curve.epochs, curve.scores, color=colour, linewidth=0.6, alpha=0.5, linestyle=dashes)
-    epochs, means = mean_curve(line.curves)
-    marker = "o" if len(epochs) == 1 else "None"  # a line of one point cannot be seen
-    (thick,) = axes.plot(epochs, means, color=colour, linewidth=1.8, linestyle=dashes, label=line.name)
+        epochs, scores = zip(*((point.epoch, point.validation_score) for point in curve.values), strict=True)
+        axes.plot(epochs, scores, color=colour, linewidth=0.6, alpha=0.5, linestyle=dashes)
+    shared, means = mean_curve(line.curves)
+    marker = "o" if len(shared) == 1 else "None"  # a line of one point cannot be seen
+    (thick,) = axes.plot(shared, means, color=colour, linewidth=1.8, linestyle=dashes, label=line.name)
     thick.set(marker=marker, markersize=4)
 
 
-def _line(condition: Condition, name: str, init: str, cells: Sequence[Cell], results: Results) -> LearningLine:
-    done = [entry for cell in cells if (entry := results.cell(cell)) and entry.status == "done"]
+def _line(condition: Condition, name: str, init: str, cells: Sequence[GridCell], results: Results) -> LearningLine:
+    done = [report for cell in cells if (report := results.evaluated(cell))]
     share = condition.label_fraction
     curves = tuple(
-        curve for entry in done for curve in entry.curves if (curve.init, curve.label_fraction) == (init, share)
+        curve for report in done for curve in report.curves if (curve.init, curve.label_fraction) == (init, share)
     )
     return LearningLine(condition, name, curves, len(done) - len(curves))
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grid.axes import Repeats
-from grid.cells import Cell
+from grid.cells import GridCell
 from grid.choose import wanted_cells, wanted_runs
-from grid.ledger import Results
 from grid.presence import Shelf
+from grid.results import Results
 from grid.tables import ELSEWHERE, Preset
-
-__all__ = ["list_cells", "list_presets"]
 
 
 def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
@@ -25,7 +23,7 @@ def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> s
     return "\n".join(lines)
 
 
-def list_cells(cells: Iterable[Cell], results: Results) -> str:
+def list_cells(cells: Iterable[GridCell], results: Results) -> str:
     """A line for each cell, with its state."""
     return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
 
@@ -41,12 +39,12 @@ def _data(preset: Preset, shelf: Shelf) -> list[str]:
     return [f"{name} ({'here' if shelf.has(name) else 'not here'})" for name in preset.datasets]
 
 
-def _state(cell: Cell, results: Results) -> str:
+def _state(cell: GridCell, results: Results) -> str:
     found = results.cell(cell)
-    return "missing" if found is None else found.status
+    return "missing" if found is None else "done" if found.report else "failed"
 
 
-def _say(cell: Cell) -> str:
+def _say(cell: GridCell) -> str:
     run = cell.pretraining
     about = " ".join([run.method, *run.options, *(("on", run.dataset) if run.trains else ())])
     return (

@@ -7,8 +7,6 @@ import platform
 import re
 import subprocess
 
-__all__ = ["cpu_model", "describe_machine"]
-
 _WHO_KNOWS = {"Linux": ("lscpu",), "Darwin": ("sysctl", "machdep.cpu.brand_string")}
 
 

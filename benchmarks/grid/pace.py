@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 
 import attrs
 
-from grid.cells import Cell, Pretraining
-from grid.ledger import Entry, Results
-
-__all__ = ["KNOWN", "Pace", "read_known", "say_duration"]
+from grid.cells import GridCell, Pretraining
+from grid.notes import Note
 
 Kind = tuple[str, ...]
 
 KNOWN = Path(__file__).parent / "pace.json"
-"""How long jobs took on two machines, for a first guess where a ledger is new."""
+"""How long jobs took on two machines, for a first guess where nothing was run yet."""
 
 
 @attrs.frozen
@@ -28,17 +26,17 @@ class Pace:
     seconds: dict[Kind, float]
 
     @classmethod
-    def of(cls, results: Results, known: Mapping[Kind, float] | None = None) -> Pace:
-        """What the ledger's lines took; those of jobs that failed, or were found finished, say nothing.
+    def of(cls, notes: Iterable[Note], known: Mapping[Kind, float] | None = None) -> Pace:
+        """Take the times of these jobs; those that failed, or have no time, say nothing.
 
-        known: what jobs took elsewhere, for kinds that the ledger has not seen; slower or quicker by as much as those
-        that it has.
+        known: what jobs took elsewhere, for kinds that were not seen here; slower or quicker by as much as those that
+        were.
         """
         times: dict[Kind, list[float]] = defaultdict(list)
-        for entry in results.entries:
-            if entry.status == "done" and entry.seconds > 0:
-                for kind in _kinds(*_about(entry)):
-                    times[kind].append(entry.seconds / max(1, len(entry.label_fractions)))
+        for note in notes:
+            if not note.error and note.seconds > 0:
+                for kind in _kinds(*_about(note)):
+                    times[kind].append(note.seconds / max(1, len(note.cells)))
         here = {kind: median(some) for kind, some in times.items()}
         there = dict(known or {})
         ratio = median([here[kind] / there[kind] for kind in there if kind in here] or [1.0])
@@ -48,14 +46,16 @@ class Pace:
         """Seconds of a pre-training, or None where nothing like it is known."""
         return self._find("pretrain", run.method, run.dataset, str(run.embedding_dim))
 
-    def of_evaluation(self, cells: Sequence[Cell]) -> float | None:
+    def of_evaluation(self, cells: Sequence[GridCell]) -> float | None:
         """Seconds of an evaluation of these F together, or None where nothing like it is known."""
         first = cells[0]
         dim = str(first.pretraining.embedding_dim)
         each = self._find(first.protocol, first.pretraining.method, first.downstream, dim)
         return None if each is None else each * len(cells)
 
-    def remaining(self, runs: Sequence[Pretraining], groups: Sequence[Sequence[Cell]], at_once: int) -> float | None:
+    def remaining(
+        self, runs: Sequence[Pretraining], groups: Sequence[Sequence[GridCell]], at_once: int
+    ) -> float | None:
         """Seconds for all of these, `at_once` together. Kinds never seen count as the mean of the others."""
         found = [*map(self.of_run, runs), *map(self.of_evaluation, groups)]
         known = [one for one in found if one is not None]
@@ -89,9 +89,7 @@ def _kinds(protocol: str, method: str, dataset: str, dim: str) -> tuple[Kind, ..
     return ((protocol, method, dataset, dim), (protocol, method, dataset), (protocol, dataset), (protocol,))
 
 
-def _about(entry: Entry) -> tuple[str, str, str, str]:
-    protocol = entry.protocol.partition("/")[0]
-    settings = entry.settings
-    run = settings if protocol == "pretrain" else settings["pretraining"]
-    dataset = run["dataset"] if protocol == "pretrain" else settings["downstream"]
-    return protocol, run["method"], dataset, str(run["embedding_dim"])
+def _about(note: Note) -> tuple[str, str, str, str]:
+    run, cells = note.run, note.cells
+    protocol, dataset = (cells[0].protocol, cells[0].downstream) if cells else ("pretrain", run.dataset)
+    return protocol, run.method, dataset, str(run.embedding_dim)

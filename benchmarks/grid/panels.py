@@ -10,8 +10,6 @@ import attrs
 from grid.axes import Condition
 from grid.summary import Line
 
-__all__ = ["DIMENSION", "LABELS", "Axis", "Panel", "panels_of"]
-
 
 @attrs.frozen
 class Axis:

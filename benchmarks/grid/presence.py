@@ -14,8 +14,6 @@ from clocs_core.settings.sections import data_root, dataset_folder
 from grid.axes import Condition
 from grid.tables import Preset
 
-__all__ = ["Shelf", "leave_out_absent", "open_shelf"]
-
 
 @attrs.frozen
 class Shelf:
@@ -47,7 +45,7 @@ def leave_out_absent(
 ) -> tuple[tuple[Preset, ...], tuple[str, ...]]:
     """The tables less the conditions whose data is not here, and the names of that data.
 
-    is_known: whether a condition stays whatever lies here, as those do that a report finds in the ledger. Raises
+    is_known: whether a condition stays whatever lies here, as those do that were run elsewhere. Raises
     DataNotFound where nothing is left.
     """
     presets = tuple(presets)

@@ -17,10 +17,8 @@ from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 from grid.axes import Condition, Repeats
-from grid.ledger import Results
+from grid.results import Results
 from grid.tables import Preset
-
-__all__ = ["REFERENCE", "Verdict", "check", "read_reference", "record", "reference_preset", "reference_repeats"]
 
 REFERENCE = Path(__file__).with_name("reference.json")
 
@@ -75,7 +73,9 @@ def record(preset: Preset, results: Results, path: Path) -> None:
     found = {one.method: _score(one, results) for one in preset.conditions}
     missing = [method for method, score in found.items() if score is None]
     if missing:
-        raise RunFolderError(f"No reference was recorded: there is no score of {', '.join(missing)}. See the ledger.")
+        raise RunFolderError(
+            f"No reference was recorded: there is no score of {', '.join(missing)}. See the logs beside the folders."
+        )
     rows = {method: {"value": s.value, "low": s.low, "high": s.high} for method, s in found.items() if s is not None}
     write_atomically(path, json.dumps(rows, indent=2) + "\n")
 
@@ -101,8 +101,8 @@ def check(preset: Preset, results: Results, reference: dict[str, dict[str, float
 
 def _score(one: Condition, results: Results) -> Score | None:
     (cell,) = one.cells(reference_repeats())
-    entry = results.cell(cell)
-    for score in entry.scores if entry else ():
+    report = results.evaluated(cell)
+    for score in report.scores if report else ():
         if (score.protocol, score.init, score.metric, score.level) == ("linear", one.method, "auroc", "frame"):
             return score
     return None

@@ -11,8 +11,6 @@ from clocs_core.report.tables import show_number
 from grid.axes import Condition
 from grid.summary import Difference, Line, Spread, Summary
 
-__all__ = ["Sheet", "difference_sheet", "markdown", "say_spread", "score_sheet"]
-
 # The columns that say where a line stands. Those that are the same in all lines go into the caption.
 _PLACES: dict[str, Callable[[Condition], str]] = {
     "pre-training": lambda one: _standing(one.pretraining, one.printed_pretraining) or "none",

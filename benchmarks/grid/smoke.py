@@ -14,8 +14,6 @@ from grid.axes import Condition, Repeats, replace_datasets
 from grid.measure import Measure
 from grid.tables import Preset, paper_presets
 
-__all__ = ["DATASET", "smoke_measure", "smoke_presets", "smoke_repeats"]
-
 DATASET = "demo"
 
 _FEW = ("patients=30", "resamples=20")

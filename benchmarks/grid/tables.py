@@ -11,8 +11,6 @@ from paper_results import PaperResults
 from clocs_core.errors import UnknownName, neighbours
 from grid.axes import Condition
 
-__all__ = ["ELSEWHERE", "PERTURBATIONS", "Figure", "Preset", "find_preset", "paper_presets"]
-
 Figure = Literal["dots", "dimension", "labels", "perturbations", "less", "distances"]
 
 _DIMS = (32, 64, 128, 256)

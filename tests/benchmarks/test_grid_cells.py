@@ -10,14 +10,14 @@ import attrs
 import pytest
 from grid import cells
 from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
-from grid.cells import Cell, Pretraining, digest, group_by_evaluation
+from grid.cells import GridCell, Pretraining, digest, group_by_evaluation
 from grid.jobs import Place, evaluation_job, pretraining_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
 
 RUN = Pretraining(method="cmsc", dataset="chapman", options=("decay=0.5",))
-CELL = Cell(pretraining=RUN, downstream="cardiology", protocol="finetune", label_fraction=0.25)
+CELL = GridCell(pretraining=RUN, downstream="cardiology", protocol="finetune", label_fraction=0.25)
 PLACE = Place(out=Path("/grid"), presets={"chapman": frozenset({"4", "12"}), "cardiology": frozenset()})
 
 
@@ -69,7 +69,7 @@ def test_a_digest_is_the_same_in_another_process() -> None:
     """The ledger is read by other processes than wrote it; Python's own hash differs from one to the next."""
     code = (
         "from grid.cells import *; r = Pretraining(method='cmsc', dataset='chapman', options=('decay=0.5',)); "
-        "print(digest(Cell(pretraining=r, downstream='cardiology', protocol='finetune', label_fraction=0.25)))"
+        "print(digest(GridCell(pretraining=r, downstream='cardiology', protocol='finetune', label_fraction=0.25)))"
     )
     folder = Path(__file__).parents[2] / "benchmarks"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ import attrs
 import extract_paper_results
 import pytest
 from extract_paper_results import extract, find_tabulars
-from paper_results import RESULTS, Cell, PaperResults, load_results
+from paper_results import RESULTS, PaperResults, PrintedScore, load_results
 
 CHAPMAN, P2020, P2017, CARDIOLOGY = "chapman", "physionet2020", "physionet2017", "cardiology"
 SAME = ((CHAPMAN, CHAPMAN), (P2020, P2020))
@@ -83,7 +83,7 @@ def paper() -> PaperResults:
     return load_results()
 
 
-def condition(cell: Cell) -> tuple:
+def condition(cell: PrintedScore) -> tuple:
     where = (cell.pretraining, cell.downstream)
     return (cell.table, cell.embedding_dim, cell.label_fraction, cell.method, cell.tau_d, *where)
 
