@@ -18,7 +18,7 @@ class DistanceLine:
     """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different.
 
     name: of the encoder: a method as a row of a table has it, or `random`. found: what each repetition found, with its
-    histogram where one was kept.
+    histogram where one was kept. epochs: how many each repetition trained for; none of `random`.
     """
 
     condition: Condition
@@ -27,6 +27,7 @@ class DistanceLine:
     inter: Spread
     separation: Spread
     found: tuple[PatientSeparation, ...] = ()
+    epochs: tuple[int, ...] = ()
 
 
 def summarise_distances(
@@ -56,10 +57,11 @@ def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
 
 def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
     """The distances as a table."""
-    headings = ("pre-training", "leads", "E", "encoder", "within patients", "between patients", "separation")
+    headings = ("pre-training", "leads", "E", "encoder", "epochs", "within patients", "between patients", "separation")
     rows = tuple(
         (
             *(line.condition.pretraining, line.condition.leads or "own", str(line.condition.embedding_dim), line.name),
+            ", ".join(map(str, line.epochs)),
             *(say_spread(found) for found in (line.intra, line.inter, line.separation)),
         )
         for line in lines
@@ -70,14 +72,17 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
 
 def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
     splits: dict[int, list[PatientSeparation]] = {}
+    epochs: list[int] = []
     for run in one.pretrainings(repeats):
         report = results.trained(run)
         for found in report.patients if report else ():
-            if found.init == init:
+            if report and found.init == init:
                 splits.setdefault(run.split_seed, []).append(found)
+                epochs += [report.epochs_run] if init != "random" else []
+    each = tuple(found for rows in splits.values() for found in rows)
     intra = spread([found.intra_mean for found in rows] for rows in splits.values())
     inter = spread([found.inter_mean for found in rows] for rows in splits.values())
     separation = spread([found.separation for found in rows] for rows in splits.values())
     if intra is None or inter is None or separation is None:
         return None
-    return DistanceLine(one, name, intra, inter, separation, tuple(found for rows in splits.values() for found in rows))
+    return DistanceLine(one, name, intra, inter, separation, each, tuple(epochs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from statistics import fmean
 
 from clocs_core.artifacts.reports import EvaluationReport, Report
 from grid.axes import Condition, Repeats
@@ -37,20 +36,6 @@ def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Re
 def _say_values(values: dict[tuple[int, int], float]) -> str:
     splits = dict.fromkeys(split for split, _ in values)
     return say_spread(spread([value for (split, _), value in values.items() if split == one] for one in splits))
-
-
-def pretraining_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Results) -> Sheet:
-    """Show for every pre-training how many epochs it ran over its seeds, and how well it separates patients."""
-    headings = ("pre-training", "leads", "E", "method", "epochs", "separation of patients")
-    rows: dict[tuple[str, ...], None] = {}
-    for one in conditions:
-        found = [report for run in one.pretrainings(repeats) if (report := results.trained(run))]
-        apart = [row.separation for report in found for row in report.patients if row.init == report.method]
-        if found and one.trains:
-            about = (one.pretraining, one.leads or "own", str(one.embedding_dim), one.row)
-            epochs = ", ".join(str(report.epochs_run) for report in found)
-            rows[*about, epochs, f"{fmean(apart):.3f}" if apart else ""] = None
-    return Sheet("", headings, tuple(rows), (False,) * len(rows))
 
 
 def split_sheet(reports: Iterable[AnyReport]) -> Sheet:

@@ -15,7 +15,7 @@ from clocs_core.files import write_atomically
 from grid.axes import Condition
 from grid.distances import distance_sheet, summarise_distances
 from grid.drawing import Drawing
-from grid.evidence import control_sheet, environments, mixed_notes, pretraining_sheet, split_sheet
+from grid.evidence import control_sheet, environments, mixed_notes, split_sheet
 from grid.figures import draw_distances, draw_scores
 from grid.histograms import draw_histograms
 from grid.invocations import Call, read_invocations
@@ -70,7 +70,7 @@ def build_page(presets: Sequence[Preset], inputs: Inputs, call: Call) -> Page:
     scored = [one for one, needs_scores in _conditions(presets) if needs_scores]
     return Page(
         sections=sections,
-        pretrainings=pretraining_sheet([one for one, _ in _conditions(presets)], repeats, results),
+        pretrainings=distance_sheet(summarise_distances([one for one, _ in _conditions(presets)], repeats, results)),
         controls=control_sheet(scored, repeats, results, measure),
         splits=split_sheet(reports),
         environments=environments(reports),
