@@ -44,6 +44,7 @@ SIZES = (4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024)
 
 
 def main() -> int:
+    """Measure both ways in two processes, one per allocator, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
@@ -61,6 +62,7 @@ def main() -> int:
 
 
 def describe(threads: int) -> dict[str, object]:
+    """Describe the machine, the versions and the step."""
     from importlib.metadata import version
 
     return {
@@ -74,6 +76,7 @@ def describe(threads: int) -> dict[str, object]:
 
 
 def run_inside(allocator: str, given: argparse.Namespace) -> dict[str, object]:
+    """Measure in a process of its own, with this allocator."""
     environment = {name: value for name, value in os.environ.items() if name != PURGE}
     if (setting := ALLOCATORS[allocator]) is not None:
         environment[PURGE] = setting
@@ -86,6 +89,7 @@ def run_inside(allocator: str, given: argparse.Namespace) -> dict[str, object]:
 
 
 def measure(threads: int, rounds: int, everything: bool) -> dict[str, object]:
+    """Measure every step in this process. everything: also check agreement, and time Adam, evaluation and sizes."""
     import torch
 
     torch.set_num_threads(threads)
@@ -150,6 +154,7 @@ def build(shelf: str, name: str) -> Any:
 
 
 def make_encoder(way: Implementation, dropout: float = 0.1) -> nn.Module:
+    """Build the encoder of the paper, computed in one of the ways."""
     import torch
 
     from clocs_plugins.cnn.network import CNN
@@ -196,6 +201,7 @@ def make_pass(way: Implementation, signals: int) -> Callable[[], object]:
 
 
 def make_evaluation(way: Implementation) -> Callable[[], object]:
+    """Make a forward pass through the encoder without gradients."""
     import torch
 
     encoder, signal = make_encoder(way).eval(), torch.rand(INSTANCES * VIEWS, 1, SAMPLES)
@@ -228,6 +234,7 @@ def agreement() -> dict[str, object]:
 
 
 def loss_and_gradients(way: Implementation, dtype: torch.dtype) -> list[Tensor]:
+    """Compute the loss of one batch and the gradients of all parameters but those without one, in float64."""
     import torch
 
     encoder, loss_of = make_encoder(way, dropout=0.0).to(dtype), build("losses", "patient-nce")
@@ -257,6 +264,7 @@ def take_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
 
 
 def one_round(ways: Mapping[str, Callable[[], object]]) -> list[float]:
+    """Run every way once, in turns. Returns their milliseconds."""
     times = []
     for run in ways.values():
         began = time.perf_counter()
@@ -275,6 +283,7 @@ def busy_seconds() -> float:
 
 
 def quartiles(numbers: Sequence[float], digits: int) -> dict[str, object]:
+    """Round the median and the quartiles of some numbers."""
     low, middle, high = statistics.quantiles(numbers, n=4)
     return {"median": round(middle, digits), "quartiles": [round(low, digits), round(high, digits)]}
 

@@ -72,6 +72,7 @@ SWEEP: list[dict[str, object]] = [
 
 
 def main() -> int:
+    """Check agreement and measure times, or try other tiles, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--signals", type=int, default=512, help="frames in a batch: K = 256 with two views is 512")
@@ -105,6 +106,7 @@ def main() -> int:
 
 
 def versions() -> dict[str, str]:
+    """Look up the versions that times depend on."""
     return {"torch": torch.__version__, "triton": version("triton"), "python": platform.python_version()}
 
 
@@ -120,6 +122,7 @@ def build(signal: Tensor, dropout: float = DROPOUT) -> nn.Sequential:
 
 
 def samples_left(samples: int) -> int:
+    """Count the samples that are left behind the three blocks."""
     for _ in WIDTHS:
         samples = ((samples - KERNEL) // STRIDE + 1) // 2
     return samples
@@ -157,6 +160,7 @@ def agreement(signal: Tensor) -> dict[str, object]:
 
 
 def one_draw(signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]) -> dict[str, float]:
+    """Compare one way with float64 on some signals."""
     plain = build(signal, dropout=0.0)
     for norm in plain:
         if isinstance(norm, nn.BatchNorm1d):
@@ -166,11 +170,13 @@ def one_draw(signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]) -> 
 
 
 def run_plain(encoder: nn.Sequential, signal: Tensor) -> Tensor:
+    """Run the encoder by torch's modules."""
     embedding: Tensor = encoder(signal)
     return embedding
 
 
 def run_fused(encoder: nn.Sequential, signal: Tensor, dropout: float = 0.0) -> Tensor:
+    """Run the encoder by the fused kernels."""
     features = fused_blocks(signal, layers_of(encoder), stride=STRIDE, dropout=dropout)
     linear = encoder[16]
     assert isinstance(linear, nn.Linear)
@@ -191,6 +197,7 @@ def results(
 
 
 def errors(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, float]:
+    """Find the largest error of outputs, running statistics and gradients, as a share of the largest value."""
     worst = {name: float((found[name] - one).abs().max() / one.abs().max()) for name, one in exact.items()}
     groups = {"output": ("output",), "running": ("running",), "gradients": ("weight", "bias")}
     return {
@@ -220,6 +227,7 @@ def whole_encoder(signal: Tensor) -> dict[str, list[float]]:
 
 
 def plain_step(signal: Tensor, wrap: Callable[[nn.Module], Any] = lambda module: module) -> Step:
+    """Make a step of torch's modules. wrap: compiles the encoder, or leaves it."""
     encoder = build(signal)
     run = wrap(encoder)
     return step_of(encoder, lambda: run(signal))
@@ -242,6 +250,7 @@ def step_of(module: nn.Module, forward: Step, *inputs: Tensor) -> Step:
 
 
 def fused_step(signal: Tensor) -> Step:
+    """Make a step of the fused kernels."""
     encoder = build(signal)
     assert can_fuse(signal, [layer.weight for layer in layers_of(encoder)], STRIDE)
     return step_of(encoder, lambda: run_fused(encoder, signal, DROPOUT))
@@ -321,6 +330,7 @@ def use(setting: dict[str, object]) -> dict[str, object]:
 
 
 def restore(before: dict[str, object]) -> None:
+    """Put back what `use` changed."""
     for name, value in before.items():
         setattr(geometry, name, value)
 

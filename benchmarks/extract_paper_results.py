@@ -78,6 +78,7 @@ class Tabular:
 
     @property
     def has_scores(self) -> bool:
+        """Whether a cell is a mean with its standard deviation."""
         return any(_SCORE.fullmatch(cell) for row in self.rows for cell in row)
 
 
@@ -90,6 +91,7 @@ class Table:
 
 
 def main() -> int:
+    """Read the TeX and write the TOML."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tex", type=Path, required=True, help="the TeX of the paper")
     parser.add_argument("--out", type=Path, required=True)

@@ -42,6 +42,8 @@ class Outcome:
 
 @attrs.frozen
 class Tally:
+    """How many kills fell into each stage of a run."""
+
     kills: int
     during_preparation: int
     during_training: int
@@ -50,6 +52,7 @@ class Tally:
 
 
 def main() -> int:
+    """Run trials and print how many kills fell where."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
@@ -127,11 +130,13 @@ def start(folder: Path, extra: tuple[str, ...]) -> int:
 
 
 def finish(child: int) -> None:
+    """Wait for a run. Raises AssertionError where it failed."""
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "a run that nobody killed failed"
 
 
 def stage_of(folder: Path) -> str:
+    """Say in which stage a run was killed, by the files that it left."""
     run = folder / "run"
     if (run / "report.json").exists():
         return "the end"
@@ -160,12 +165,14 @@ def refuse_broken(folder: Path) -> None:
 
 
 def check_frames(prepared: Path) -> None:
+    """Check the hashes of prepared frames."""
     from clocs_core.data.prepared import open_prepared, verify
 
     verify(open_prepared(prepared.parent, prepared.name))
 
 
 def outcome(folder: Path) -> Outcome:
+    """Read what a finished run left."""
     run = folder / "run"
     (frames,) = folder.glob("data/prepared/demo/*/frames.bin")
     from safetensors.numpy import load_file

@@ -29,6 +29,7 @@ def jobs_of(sizes: Sequence[Size], batches: Sequence[int], sweeping: bool) -> li
 
 
 def compile_ahead(jobs: list[Job], workers: int) -> None:
+    """Launch every job once, in several processes, and print what failed."""
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for job, problem in zip(jobs, pool.map(launch_once, jobs), strict=True):
             if problem:

@@ -98,5 +98,6 @@ def passes(z: Tensor, patient: Tensor, shapes: Shapes) -> tuple[Callable[[], obj
 
 
 def as_key(tile: Tile, parts: int | None = None) -> str:
+    """Name a tile for a table."""
     name = f"{tile.rows}x{tile.columns} {tile.warps} warps {tile.stages} stages"
     return name if parts is None else f"{name} {parts} parts"

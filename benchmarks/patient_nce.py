@@ -45,6 +45,7 @@ BOUNDS = {"fp16": (1e-4, 2e-3), "near-fp32": (2e-5, 2e-5), "reference": (1e-5, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, or try tiles, and write what was found. Returns 1 where a way disagrees with float64."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", nargs="+", type=as_size, default=SIZES, metavar="K,E,V", help="batch, dim, views")
@@ -83,11 +84,13 @@ def measure_all(
 
 
 def as_size(text: str) -> Size:
+    """Read a size, such as 256,128,2."""
     batch, dim, views = map(int, text.split(","))
     return batch, dim, views
 
 
 def about(device: torch.device, arguments: Sequence[str] | None) -> Row:
+    """Describe the command, the device and the versions."""
     triton = importlib.import_module("triton").__version__ if importlib.util.find_spec("triton") else None
     versions = {"torch": torch.__version__, "triton": triton, "cuda": torch.version.cuda, **versions_of_peers()}
     return {
@@ -150,6 +153,7 @@ def as_table(found: Row) -> str:
 
 
 def as_cells(one: Row) -> str:
+    """Write one measurement as a line of text."""
     low, high = one["quartiles_ms"]
     cells = [f"{one['median_ms']:9.4f} ms [{low:.4f}, {high:.4f}]"]
     cells += [f"{one['memory_mb']:>10} MB"] if "memory_mb" in one else []

@@ -39,6 +39,7 @@ Frames = NDArray[np.float32]  # (frame, channel, sample)
 
 
 def main() -> int:
+    """Compare both formats, measure the memory, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -66,6 +67,7 @@ def main() -> int:
 
 
 def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
+    """Prepare a data set as `clocs` does."""
     session = open_session(None, (), False)
     asked = resolve_recordings(session.catalogue, name, {"data": {"root": str(root), "data_root": str(data_root)}})
     framing = asked.dataset.offer.framing(1)
@@ -103,6 +105,7 @@ def compare(name: str, root: Path, plain: Callable[[Path], Frames], workers: int
 
 
 def plain_wfdb(root: Path) -> Frames:
+    """Read WFDB recordings by a plain loop."""
     import wfdb
 
     frames = []
@@ -114,6 +117,7 @@ def plain_wfdb(root: Path) -> Frames:
 
 
 def plain_csv(root: Path) -> Frames:
+    """Read CSV recordings by a plain loop."""
     import pandas as pd
     from scipy.signal import resample
 
@@ -137,6 +141,7 @@ def copy_wfdb(data: Path, target: Path, copies: int) -> Path:
 
 
 def copy_csv(data: Path, target: Path, copies: int) -> Path:
+    """Link the real recordings again and again under new names, with a table of their rhythms."""
     import csv
 
     (target / "ECGDataDenoised").mkdir(parents=True)
@@ -187,6 +192,7 @@ def watch(child: subprocess.Popen[bytes]) -> int:
 
 
 def family(pid: int) -> list[int]:
+    """List a process and all its descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -195,6 +201,7 @@ def family(pid: int) -> list[int]:
 
 
 def pss(pid: int) -> int:
+    """Read the proportional set size of a process in bytes; 0 where it has ended."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -71,7 +71,8 @@ class Executor(Protocol):
     """
 
     @property
-    def at_once(self) -> int: ...
+    def at_once(self) -> int:
+        """How many jobs may be submitted before the first of them has ended."""
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Run a job when there is room for it. The future ends with an Outcome, whatever became of the job."""
