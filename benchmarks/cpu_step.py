@@ -112,7 +112,7 @@ def measure(threads: int, rounds: int, everything: bool) -> dict[str, object]:
 
 
 def make_step(way: Implementation, gather: bool = False, fused: bool | None = None) -> Callable[[], object]:
-    """A training step of the engine in one of the ways, on instances in a store or on views that are made before.
+    """Make a training step of the engine in one of the ways. gather: draw instances and make views in every step.
 
     fused: whether Adam is one kernel; None: as the engine has it.
     """
@@ -146,7 +146,7 @@ def make_step(way: Implementation, gather: bool = False, fused: bool | None = No
 
 
 def build(shelf: str, name: str) -> Any:
-    """What a plugin offers under a name, with its default options."""
+    """Build what a plugin offers under a name, with its default options."""
     from clocs_core.cli.main import open_session
 
     offer = getattr(open_session(None, (), False).catalogue, shelf).get(name).offer
@@ -164,7 +164,7 @@ def make_encoder(way: Implementation, dropout: float = 0.1) -> nn.Module:
 
 
 def make_store() -> Store:
-    """4096 frames of noise of 2048 patients, as int16 with a gain: what a prepared data set looks like."""
+    """Make 4096 frames of noise of 2048 patients, as int16 with a gain, like a prepared data set."""
     import torch
 
     from clocs_core.data.store import Store
@@ -187,7 +187,7 @@ def make_store() -> Store:
 
 
 def make_pass(way: Implementation, signals: int) -> Callable[[], object]:
-    """Forward and backward through the encoder alone, which is what the choice by size is about."""
+    """Make a forward and backward pass through the encoder alone."""
     import torch
 
     encoder = make_encoder(way)
@@ -214,7 +214,7 @@ def make_evaluation(way: Implementation) -> Callable[[], object]:
 
 
 def agreement() -> dict[str, object]:
-    """Loss and gradients of one step of either way against the plain one in float64, without dropout."""
+    """Compare the loss and gradients of one step of either way with the plain one in float64, without dropout."""
     import torch
 
     exact = loss_and_gradients("plain", torch.float64)
@@ -249,7 +249,7 @@ def loss_and_gradients(way: Implementation, dtype: torch.dtype) -> list[Tensor]:
 
 
 def take_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, object]:
-    """Milliseconds of each way and the ratio of the second to the first, round by round."""
+    """Time each way round by round, in milliseconds, with the ratio of the second to the first."""
     for _ in range(3):
         one_round(ways)
     before, began, mine = busy_seconds(), time.perf_counter(), time.process_time()
@@ -274,7 +274,7 @@ def one_round(ways: Mapping[str, Callable[[], object]]) -> list[float]:
 
 
 def busy_seconds() -> float:
-    """Seconds of all cores that were spent on anything, since the machine started; 0 where the system does not tell."""
+    """Read how many seconds all cores were busy since the machine started; 0 where the system does not tell."""
     try:
         numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     except OSError:

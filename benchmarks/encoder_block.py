@@ -111,7 +111,7 @@ def versions() -> dict[str, str]:
 
 
 def build(signal: Tensor, dropout: float = DROPOUT) -> nn.Sequential:
-    """The paper's encoder of plain modules: five for each block, then flatten and linear."""
+    """Build the paper's encoder of plain modules: five for each block, then flatten and linear."""
     samples, device = signal.shape[-1], signal.device
     torch.manual_seed(0)
     modules: list[nn.Module] = []
@@ -129,7 +129,7 @@ def samples_left(samples: int) -> int:
 
 
 def layers_of(encoder: nn.Sequential) -> list[Layer]:
-    """The layers of the three blocks, as the fused kernels take them."""
+    """Collect the layers of the three blocks as the fused kernels take them."""
     convolutions = [one for one in encoder if isinstance(one, nn.Conv1d)]
     norms = [one for one in encoder if isinstance(one, nn.BatchNorm1d)]
     return [layer_of(conv, norm) for conv, norm in zip(convolutions, norms, strict=True)]
@@ -139,7 +139,7 @@ def layers_of(encoder: nn.Sequential) -> list[Layer]:
 
 
 def agreement(signal: Tensor) -> dict[str, object]:
-    """Errors of both ways against float64, the median of several draws of a few signals.
+    """Compare both ways with float64; the median error of several draws of a few signals counts.
 
     Now and then a rounding makes another sample the largest of its pool, and its gradient goes elsewhere, in the plain
     modules as well: such a draw has an error of a hundredth. With few signals it is one of many draws.
@@ -186,7 +186,7 @@ def run_fused(encoder: nn.Sequential, signal: Tensor, dropout: float = 0.0) -> T
 def results(
     encoder: nn.Sequential, signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """Output, gradients and running statistics by name, without the biases of convolutions, whose gradient is zero."""
+    """Compute output, gradients and running statistics, without the biases of convolutions: their gradient is zero."""
     output = run(encoder, signal)
     upstream = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output)
     output.backward(upstream)
@@ -210,7 +210,7 @@ def errors(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, floa
 
 
 def whole_encoder(signal: Tensor) -> dict[str, list[float]]:
-    """Each way with a network of its own, made, timed and dropped before the next: they share no memory."""
+    """Time each way with a network of its own, dropped before the next is made: they share no memory."""
     ways: dict[str, Callable[[], Step]] = {
         "plain": lambda: plain_step(signal),
         "plain, captured": lambda: capture(plain_step(signal)),
@@ -234,7 +234,7 @@ def plain_step(signal: Tensor, wrap: Callable[[nn.Module], Any] = lambda module:
 
 
 def step_of(module: nn.Module, forward: Step, *inputs: Tensor) -> Step:
-    """Forward and backward, with gradients of the parameters and of inputs that want one, which are written anew."""
+    """Make a step of forward and backward. Gradients of the parameters and of `inputs` are written, not added."""
     upstream: list[Tensor] = []
 
     def step() -> Tensor:
@@ -257,7 +257,7 @@ def fused_step(signal: Tensor) -> Step:
 
 
 def microseconds(step: Step) -> list[float]:
-    """Median and quartiles of the time of a step."""
+    """Measure the median and the quartiles of the time of a step."""
     for _ in range(10):
         step()
     times = [1000 * milliseconds(step, STEPS, on_gpu=True) for _ in range(SAMPLES)]
@@ -266,7 +266,7 @@ def microseconds(step: Step) -> list[float]:
 
 
 def single_blocks(signal: Tensor) -> dict[str, dict[str, list[float]]]:
-    """Each block by itself, captured, on features of its size. The input of the first needs no gradient."""
+    """Time each block by itself, captured, on features of its size. The input of the first needs no gradient."""
     encoder, features, found = build(signal), signal, {}
     for number, layer in enumerate(layers_of(encoder)):
         plain = encoder[5 * number : 5 * number + 5]
@@ -287,7 +287,7 @@ def single_blocks(signal: Tensor) -> dict[str, dict[str, list[float]]]:
 
 
 def sweep(signal: Tensor, seconds: float) -> list[dict[str, object]]:
-    """Every setting of SWEEP that there is time for. Kernels are compiled by eight processes at once beforehand."""
+    """Time every setting of SWEEP that there is time for. Eight processes compile the kernels beforehand."""
     began = time.perf_counter()
     with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
         ready = [pool.submit(compile_setting, setting, tuple(signal.shape)) for setting in SWEEP]
@@ -313,7 +313,7 @@ def sweep(signal: Tensor, seconds: float) -> list[dict[str, object]]:
 
 
 def compile_setting(setting: dict[str, object], shape: tuple[int, ...]) -> None:
-    """One step, which leaves its kernels in triton's cache on disk."""
+    """Run one step, which leaves its kernels in triton's cache on disk."""
     use(setting)
     fused_step(torch.rand(shape, device="cuda"))()
     torch.cuda.synchronize()

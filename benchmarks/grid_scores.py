@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """Rows under their headings."""
+    """Write rows under their headings."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([COLUMNS, *rows])

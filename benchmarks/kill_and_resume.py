@@ -108,7 +108,7 @@ def one_trial(folder: Path, extra: tuple[str, ...], seconds: float, rng: random.
 
 
 def start(folder: Path, extra: tuple[str, ...]) -> int:
-    """Fork a process that runs, or goes on with, the run in this folder."""
+    """Fork a process that starts or resumes the run in this folder."""
     run = folder / "run"
     resume = (run / "settings.toml").exists()
     new = (*COMMON, *extra, "--out", str(run), "--data-root", str(folder / "data"))
@@ -146,7 +146,7 @@ def stage_of(folder: Path) -> str:
 
 
 def refuse_broken(folder: Path) -> None:
-    """What a kill left must be whole: every file with its final name can be read."""
+    """Check that every file with its final name can be read after a kill."""
     from clocs_core.artifacts.run_folder import open_run_folder
     from clocs_core.artifacts.tensors import read_tensors
 

@@ -1,4 +1,4 @@
-"""Kernels of the losses compiled by many processes at once, so that no time on a GPU is spent waiting for one."""
+"""Compile the kernels of the losses in many processes at once, so that no GPU time is spent waiting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Job = tuple[Size, str, list[int]]
 
 
 def jobs_of(sizes: Sequence[Size], batches: Sequence[int], sweeping: bool) -> list[Job]:
-    """What to launch once, so that its kernels are in Triton's cache: size, loss or precision, and tiles if tried."""
+    """List what to launch once, so that its kernels are in Triton's cache: size, loss or precision, and tiles."""
     if sweeping:
         device = torch.device("cuda")
         return [(size, "tiles", shapes.as_numbers()) for size in sizes for shapes in tried(size, device)]

@@ -1,4 +1,4 @@
-"""From files to frames: recordings per second and peak memory, beside a plain loop over the same files.
+"""Measure preparing frames from files: recordings per second and peak memory, beside a plain loop.
 
     python benchmarks/prepare.py --data $CLOCS_DATA --out benchmarks/results/prepare.json
 
@@ -75,7 +75,7 @@ def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
 
 
 def compare(name: str, root: Path, plain: Callable[[Path], Frames], workers: int) -> dict[str, object]:
-    """Agreement first, then times: ours from files to frames on disk, theirs from files to one array on disk."""
+    """Check agreement, then time both: ours from files to frames on disk, theirs from files to one array on disk."""
     with tempfile.TemporaryDirectory() as folder:
         ours = prepare(name, root, Path(folder), workers)
         theirs = plain(root)
@@ -129,7 +129,7 @@ def plain_csv(root: Path) -> Frames:
 
 
 def copy_wfdb(data: Path, target: Path, copies: int) -> Path:
-    """The real recordings again and again under new names, which their headers must repeat."""
+    """Copy the real recordings again and again under new names, which their headers must repeat."""
     target.mkdir(parents=True)
     headers = sorted((data / "physionet2020" / "Training_WFDB").glob("*.hea"))
     for number in range(copies):
@@ -157,7 +157,7 @@ def copy_csv(data: Path, target: Path, copies: int) -> Path:
 
 
 def memory(data: Path, scratch: Path, count: int, workers: int) -> dict[str, object]:
-    """Peak of a preparation in a process of its own, workers included."""
+    """Measure the peak memory of a preparation in a process of its own, workers included."""
     root = scratch / f"ptbxl-{count}"
     root.mkdir()
     rows = (data / "ptbxl" / "ptbxl_database.csv").read_text().splitlines(keepends=True)
@@ -183,7 +183,7 @@ def memory(data: Path, scratch: Path, count: int, workers: int) -> dict[str, obj
 
 
 def watch(child: subprocess.Popen[bytes]) -> int:
-    """The largest sum of proportional set sizes of a process and its descendants, in bytes."""
+    """Find the largest sum of proportional set sizes of a process and its descendants, in bytes."""
     peak = 0
     while child.poll() is None:
         peak = max(peak, sum(pss(pid) for pid in family(child.pid)))

@@ -1,4 +1,4 @@
-"""What the formula `released` of patient-NCE changes: both losses of the same random embeddings, as a Markdown table.
+"""Show what the formula `released` of patient-NCE changes: both losses of the same embeddings, as a Markdown table.
 
     python benchmarks/released_variant.py
 
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def row(batch: int, twice: int, views: int) -> tuple[int | float, ...]:
-    """Both losses of one batch, the first `twice` patients of which come again at its end, and how they differ."""
+    """Compare both losses on one batch. Its first `twice` patients come again at its end."""
     generator = torch.Generator().manual_seed(SEED)
     z = torch.randn(views, batch, DIM, generator=generator, dtype=torch.float64)
     patient = torch.arange(batch) % (batch - twice)

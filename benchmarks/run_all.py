@@ -1,4 +1,4 @@
-"""Repeats any table or figure of the paper, or any grid of methods, data sets and settings, with one command.
+"""Repeat any table or figure of the paper, or any grid of methods, data sets and settings, with one command.
 
     python benchmarks/run_all.py --list
     python benchmarks/run_all.py linear-main transfer-main --jobs 8

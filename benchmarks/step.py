@@ -1,4 +1,4 @@
-"""One pre-training step, and one epoch, as `clocs run` does them: plain and captured, in the same run.
+"""Time one pre-training step and one epoch as `clocs run` does them, plain and captured.
 
     python benchmarks/step.py --device cuda --json benchmarks/results/step.json
 
@@ -84,7 +84,7 @@ def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch
 
 
 def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
-    """Noise on the device as instances of the plan's method; every 64th patient comes twice."""
+    """Put noise on the device as instances of the plan's method; every 64th patient comes twice."""
     needs, channels = plan.needs, len(plan.data.channels)
     frames = instances * needs.segments
     number = torch.arange(instances, device=device).repeat_interleave(needs.segments)
@@ -136,7 +136,7 @@ def _epoch(options: list[str], device: torch.device, instances: int, repeats: in
 
 
 def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[str, object]:
-    """The kernels of one captured step in their order, with the microseconds that each is busy."""
+    """List the kernels of one captured step in their order, with the microseconds that each is busy."""
     from torch.profiler import ProfilerActivity, profile
 
     plan, steps = _plan(method, leads, [], device), 20
@@ -157,7 +157,7 @@ def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[
 
 
 def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
-    """The largest relative difference of the losses of two epochs, captured and plain, without dropout."""
+    """Find the largest relative difference of the losses of two epochs, captured and plain, without dropout."""
     losses = []
     for run_epoch in (plain_epoch, CapturedEpochs(_fail)):
         learner = build_learner(plan, len(plan.data.channels), device)
@@ -170,7 +170,7 @@ def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
 def _timed(
     plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
 ) -> tuple[float, float, float]:
-    """Seconds of an epoch: lower quartile, median, upper quartile."""
+    """Measure the seconds of an epoch: lower quartile, median, upper quartile."""
     learner = build_learner(plan, len(plan.data.channels), device)
     run_epoch(learner, training, 1, _nothing)  # captures, and warms up
     seconds = []

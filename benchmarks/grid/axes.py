@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
-from paper_results import PaperResults, PrintedScore
+from paper_results import PaperCondition, PaperResults, PrintedScore
 
 from grid.cells import RANDOM, GridCell, Pretraining
 
@@ -76,11 +76,11 @@ class Condition:
         return " ".join([self.method, *self.options])
 
     def pretrainings(self, repeats: Repeats) -> tuple[Pretraining, ...]:
-        """The pre-trainings of all repetitions, split by split."""
+        """List the pre-trainings of all repetitions, split by split."""
         return tuple(self._pretraining(seed, split, repeats) for split in repeats.splits for seed in repeats.seeds)
 
     def cells(self, repeats: Repeats) -> tuple[GridCell, ...]:
-        """The cells of all repetitions, split by split."""
+        """List the cells of all repetitions, split by split."""
         of_training = repeats.finetune_options if self.protocol == "finetune" else ()
         return tuple(
             GridCell(
@@ -95,10 +95,10 @@ class Condition:
         )
 
     def printed(self, paper: PaperResults) -> PrintedScore | None:
-        """The paper's own number, or None where it has none."""
+        """Find the paper's own number; None where it has none."""
         if (self.options and self.tau_d is None) or not self.leads.isdecimal() or self.part != "test":
             return None
-        return paper.find(
+        asked = PaperCondition(
             protocol=self.protocol,
             method=self.method,
             pretraining=self.printed_pretraining,
@@ -108,6 +108,7 @@ class Condition:
             label_fraction=self.label_fraction,
             tau_d=self.tau_d,
         )
+        return paper.find(asked)
 
     def _pretraining(self, seed: int, split: int, repeats: Repeats) -> Pretraining:
         return Pretraining(
@@ -124,7 +125,7 @@ class Condition:
 
 
 def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) -> tuple[Condition, ...]:
-    """The conditions with each of these values on an axis, whatever stood there; each once."""
+    """Set an axis of the conditions to each of these values; every condition comes once."""
     return _once(attrs.evolve(one, **{axis: value}) for one in conditions for value in values)
 
 
@@ -144,7 +145,7 @@ def read_method(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequence[str]) -> tuple[Condition, ...]:
-    """Every method on every data set: fine-tuned on the downstream sets, by linear evaluation on its own without any.
+    """Pair methods with data sets: fine-tuned on the downstream sets, or linearly evaluated where there are none.
 
     A downstream set that is the pre-training set is evaluated linearly, as in the paper.
     """
@@ -163,7 +164,7 @@ def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequenc
 
 
 def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions on other data sets: "ptbxl" pre-trains on it alone, "chapman=ptbxl" has it stand in for one.
+    """Replace data sets: "ptbxl" pre-trains on it alone, "chapman=ptbxl" has it stand in for Chapman.
 
     A stand-in takes its place downstream too, and the paper's number stays beside it. Without "=" the paper has no
     number to show: linear evaluation moves to the new set, fine-tuning keeps its downstream sets.
@@ -175,7 +176,7 @@ def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> t
 
 
 def replace_downstream(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions with these downstream sets."""
+    """Set the downstream sets of the conditions."""
     return _once(attrs.evolve(one, downstream=name, printed_downstream=name) for one in conditions for name in names)
 
 

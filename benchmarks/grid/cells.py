@@ -43,7 +43,7 @@ class Pretraining:
 
     @property
     def name(self) -> str:
-        """For a person who looks into the folder; the digest behind it tells apart what the words leave out."""
+        """A name that a person can read. The hash at its end covers the settings that the words leave out."""
         leads = f"-L{self.leads.replace(',', '+')}" if self.leads else ""
         more = "".join(f"-{option.replace(',', '+')}" for option in self.options)
         dataset = f"-{self.dataset}" if self.dataset else ""
@@ -96,14 +96,14 @@ class Random:
 
 
 def digest(thing: attrs.AttrsInstance) -> str:
-    """A hash of all settings of a pre-training or a cell and of what they mean, the same in every process."""
+    """Hash all settings of a pre-training or a cell, with the version of the grid; the same in every process."""
     about = {"version": VERSION, **attrs.asdict(thing)}
     text = json.dumps(about, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def group_by_evaluation(cells: Iterable[GridCell]) -> dict[GridCell, tuple[GridCell, ...]]:
-    """The cells by the evaluation that scores them: one process embeds once and scores every F."""
+    """Group cells by the evaluation that scores them: one process embeds once and scores every F."""
     groups: dict[GridCell, list[GridCell]] = {}
     for cell in dict.fromkeys(cells):
         groups.setdefault(cell.evaluation, []).append(cell)

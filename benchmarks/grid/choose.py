@@ -1,4 +1,4 @@
-"""From what a user asked for to the tables that are made: presets of the paper, or a grid of the user's own."""
+"""Turn what a user asked for into tables: presets of the paper, or a grid of the user's own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Axes:
                 raise SettingsError(f"A share F of labels is above 0 and at most 1, got {share:g}.")
 
     def apply(self, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-        """The conditions with these values on their axes."""
+        """Set these values on the axes of the conditions."""
         found = replace_datasets(conditions, self.datasets)
         found = replace_downstream(found, self.downstream) if self.downstream else found
         return self._set(set_methods(found, self.methods) if self.methods else found)
@@ -72,13 +72,13 @@ class Axes:
         return set(self.methods) == {RANDOM} and bool(self.downstream)
 
     def grid(self) -> tuple[Condition, ...]:
-        """The grid of these values alone."""
+        """Make the grid of these values alone."""
         plain = [name.rpartition("=")[2] for name in self.datasets]
         return self._set(product(self.methods or _METHODS, plain or ("",), self.downstream))
 
 
 def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tuple[Preset, ...]:
-    """The tables by name with their axes replaced, or the user's own grid where no table is named."""
+    """Choose the tables by name and replace their axes, or make the user's own grid where no table is named."""
     if not names:
         if not axes.datasets and not axes.only_random:
             raise SettingsError(
@@ -100,12 +100,12 @@ def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tup
 
 
 def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[GridCell, ...]:
-    """Every cell of these tables, once."""
+    """List every cell of these tables, once."""
     conditions = (one for preset in presets if preset.needs_scores for one in preset.conditions)
     return tuple(dict.fromkeys(cell for one in conditions for cell in one.cells(repeats)))
 
 
 def wanted_runs(presets: Iterable[Preset], repeats: Repeats) -> tuple[Pretraining, ...]:
-    """Every pre-training that is looked at for itself, once."""
+    """List every pre-training that is looked at for itself, once."""
     conditions = (one for preset in presets if not preset.needs_scores for one in preset.conditions)
     return tuple(dict.fromkeys(run for one in conditions for run in one.pretrainings(repeats)))

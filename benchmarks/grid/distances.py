@@ -1,4 +1,4 @@
-"""Distances of embeddings within and between patients, by method and dimension, from the pre-trainings themselves."""
+"""Summarise distances of embeddings within and between patients, from the reports of pre-trainings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DistanceLine:
 def summarise_distances(
     conditions: Iterable[Condition], repeats: Repeats, results: Results
 ) -> tuple[DistanceLine, ...]:
-    """Every method beside the untrained encoder of its dimension, as far as they are done."""
+    """Summarise every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
         for name, init in (("random", "random"), (one.row, one.method)):
@@ -44,7 +44,7 @@ def summarise_distances(
 
 
 def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
-    """The name of each for a figure, with its data set and leads where the lines differ in them."""
+    """Name each encoder for a figure, with its data set and leads where the lines differ in them."""
     places = {(line.condition.pretraining, line.condition.leads) for line in lines}
     sets, leads = (len({place[which] for place in places}) > 1 for which in (0, 1))
     return [
@@ -56,7 +56,7 @@ def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
 
 
 def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
-    """The distances as a table."""
+    """Write the distances as a table."""
     headings = ("pre-training", "leads", "E", "encoder", "epochs", "within patients", "between patients", "separation")
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""Bootstrap draws of cells, from their raw predictions: what intervals and paired differences are made of.
+"""Make bootstrap draws of cells from their raw predictions, for intervals and paired differences.
 
 Drawing costs seconds a cell, so draws are kept as files and made in several processes.
 """
@@ -65,7 +65,7 @@ def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int
 
 
 def read_draws(source: Source) -> Interval | None:
-    """The value of a cell with its draws, or None where there are none."""
+    """Read the value of a cell with its draws; None where there are none."""
     if not source.kept.exists():
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws

@@ -74,7 +74,7 @@ class Request:
 
 
 def build_parser(description: str) -> argparse.ArgumentParser:
-    """Every flag, with its help."""
+    """Build the parser of every flag, with its help."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "tables", nargs="*", metavar="TABLE", help="tables or figures of the paper, by name: see --list"
@@ -128,7 +128,7 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
 
 
 def read_request(given: argparse.Namespace, now: datetime) -> Request:
-    """The records of the flags. Raises SettingsError for a value that makes no sense."""
+    """Turn the flags into a request. Raises SettingsError for a value that makes no sense."""
     seeds, cores = 5 if given.seeds is None else given.seeds, os.cpu_count() or 1
     jobs = given.jobs or (1 if given.mode == "tables" else cores)
     return Request(
@@ -173,7 +173,7 @@ def _count(text: str) -> int:
 
 
 def _folder(mode: Mode, now: datetime) -> str:
-    """Where a grid lives. The gates look at the code as it is now, so they never take up what was computed before."""
+    """Choose the folder of a grid. The gates test the code as it is now, so each of their calls has a new folder."""
     if mode == "tables":
         return "runs/grid"
     return f"runs/grid-{'smoke' if mode == 'smoke' else 'check'}-{now:%Y%m%d-%H%M%S}"

@@ -1,4 +1,4 @@
-"""Every call of the grid that ran jobs: how it was typed, when, for how long, and what it got done.
+"""Keep every call of the grid that ran jobs: how it was typed, when, for how long, and how many jobs ended.
 
 A file in `invocations/` is written when an invocation ends, be it by Ctrl-C; `kill -9` loses it.
 """
@@ -56,7 +56,7 @@ class Invocation:
 
 
 def say_command(words: Sequence[str], home: str) -> str:
-    """The words of `sys.argv` as they can be pasted into a shell. Nothing is left out: the same command goes on.
+    """Quote the words of `sys.argv` so that they can be pasted into a shell.
 
     home: what a shell made of `~`; it is put back, since whoever typed `~` did not mean to tell their name.
     """
@@ -101,7 +101,7 @@ def _read(path: Path) -> Invocation:
 
 
 def _pasted(word: str, home: str) -> str:
-    """A word in quotes where it needs them, each part for itself: a shell expands nothing within single ones."""
+    """Quote a word where it needs it, part by part: a shell expands nothing within single quotes."""
     is_home = rf"(?<![^\s=:,'\"]){re.escape(home)}(?![^/\s:,'\"])"
     parts = re.split(is_home, word) if home.strip("/") else [word]
     return '"$HOME"'.join(shlex.quote(part) if part else "" for part in parts) or "''"

@@ -1,4 +1,4 @@
-"""From cells to jobs: the command lines of `clocs`, and the folders that they fill."""
+"""Turn cells into jobs: the command lines of `clocs`, and the folders that they fill."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Place:
     presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
 
     def flags(self, dataset: str) -> tuple[str, ...]:
-        """The flags that every command has."""
+        """Give the flags that every command has."""
         root = ("--root", self.roots[dataset]) if dataset in self.roots else ()
         above = ("--data-root", self.data_root) if self.data_root else ()
         return (*root, *above, "--device", self.device, "--workers", str(self.workers))
 
     def leads(self, dataset: str, leads: str) -> tuple[str, ...]:
-        """The flag for the leads, where the data set has such leads: one with a single lead has no choice of four."""
+        """Give the flag for the leads, if the data set has such leads: one with a single lead has no preset of four."""
         is_preset = leads.isdecimal()
         known = not is_preset or leads in self.presets.get(dataset, frozenset())
         return ("--leads", leads) if leads and known else ()
@@ -56,7 +56,7 @@ def evaluation_folder(cell: GridCell, shares: str, out: Path) -> Path:
 
 
 def pretraining_job(run: Pretraining, place: Place) -> Job:
-    """Pre-train in a folder of its own. The run itself looks at validation patients only; cells do the testing."""
+    """Make the job of a pre-training. The run itself scores validation patients only; cells score the test patients."""
     folder = pretraining_folder(run, place.out)
     fresh = (
         *("run", "--plugin", run.method, "--dataset", run.dataset, *place.leads(run.dataset, run.leads)),
@@ -68,7 +68,7 @@ def pretraining_job(run: Pretraining, place: Place) -> Job:
 
 
 def evaluation_job(cells: Sequence[GridCell], place: Place) -> Job:
-    """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped.
+    """Make the job that scores one encoder on one downstream task at some F. Its command also resumes it.
 
     Untrained encoders are fine-tuned once for all pre-trainings, in a folder that the evaluations share.
     """
@@ -87,7 +87,7 @@ def evaluation_job(cells: Sequence[GridCell], place: Place) -> Job:
 
 
 def _encoder(run: Pretraining, place: Place) -> tuple[str, ...]:
-    """Whose weights are evaluated."""
+    """Give the words that name the encoder."""
     if run.trains:
         return (str(pretraining_folder(run, place.out)),)
     return ("--random", "--encoder", _ENCODER, "--embedding-dim", str(run.embedding_dim))

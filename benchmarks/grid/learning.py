@@ -1,4 +1,4 @@
-"""Figure 4 of the paper, "doing more with less": the validation score of fine-tuning, epoch by epoch."""
+"""Draw figure 4 of the paper, "doing more with less": the validation score of fine-tuning, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LearningLine:
 
 
 def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, results: Results) -> tuple[LearningLine, ...]:
-    """Every method at its F, and in each place random initialisation at the largest of them, once a repetition."""
+    """Collect the curves of every method at its F, and of random initialisation at the largest F, once a repetition."""
     wanted = [one for one in conditions if one.protocol == "finetune"]
     lines = [_line(one, one.row, one.method, one.cells(repeats), results) for one in wanted]
     places: dict[tuple[object, ...], list[Condition]] = {}
@@ -58,7 +58,7 @@ def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, result
 
 
 def draw_learning(preset: Preset, lines: Sequence[LearningLine]) -> tuple[Drawing, ...]:
-    """A panel per pair of data sets: a thin line per repetition, a thick one for their mean."""
+    """Draw a panel per pair of data sets: a thin line per repetition, a thick one for their mean."""
     if not lines:
         return ()
     panels = list(dict.fromkeys(line.where for line in lines))
@@ -83,7 +83,7 @@ def draw_learning(preset: Preset, lines: Sequence[LearningLine]) -> tuple[Drawin
 
 
 def mean_curve(curves: Sequence[Curve]) -> tuple[list[int], list[float]]:
-    """Epochs and mean scores over repetitions, of the epochs that all of them have a score for.
+    """Average curves over the epochs that all of them have a score for. Returns epochs and mean scores.
 
     Later ones would be a mean over those that stopped late, which are not like the others.
     """
@@ -97,7 +97,7 @@ _COLOURS = (BLUE, GREEN, *(one for one in PALETTE if one not in (BLUE, GREEN, OR
 
 
 def _dress(line: LearningLine, lines: Sequence[LearningLine]) -> tuple[str, str]:
-    """Colour by F and dashes by method, so that what has the same labels looks alike; random is orange."""
+    """Choose a colour by F and dashes by method: lines with equally many labels look alike. Random is orange."""
     if line.init == "random":
         return ORANGE, "-"
     methods = list(dict.fromkeys(one.init for one in lines if one.init != "random"))
@@ -128,7 +128,7 @@ def _line(condition: Condition, name: str, init: str, cells: Sequence[GridCell],
 
 
 def _say_where(where: tuple[str, ...], panels: Sequence[tuple[str, ...]]) -> str:
-    """The data sets of a panel, with leads and E where the panels differ in them."""
+    """Name the data sets of a panel, with leads and E where the panels differ in them."""
     pretraining, downstream, leads, dim = where
     words = [f"{pretraining} → {downstream}"]
     words += [f"{leads} leads"] if len({one[2] for one in panels}) > 1 else []

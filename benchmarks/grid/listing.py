@@ -1,4 +1,4 @@
-"""What there is to run: every table and figure of the paper with the data that it needs; every cell of a grid."""
+"""List what can be run: every table and figure of the paper with its data, and every cell of a grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grid.tables import ELSEWHERE, Preset
 
 
 def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
-    """A paragraph for each table or figure."""
+    """Write a paragraph for each table or figure."""
     lines: list[str] = []
     for preset in presets:
         lines += [f"{preset.name}  ({preset.printed_in}, section {preset.section})", f"  {preset.title}"]
@@ -24,7 +24,7 @@ def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> s
 
 
 def list_cells(cells: Iterable[GridCell], results: Results) -> str:
-    """A line for each cell, with its state."""
+    """Write a line for each cell, with its state."""
     return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
 
 

@@ -1,4 +1,4 @@
-"""How a page was made: the commands as they were typed, when, how long it took, and on which machine."""
+"""Describe how a page was made: the commands as they were typed, when, how long it took, and on which machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _say_this(call: Call, total: int, here: int, invocations: Sequence[Invocatio
 
 
 def _say_all(count: Counter[str], invocations: Sequence[Invocation]) -> str:
-    """Over all invocations that did some of the page's jobs."""
+    """Sum up all invocations that did some of the page's jobs."""
     known = [one for one in invocations if count[one.began]]
     lost = count.total() - sum(count[one.began] for one in known)
     wall = f"All invocations that did some of them: {say_duration(sum(one.seconds for one in known))} of wall time."

@@ -1,4 +1,4 @@
-"""How long jobs will take, from how long others of their kind took."""
+"""Estimate how long jobs will take, from how long others of their kind took."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Pace:
         return cls({kind: seconds * ratio for kind, seconds in there.items()} | here)
 
     def of_run(self, run: Pretraining) -> float | None:
-        """Seconds of a pre-training, or None where nothing like it is known."""
+        """Estimate the seconds of a pre-training; None where nothing like it is known."""
         return self._find("pretrain", run.method, run.dataset, str(run.embedding_dim))
 
     def of_evaluation(self, cells: Sequence[GridCell]) -> float | None:
-        """Seconds of an evaluation of these F together, or None where nothing like it is known."""
+        """Estimate the seconds of one evaluation of these F; None where nothing like it is known."""
         first = cells[0]
         dim = str(first.pretraining.embedding_dim)
         each = self._find(first.protocol, first.pretraining.method, first.downstream, dim)
@@ -56,7 +56,7 @@ class Pace:
     def remaining(
         self, runs: Sequence[Pretraining], groups: Sequence[Sequence[GridCell]], at_once: int
     ) -> float | None:
-        """Seconds for all of these, `at_once` together. Kinds never seen count as the mean of the others."""
+        """Estimate the seconds for all of these, `at_once` together. Unknown kinds count as the mean of the others."""
         found = [*map(self.of_run, runs), *map(self.of_evaluation, groups)]
         known = [one for one in found if one is not None]
         if not known:
@@ -69,13 +69,13 @@ class Pace:
 
 
 def read_known(device: str) -> dict[Kind, float]:
-    """Seconds of jobs by kind, "cpu" or "cuda"; a kind is a protocol, a method where it matters, and a data set."""
+    """Read what jobs took on "cpu" or "cuda", by kind: a protocol, a method where it matters, and a data set."""
     found: dict[str, float] = json.loads(KNOWN.read_text(encoding="utf-8"))[device]["seconds"]
     return {tuple(name.split("/")): seconds for name, seconds in found.items()}
 
 
 def say_duration(seconds: float | None) -> str:
-    """Seconds as a person says them; "unknown" for None."""
+    """Write seconds as a person says them; "unknown" for None."""
     if seconds is None:
         return "unknown"
     if seconds < 90:
@@ -85,7 +85,7 @@ def say_duration(seconds: float | None) -> str:
 
 
 def _kinds(protocol: str, method: str, dataset: str, dim: str) -> tuple[Kind, ...]:
-    """The descriptions of a job, the closest first."""
+    """List the descriptions of a job, the closest first."""
     return ((protocol, method, dataset, dim), (protocol, method, dataset), (protocol, dataset), (protocol,))
 
 

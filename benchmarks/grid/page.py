@@ -1,4 +1,4 @@
-"""The report of a grid: tables, figures, controls, split certificates and environments, as HTML and as Markdown."""
+"""Write the report of a grid: tables, figures, controls, split certificates and environments, as HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Page:
     making: Making
 
     def markdown_tables(self) -> str:
-        """The tables alone, as a console shows them."""
+        """Write the tables alone, as a console shows them."""
         return "\n".join(f"## {_heading(one.preset)}\n\n{markdown(one.sheet)}" for one in self.sections)
 
 
@@ -83,7 +83,7 @@ def build_page(presets: Sequence[Preset], inputs: Inputs, call: Call) -> Page:
 
 
 def write_page(page: Page, out: Path) -> None:
-    """grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
+    """Write grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     for drawing in (drawing for section in page.sections for drawing in section.drawings):
         write_atomically(out / "figures" / f"{drawing.name}.png", drawing.png)
@@ -93,7 +93,7 @@ def write_page(page: Page, out: Path) -> None:
 
 
 def to_html(page: Page) -> str:
-    """One file that opens anywhere, in the dress of a run's report: no network, no script, figures inside."""
+    """Write one HTML file that opens anywhere and looks like a run's report: no network, no script, figures inside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"heading": _heading, "data_uri": _data_uri}
     template = Path(__file__).with_name("page.html.jinja").read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ def to_html(page: Page) -> str:
 
 
 def to_markdown(page: Page) -> str:
-    """The same for a repository or a mail; figures lie beside it."""
+    """Write the same as Markdown, for a repository or a mail; figures lie beside it."""
     parts = [f"# Grid of benchmarks\n\n{_intro(page)}\n"]
     for section in page.sections:
         parts.append(f"## {_heading(section.preset)}\n\n{markdown(section.sheet)}")
@@ -139,7 +139,7 @@ def _section(preset: Preset, inputs: Inputs) -> Section:
 
 
 def _claims(summary: Summary) -> tuple[str, ...]:
-    """How often CMSC is above SimCLR, here and in the paper: its first claim."""
+    """Count how often CMSC is above SimCLR, here and in the paper: its first claim."""
     ours = {line.condition.context: line for line in summary.lines if line.condition.row == "cmsc"}
     others = {line.condition.context: line for line in summary.lines if line.condition.row == "simclr"}
     both = [(ours[context], others[context]) for context in ours if context in others]
@@ -181,7 +181,7 @@ def _intro(page: Page) -> str:
 
 
 def _style() -> str:
-    """The style sheet of a run's report, taken from its page, so that the two look alike."""
+    """Take the style sheet from the page of a run's report, so that the two look alike."""
     page = files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8")
     found = re.search(r"<style>\n(.*?)</style>", page, re.DOTALL)
     assert found, "the page of a run has a style sheet"

@@ -46,7 +46,7 @@ class Verdict:
 
 
 def reference_preset(methods: Sequence[str]) -> Preset:
-    """Linear evaluation of these methods on the simulated data set."""
+    """Make a table of linear evaluations of these methods on the simulated data set."""
     conditions = tuple(
         Condition(
             method=method,
@@ -64,7 +64,7 @@ def reference_preset(methods: Sequence[str]) -> Preset:
 
 
 def reference_repeats() -> Repeats:
-    """One seed, one split: runs repeat exactly on one machine, and almost exactly on another."""
+    """Ask for one seed and one split: runs repeat exactly on one machine, and almost exactly on another."""
     return Repeats(pretrain_options=(_PATIENTS, *_TRAINING), evaluate_options=(_PATIENTS, *_SCORING))
 
 
@@ -81,7 +81,7 @@ def record(preset: Preset, results: Results, path: Path) -> None:
 
 
 def read_reference(path: Path) -> dict[str, dict[str, float]]:
-    """The recorded scores by method. Raises RunFolderError where there are none."""
+    """Read the recorded scores by method. Raises RunFolderError where there are none."""
     try:
         found: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
@@ -90,7 +90,7 @@ def read_reference(path: Path) -> dict[str, dict[str, float]]:
 
 
 def check(preset: Preset, results: Results, reference: dict[str, dict[str, float]]) -> tuple[Verdict, ...]:
-    """The score of each method beside its interval."""
+    """Put the score of each method beside its interval."""
     verdicts = []
     for one in preset.conditions:
         kept, score = reference[one.method], _score(one, results)

@@ -42,7 +42,7 @@ OpenExecutor = Callable[[Request, Callable[[str], None]], Executor]
 
 
 def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
-    """Jobs as processes of this machine."""
+    """Run jobs as processes of this machine."""
     return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say)
 
 
@@ -84,7 +84,7 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
 
 
 def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[Preset, ...], Repeats]:
-    """The tables that were asked for, and how often each of their cells is repeated."""
+    """Choose the tables that were asked for, and how often each of their cells is repeated."""
     # A name that is misspelt costs a second, not a grid of failures or a page that cannot be made in the end.
     shelf.catalogue.metrics.get(request.measure.metric)
     if request.mode == "smoke":
@@ -102,7 +102,7 @@ def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[P
 
 
 def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
-    """What jobs of full size took elsewhere, on a machine like this one; torch is not asked, which takes seconds."""
+    """Read what jobs of full size took on a machine like this one. Asking torch for a GPU would take seconds."""
     if request.mode != "tables":
         return {}
     has_gpu = request.device == "auto" and shutil.which("nvidia-smi") is not None
@@ -112,7 +112,7 @@ def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
 def _possible(
     asked: tuple[Preset, ...], repeats: Repeats, results: Results, request: Request, shelf: Shelf
 ) -> tuple[Preset, ...]:
-    """The tables less what needs data that is not here. A report needs none for what was run elsewhere."""
+    """Leave out what needs data that is not here. A report needs no data for what was run elsewhere."""
     only_told = request.extent == "report-only"
     if only_told and results.is_empty:
         raise RunFolderError(

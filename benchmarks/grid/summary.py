@@ -36,7 +36,7 @@ class Spread:
 class Line:
     """A line of a table. interval: 95 % over patients, of the mean. gain: over the untrained encoder, paired.
 
-    done, wanted: repetitions. errors: why others are missing. splits: the hashes of the parts that were used.
+    done, wanted: repetitions. errors: why others are missing.
     """
 
     condition: Condition
@@ -92,7 +92,7 @@ def summarise(conditions: Sequence[Condition], inputs: Inputs) -> Summary:
 
 
 def spread(values: Iterable[Sequence[float]]) -> Spread | None:
-    """The spread of scores (split, seed); None of none. A split may have fewer seeds than another."""
+    """Compute the spread of scores (split, seed); None where there are none. Splits may differ in their seeds."""
     rows = tuple(tuple(row) for row in values if row)
     if not rows:
         return None
@@ -139,7 +139,7 @@ class _Found:
         )
 
     def random_line(self, context: Condition, rows: Sequence[Condition], paper: PaperResults) -> Line:
-        """The untrained encoder, taken once for every repetition: its evaluations of other methods are the same."""
+        """Summarise the untrained encoder, once a repetition: the evaluations of all methods score the same one."""
         once: dict[Random, GridCell] = {}
         for cell in (cell for condition in rows for cell in condition.cells(self.repeats)):
             if self._value(cell, "random") is not None:
@@ -159,7 +159,7 @@ class _Found:
         )
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
-        """Between methods, over the repetitions that both have on the same patients: others cannot be paired."""
+        """Compare methods over the repetitions that both have on the same patients."""
         draws = {
             condition.row: {
                 (cell.pretraining.split_seed, cell.pretraining.seed, patients): found
@@ -179,7 +179,7 @@ class _Found:
         return found.predictions if found and found.report else None
 
     def _patients(self, cell: GridCell) -> str:
-        """The hash of the parts that a cell was scored on; "" where there is none, and nothing can be paired."""
+        """Look up the hash of the parts of a cell's patients; "" where there is none, and nothing can be paired."""
         report = self.results.evaluated(cell)
         return report.split.hash if report else ""
 
@@ -199,7 +199,7 @@ class _Found:
         return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
 
     def _mean(self, cells: Iterable[GridCell]) -> Interval | None:
-        """The interval of the mean over repetitions; None unless all of them have draws."""
+        """Compute the interval of the mean over repetitions; None unless all of them have draws."""
         found = [self._draws(cell) for cell in cells]
         whole = [one for one in found if one is not None]
         return mean_interval(whole) if whole and len(whole) == len(found) else None
