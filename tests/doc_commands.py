@@ -68,7 +68,7 @@ SMALLER_BENCHMARKS = (
     (r"--splits \d+", "--splits 2"),
     (r"--embedding-dims \S+", "--embedding-dims 32"),
     (r"--label-fractions (\S+?),\S+", r"--label-fractions \1"),
-    (r"--methods ([\w:=-]+),\S*?([\w:=-]+)(?= |$)", r"--methods \1,\2"),
+    (r"--methods ([^\s,]+),(?:\S*,)?([^\s,]+)", r"--methods \1,\2"),
     (r"--datasets (\w+)=ptbxl,(\w+)=ptbxl", r"--datasets \1=demo,\2=demo"),
     (r"--datasets ptbxl --downstream \S+", "--datasets demo --downstream demo --protocols finetune"),
     (r"--downstream cardiology\S*", "--downstream demo"),

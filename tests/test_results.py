@@ -37,10 +37,11 @@ def grid_command(command: str) -> str:
     methods = ",".join(row.replace(",", ":") for row in rows.split())
     dataset, part = given["--dataset"], given["--part"]
     separation = f" --pretrain-option part={part}" if part == "test" else ""  # of the same patients as the scores
+    leads, fraction, seeds = given["--leads"].replace(",", "+"), given["--fraction"], given["--seeds"]
     return (
         f"python benchmarks/run_all.py --methods {methods} --datasets {dataset} --root {dataset}={given['--root']} "
-        f"--leads {given['--leads'].replace(',', '+')} --label-fractions {given['--fraction']} "
-        f"--seeds {given['--seeds']} --part {part}{separation} --device {given['--device']} --jobs {given['--jobs']} --threads 1"
+        f"--leads {leads} --label-fractions {fraction} --seeds {seeds} --part {part}{separation} "
+        f"--device {given['--device']} --jobs {given['--jobs']} --threads 1"
     )
 
 

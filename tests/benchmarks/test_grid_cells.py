@@ -11,6 +11,7 @@ import pytest
 from grid import cells
 from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
 from grid.cells import GridCell, Pretraining, digest, group_by_evaluation
+from grid.choose import Axes, choose_presets
 from grid.jobs import Place, evaluation_job, pretraining_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,3 +202,17 @@ def test_a_grid_fine_tunes_elsewhere_and_is_evaluated_linearly_at_home() -> None
     found = product(("cmsc",), ("ptbxl",), ("cardiology", "ptbxl"))
     assert [(one.downstream, one.protocol) for one in found] == [("cardiology", "finetune"), ("ptbxl", "linear")]
     assert [one.protocol for one in product(("cmsc",), ("ptbxl",), ())] == ["linear"]
+
+
+def test_a_method_may_have_options_and_leads_may_be_named() -> None:
+    """Each is a row of its own, and its encoder another one; within a value, "+" stands for a comma."""
+    axes = Axes(methods=("byol", "byol:loss=cosine:perturbations=gaussian+sa_t"), datasets=("demo",), leads=("II+V2",))
+    plain, other = axes.grid()
+    assert (plain.row, plain.leads) == ("byol", "II,V2")
+    assert other.options == ("loss=cosine", "perturbations=gaussian,sa_t")
+    assert other.context == plain.context
+    job = pretraining_job(other.pretrainings(Repeats())[0], Place(out=Path("out")))
+    for words in ("--plugin byol", "--leads II,V2", "-o loss=cosine", "-o perturbations=gaussian,sa_t"):
+        assert words in " ".join(job.fresh)
+    (first, *_) = choose_presets(["linear-main"], Axes(methods=("cmsc:pairs=cross",)), load_results())[0].conditions
+    assert (first.method, first.options, first.printed(load_results())) == ("cmsc", ("pairs=cross",), None)
