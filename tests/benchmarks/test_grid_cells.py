@@ -67,7 +67,7 @@ def test_a_new_version_shares_nothing_with_older_ones(monkeypatch: pytest.Monkey
 
 
 def test_a_digest_is_the_same_in_another_process() -> None:
-    """The ledger is read by other processes than wrote it; Python's own hash differs from one to the next."""
+    """Folders are found by other processes than made them; Python's own hash differs from one to the next."""
     code = (
         "from grid.cells import *; r = Pretraining(method='cmsc', dataset='chapman', options=('decay=0.5',)); "
         "print(digest(GridCell(pretraining=r, downstream='cardiology', protocol='finetune', label_fraction=0.25)))"
