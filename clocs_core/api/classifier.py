@@ -128,5 +128,5 @@ def load_classifier(
     Raises RunFolderError where there is none, and SettingsError where several fit.
     """
     found = Classifier(choose_classifier(Path(path), init, label_fraction), device)
-    found.about
+    found.about  # noqa: B018  opened now, so that a damaged file is known here
     return found

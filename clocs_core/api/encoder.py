@@ -33,7 +33,7 @@ def load(path: str | Path, device: str = "cpu") -> Embedder:
     missing, and RunFolderError where there is no encoder, or none that this version can read.
     """
     found = Embedder(path, device)
-    found.about
+    found.about  # noqa: B018  opened now, so that a wrong path is known here
     return found
 
 
@@ -100,11 +100,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     # ----------------------------------------------------------------------------------------- as a step of a pipeline
 
-    def fit(self, X: object = None, y: object = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:  # noqa: N803  scikit-learn's name
         """Nothing: it was pre-trained."""
         return self
 
-    def transform(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
+    def transform(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:  # noqa: N803  scikit-learn's name
         """Frames to representations (n, E).
 
         X: (n, channel, sample), or (n, sample) of one channel: `about.frame_samples` at `about.frame_rate`, in

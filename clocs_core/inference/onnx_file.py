@@ -106,9 +106,9 @@ def export_onnx(loaded: LoadedEncoder, window: Window, path: Path) -> float:
 
 def _refuse_without() -> None:
     try:
-        import onnx
-        import onnxruntime
-        import onnxscript
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
     except ImportError as problem:
         raise Unavailable(f"Exporting needs {problem.name}: `pip install clocs[onnx]`.") from None
 

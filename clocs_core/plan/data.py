@@ -15,7 +15,7 @@ from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.sections import DataSettings
 from clocs_core.settings.toml_file import Tables
 
-O = TypeVar("O", bound=Offer)
+O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
 
 @attrs.frozen

@@ -22,7 +22,7 @@ from clocs_core.errors import AmbiguousName, UnknownName, neighbours
 from clocs_core.plugins.host import OFFER_HOOKS, Broken, Host, Plugin
 from clocs_core.settings.options import field_types
 
-O = TypeVar("O", bound=Offer)
+O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def option(
     default: T,
-    help: str,
+    help: str,  # noqa: A002  click, argparse and optparse all call it help
     *,
     check: tuple[Callable[[T], bool], str] | None = None,
     choices: tuple[T, ...] = (),

@@ -104,5 +104,5 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
 
 
 def _random_states() -> tuple[bytes, bytes, bytes]:
-    theirs = np.random.get_state()
+    theirs = np.random.get_state()  # noqa: NPY002  the old global generator is what is watched
     return torch.get_rng_state().numpy().tobytes(), pickle.dumps(theirs), pickle.dumps(random.getstate())

@@ -53,7 +53,7 @@ def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
 
     assert inits(modalities / "run") >= {"cross-modal", "random"}
     with safe_open(modalities / "run" / "encoder.safetensors", "np") as file:
-        assert {name.split(".")[0] for name in file.keys()} == {"0", "1"}  # it is no dictionary
+        assert {name.split(".")[0] for name in file.keys()} == {"0", "1"}  # noqa: SIM118  # it is no dictionary
 
 
 def test_the_encoder_of_a_modality_is_scored_and_embeds_on_its_own_channels(modalities: Path):

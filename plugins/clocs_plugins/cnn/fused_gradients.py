@@ -15,6 +15,7 @@ the gradient of the block before, leaves the shares of that block's sums.
 """
 
 # Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def differentiate_kernel(
         inverse_in = load_channels(statistics_before + CI, CI, CIP)
         slope_in = load_channels(gamma_before, CI, CIP) * inverse_in * scale
         shift_in = load_channels(beta_before, CI, CIP) * scale
-    if FOLD:
+    if FOLD:  # noqa: SIM102 - this is known when it is compiled, the other when it is run
         if number < input_programs:
             _differentiate_input(
                 number, input_programs, source, mean_in, inverse_in, slope_in, shift_in, scale,

@@ -6,6 +6,7 @@ The signals get no gradient here. Formulas: fused_forward.py and fused_gradients
 """
 
 # Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Sizes ending in P are padded to a power of two, which triton asks for.
 """
 
 # Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# ruff: noqa: ANN001, ANN201, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

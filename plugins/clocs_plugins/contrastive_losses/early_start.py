@@ -7,6 +7,7 @@ encoder lost by it, 4 % of a step of eight views: their programs fill the GPU, a
 """
 
 # Triton's compiler reads these functions and not Python's types.
+# ruff: noqa: ANN201, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

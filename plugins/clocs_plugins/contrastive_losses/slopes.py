@@ -6,6 +6,7 @@ With g of the tiles, the strengths d and f of finish.py, X and o of packing.py, 
     dL/dx_vi = (dL/dh_vi - r_vi·h_vi) / |x_vi|,        dL/dtau = - sum_vi r_vi / (2·tau)
 """
 # Triton's compiler reads these functions and not Python's types.
+# ruff: noqa: ANN001, ANN201, N803, SIM108
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations
