@@ -140,7 +140,7 @@ def _seeded(case: _Case) -> None:
     """Two encoders built under the same torch.manual_seed have the same weights."""
     first, second = case.build(seed=2).state_dict(), case.build(seed=2).state_dict()
     odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
-    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Draw from torch's generator.")
 
 
 def _signal_unchanged(case: _Case) -> None:

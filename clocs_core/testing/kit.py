@@ -91,7 +91,7 @@ def _by_kind(
             from clocs_core.testing.methods import checks_of_method
 
             if catalogue is None:
-                return [skipped(label_of(offer), "parts", "its parts are looked for in a catalogue; pass catalogue=…")]
+                return [skipped(label_of(offer), "parts", "its parts are found in a catalogue; pass catalogue=…")]
             return checks_of_method(offer, catalogue)
         case Metric():
             from clocs_core.testing.metrics import checks_of_metric

@@ -18,7 +18,7 @@ def _load_agrees(case: DatasetCase) -> None:
     for entry, record in case.some:
         expect(isinstance(record, Record), "a Record", type(record).__name__, "Return clocs_core.Record(...).")
         expected, found = ((one.patient, one.record, one.label) for one in (entry, record))
-        expect(found == expected, f"patient, record and label {expected}", found, "Hand them on from the entry.")
+        expect(found == expected, f"patient, record and label {expected}", found, "Copy them from the entry.")
         samples = record.samples.shape[1]
         if isinstance(record.label, tuple) and samples > 0:  # the rule `load-samples` reports empty records
             last = max((one.offset for one in record.label), default=0)
@@ -57,7 +57,7 @@ def _load_repeats(case: DatasetCase) -> None:
     """Loading twice gives the same record."""
     for (entry, first), second in zip(case.some, case.loaded_again, strict=True):
         same = _facts(second) == _facts(first)
-        expect(same, f"the same {entry.record} twice", "two different ones", "Seed what is drawn by the record's id.")
+        expect(same, f"the same {entry.record} twice", "two different ones", "Seed random numbers by the record's id.")
 
 
 def _load_elsewhere(case: DatasetCase) -> None:

@@ -60,9 +60,7 @@ def _parts(case: _Case) -> None:
     try:
         parts_of(case.offer, case.catalogue)
     except ClocsError as problem:
-        expect(
-            False, "parts that are on offer", str(problem), "Name them as they are offered, and depend on their plugin."
-        )
+        expect(False, "parts that are on offer", str(problem), "Use the offers' names, and depend on their plugin.")
 
 
 def _preset_tables(case: _Case) -> None:
@@ -70,7 +68,7 @@ def _preset_tables(case: _Case) -> None:
     known = {*CORE, "views", "encoder", *case.offer.perturbations}
     known.add("objective" if case.offer.loss is None else "loss")
     odd = [f"{name} ({where})" for where, presets in case.presets() for name in presets if name not in known]
-    expect(not odd, f"presets for {', '.join(sorted(known))}", ", ".join(odd), "Nothing else would ever read them.")
+    expect(not odd, f"presets for {', '.join(sorted(known))}", ", ".join(odd), "Nothing reads these; remove them.")
 
 
 def _presets(case: _Case) -> None:
@@ -97,7 +95,7 @@ def _one_step(case: _Case) -> None:
         encoders = nn.ModuleList(build(views.signal.shape[2], SAMPLES, DIM) for _ in range(source.needs.encoders))
         objective = _objective(case.offer, parts, encoders)
         loss = objective(partial(encode, list(encoders), views.encoder_of_view), views)
-    expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "See which part makes it so; their own checks tell.")
+    expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "Find the part that causes it; its checks report it.")
     loss.backward()
     reached = any(one.grad is not None for one in encoders.parameters())
     expect(reached, "a gradient in the encoder", "none", "Let the loss depend on the embeddings of the views.")

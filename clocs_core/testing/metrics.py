@@ -43,7 +43,7 @@ class _Case:
         """Return the score of rows, with some of their arrays replaced."""
         found = self.given(attrs.evolve(sample, **other))
         if not isinstance(found, float):  # the rules `number` and `absent-class` report it
-            raise unittest.SkipTest("a score is no float, so there is nothing to compare")
+            raise unittest.SkipTest("a score is not a float, so there is nothing to compare")
         return found
 
     def samples(self, classes_that_occur: int = CLASSES) -> Iterator[_Sample]:
@@ -175,7 +175,7 @@ def _pure(case: _Case) -> None:
         same = first == second or (np.isnan(first) and np.isnan(second))
         expect(bool(same), f"the same score, {first}", second, "Draw nothing: the bootstrap draws the rows.")
         moved = before != _random_states()
-        expect(not moved, "no use of a global random generator", "one has moved", "Seed a generator of your own.")
+        expect(not moved, "no use of a global random generator", "one has moved", "Seed your own generator.")
 
 
 def _quick(case: _Case) -> None:

@@ -147,7 +147,7 @@ def _seeded(case: _Case) -> None:
     """Two objectives built under the same torch.manual_seed have the same state."""
     first, second = (case.make(seed=2).objective.state_dict() for _ in range(2))
     odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
-    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Draw from torch's generator.")
 
 
 def _views_unchanged(case: _Case) -> None:

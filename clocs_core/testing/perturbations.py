@@ -134,7 +134,7 @@ def _says_whether_it_draws(case: _Case) -> None:
     untouched = generator.get_state()
     case.offer.build(case.options, "mV")(case.signal(), generator)
     draws = not torch.equal(generator.get_state(), untouched)
-    expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare it as it is.")
+    expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare what it does.")
 
 
 def _no_host_sync(case: _Case) -> None:

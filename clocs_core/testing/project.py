@@ -92,7 +92,7 @@ class _Uninstalled(Distribution):
 def _read(folder: Path) -> Distribution:
     file = folder / "pyproject.toml"
     if not file.is_file():
-        raise PluginError(f"{folder} has no pyproject.toml, so it is not known which plugins are in it.")
+        raise PluginError(f"{folder} has no pyproject.toml, which would name its plugins.")
     try:
         project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
     except ValueError as problem:  # not TOML, or not UTF-8
@@ -112,7 +112,7 @@ def _import_from(folder: Path, point: EntryPoint) -> None:
         if (source / top).is_dir() or (source / f"{top}.py").is_file():
             break
     else:
-        raise PluginError(f"{folder} names the module {point.module!r}, and has no {top} in it, nor in src/.")
+        raise PluginError(f"{folder} names the module {point.module!r}, but neither it nor src/ contains {top}.")
     source = source.resolve()
     if str(source) not in sys.path:
         sys.path.insert(0, str(source))

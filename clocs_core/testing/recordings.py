@@ -101,7 +101,7 @@ def _scan_elsewhere(case: DatasetCase) -> None:
     if case.listed_again[0] != listing:  # the rule `scan-repeats` reports it
         raise unittest.SkipTest("two scans differ here already")
     same = case.elsewhere["listing"] == listing
-    expect(same, "the Listing of this process", "another", "Sort sets before you go through them; draw nothing.")
+    expect(same, "the Listing of this process", "another", "Sort sets before iterating; draw no random numbers.")
 
 
 def _scan_reads_no_signal(case: DatasetCase) -> None:
@@ -151,7 +151,7 @@ def _patient_form(case: DatasetCase) -> None:
         for entry in listing.entries:
             known = forms.setdefault(_plain_id(entry.patient), entry.patient)
             found = f"{known!r} and {entry.patient!r}"
-            advice = "Write every patient's id in one form, or one person stands on both sides of a split."
+            advice = "Write every patient's id in one form; otherwise one person is on both sides of a split."
             expect(known == entry.patient, "one form of a patient's id", found, advice)
 
 

@@ -31,7 +31,7 @@ def refuse_host_sync(call: Callable[[Callable[[Tensor], Tensor]], object]) -> No
             "a computation that stays on the device",
             f"{type(problem).__name__}: {problem}",
             "Avoid .item(), float(), .tolist(), .numpy(), `if tensor`, nonzero and boolean masks: each makes the GPU "
-            "wait for the host, and none can be captured. torch.where with fixed shapes will do.",
+            "wait for the host, and none can be captured. Use torch.where with fixed shapes.",
         )
 
 

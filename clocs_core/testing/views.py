@@ -125,7 +125,7 @@ def _target(case: _Case) -> None:
     views = case.make()
     if views.target is not None:
         first, expected = tuple(views.target.shape[:2]), tuple(views.signal.shape[:2])
-        expect(first == expected, f"a target (view, batch, ...) beginning {expected}", first, "Give each view its own.")
+        expect(first == expected, f"a target (view, batch, ...) beginning {expected}", first, "Give every view one.")
 
 
 def _encoder_of_view(case: _Case) -> None:
@@ -202,7 +202,7 @@ def _order_of_batch(case: _Case) -> None:
         same = close(case.make(copy_of(batch, order)).signal, views.signal[:, order])
         expect(same, "views in the order of the batch", "another order", "Keep instance i at position i of every view.")
     ids = tuple(views.batch.patient.shape)
-    expect(ids == (BATCH,), f"ids of {BATCH} instances in views.batch", ids, "Hand on the batch that was given.")
+    expect(ids == (BATCH,), f"ids of {BATCH} instances in views.batch", ids, "Return the given batch in the views.")
 
 
 def _no_host_sync(case: _Case) -> None:
