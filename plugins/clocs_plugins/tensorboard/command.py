@@ -1,4 +1,4 @@
-"""`clocs tensorboard`: evaluations beside the runs they belong to."""
+"""`clocs tensorboard`: show evaluations beside their runs."""
 
 from __future__ import annotations
 
