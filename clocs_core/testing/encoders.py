@@ -60,7 +60,7 @@ def _shape(case: _Case) -> None:
     for channels, samples, dim in ((1, 2500, 16), (3, 2500, 64), (3, 1000, 16), (1, 1000, 64)):
         found = tuple(case.build(channels, samples, dim).eval()(case.signal(channels, samples)).shape)
         asked = f"{channels} channels, {samples} samples, embedding_dim {dim}"
-        expect(found == (ROWS, dim), f"{(ROWS, dim)} for {asked}", found, "Size the layers by what build is given.")
+        expect(found == (ROWS, dim), f"{(ROWS, dim)} for {asked}", found, "Size the layers by build's arguments.")
 
 
 def _short_frames(case: _Case) -> None:

@@ -145,7 +145,7 @@ def _order_of_rows(case: _Case) -> None:
         back = attrs.evolve(
             sample, probability=sample.probability[::-1], label=sample.label[::-1], weight=sample.weight[::-1]
         )
-        _expect_same(case.score(back), case.score(sample), "Score rows by what they hold, not by their place.")
+        _expect_same(case.score(back), case.score(sample), "Score rows by their values, not by their position.")
 
 
 def _absent_class(case: _Case) -> None:

@@ -104,7 +104,7 @@ def _reaches_encoder(case: _Case) -> None:
     made = case.make()
     _backward(made)
     reached = any(one.grad is not None and bool(one.grad.abs().sum() > 0) for one in made.encoders.parameters())
-    expect(reached, "a gradient in the encoder", "none", "Encode through the `encode` that forward is given.")
+    expect(reached, "a gradient in the encoder", "none", "Encode with forward's argument `encode`.")
 
 
 def _own_gradient(case: _Case) -> None:
@@ -123,7 +123,7 @@ def _own_parameters(case: _Case) -> None:
     theirs = {id(one) for one in made.encoders.parameters()}
     shared = [name for name, one in made.objective.named_parameters() if id(one) in theirs]
     found = f"those of the encoder, as {', '.join(shared)}"
-    expect(not shared, "parameters of its own only", found, "Keep a copy.deepcopy of the encoder, or no reference.")
+    expect(not shared, "only its own parameters", found, "Keep a copy.deepcopy of the encoder, or no reference.")
 
 
 def _state(case: _Case) -> None:

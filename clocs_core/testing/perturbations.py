@@ -22,7 +22,7 @@ from clocs_core.testing.tensors import (
 
 BATCH, SAMPLES = 6, 200
 UNITS = ("mV", "uV", "")  # two units of voltage, and no unit
-ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
 @attrs.frozen

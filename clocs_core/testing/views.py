@@ -26,7 +26,7 @@ from clocs_core.testing.tensors import (
 )
 
 BATCH, SAMPLES = 6, 200
-ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
 def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES) -> Batch:

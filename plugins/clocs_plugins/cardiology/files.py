@@ -108,7 +108,7 @@ class Archive:
         member = self.members[name]
         _refuse_large(name, member.file_size, limit)
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise DataError(f"{name} in {self.file.name} is packed in a way that is not known here. Download it again.")
+            raise DataError(f"{name} in {self.file.name} is packed by an unknown method. Download it again.")
         try:
             with self.opened.open(member) as stream:
                 content = stream.read(limit)
@@ -159,4 +159,4 @@ def _holds_recordings(path: Path) -> bool:
 
 def _refuse_large(name: str, size: int, limit: int) -> None:
     if size > limit:
-        raise DataError(f"{name} has {size:,} bytes, and more than {limit:,} are not expected. Download it again.")
+        raise DataError(f"{name} has {size:,} bytes, expected at most {limit:,}. Download it again.")

@@ -130,12 +130,12 @@ def _refusal(blocks: nn.Sequential, signal: Tensor) -> str:
     if signal.dtype not in (torch.float32, torch.float64):
         return f"takes signals of float32 or float64, not {signal.dtype}"
     if torch.is_autocast_enabled(signal.device.type):
-        return "knows no autocast"
+        return "does not support autocast"
     built = _built(blocks)
     if len(built) != len(blocks) or not all(_as_built(block, blocks.training, signal.dtype) for block in built):
         return "takes blocks as they were built, all of them in one mode and in the dtype of the signals"
     if any(map(_has_hooks, (blocks, *(part for block in built for part in (block, *block))))):
-        return "passes over the hooks that are registered on blocks or their parts"
+        return "ignores the hooks that are registered on blocks or their parts"
     return ""
 
 
@@ -188,9 +188,9 @@ def _linear_refusal(linear: nn.Linear, activation: nn.Module, features: Tensor) 
     if type(linear) is not nn.Linear or type(activation) not in (nn.ReLU, nn.Identity) or linear.bias is None:
         return "takes the last layer as it was built"
     if _has_hooks(linear) or _has_hooks(activation):
-        return "passes over the hooks that are registered on the last layer"
+        return "ignores the hooks that are registered on the last layer"
     if torch.is_autocast_enabled(features.device.type):
-        return "knows no autocast"
+        return "does not support autocast"
     return "" if can_fuse_linear(features, linear.weight) else f"takes some float32 on a GPU, not {features.dtype}"
 
 

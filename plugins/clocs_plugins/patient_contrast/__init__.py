@@ -46,11 +46,17 @@ def clocs_views() -> list[ViewGenerator]:
 def clocs_methods() -> list[Method]:
     """Offer the methods of the family."""
     family = {
-        "cmsc": ("segments", "Contrastive multi-segment coding: segments in time, and patients, are shared."),
-        "cmlc": ("leads", "Contrastive multi-lead coding: leads at one time, and patients, are shared."),
+        "cmsc": (
+            "segments",
+            "Contrastive multi-segment coding: positives are adjacent segments, and instances of one patient.",
+        ),
+        "cmlc": (
+            "leads",
+            "Contrastive multi-lead coding: positives are leads of one frame, and instances of one patient.",
+        ),
         "cmsmlc": (
             "segments-leads",
-            "Contrastive multi-segment multi-lead coding: segments, leads and patients are shared.",
+            "Contrastive multi-segment multi-lead coding: positives are segments and leads of one patient.",
         ),
     }
     variants = {"paper": PAPER, "released": RELEASED}

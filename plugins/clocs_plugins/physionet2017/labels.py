@@ -75,7 +75,7 @@ def _read(file: Path) -> dict[str, str]:
         text = file.read_text(encoding="utf-8-sig")
         rows = [row for row in csv.reader(text.splitlines()) if len(row) >= 2]
     except (UnicodeDecodeError, csv.Error) as problem:
-        raise DataError(f"{file} is no label file: {problem}. It should have lines such as 'A00001,N'.") from problem
+        raise DataError(f"{file} is not a label file: {problem}. It should have lines such as 'A00001,N'.") from problem
     symbol = {row[0].strip(): row[1].strip() for row in rows if row[0].strip()}
     if not set(symbol.values()) & SYMBOLS.keys():
         raise DataError(f"{file} lists no label. It should have lines such as 'A00001,N'.")

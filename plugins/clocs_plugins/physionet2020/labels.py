@@ -59,7 +59,7 @@ def read_table(file: Path) -> dict[str, list[str]]:
         rows = list(csv.reader(file.read_text(encoding="utf-8-sig").splitlines()))
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(
-            f"{file} is no table of labels: {problem}. It should have lines such as 'A0001,5,,'."
+            f"{file} is not a table of labels: {problem}. It should have lines such as 'A0001,5,,'."
         ) from problem
     return {row[0].strip(): [_word(cell.strip()) for cell in row[1:4] if cell.strip()] for row in rows if row}
 
