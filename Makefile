@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test slow smoke lint types docs docs-serve pictures format clean
+.PHONY: demo test slow smoke newer lint types docs docs-serve pictures format clean
 
 demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
 	$(BIN)/clocs run --plugin cmsc --dataset demo
@@ -18,6 +18,20 @@ slow: $(VENV)/.test  ## the tests that take minutes
 
 smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on simulated ECGs
 	$(BIN)/python benchmarks/run_all.py --smoke
+
+# Everything that works without torch, whose build for another Python may be gigabytes: settings, plans, plugins, readers.
+NEWER_TESTS := tests/core/settings tests/core/plugins tests/core/data/test_framing.py tests/core/data/test_splits.py \
+	tests/core/data/test_wfdb.py tests/core/data/test_archives.py tests/core/data/test_download.py \
+	tests/core/data/test_signal_file.py tests/core/cli/test_flags.py tests/core/cli/test_wording.py \
+	tests/plugins/arrays/test_arrays_forms.py tests/plugins/arrays/test_arrays_tables.py \
+	tests/plugins/chapman tests/plugins/cardiology tests/plugins/physionet2017 tests/plugins/physionet2020
+NEWER_NEEDS := attrs cattrs click filelock hypothesis jinja2 lazy-loader loky numpy openpyxl pandas platformdirs pluggy \
+	pyarrow pytest pytest-timeout pytest-xdist requests rich safetensors scipy tomli-w urllib3 wfdb hatchling editables
+
+newer: $(VENV)/bin/python  ## a part of the tests with another interpreter: make newer PYTHON=python3.13 VENV=.venv313
+	$(PIP) $(NEWER_NEEDS)
+	$(PIP) --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pytest --numprocesses auto -p no:cacheprovider $(NEWER_TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
