@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from clocs_core.errors import ClocsWarning
 
@@ -16,8 +16,8 @@ Tick: TypeAlias = Callable[[int, int], None]
 """tick(done, total): `done` of `total` items of the present stage are finished."""
 
 
-class Display(Protocol):
-    """Shows messages, and how far the present stage has come."""
+class Display:
+    """Shows messages and progress. This one shows nothing; the console and a notebook override its methods."""
 
     def say(self, text: str) -> None:
         """Show a line of information."""
@@ -31,35 +31,8 @@ class Display(Protocol):
     def tick(self, done: int, total: int) -> None:
         """Show that `done` of `total` items of the stage are finished."""
 
-
-class TrainingDisplay(Display, Protocol):
-    """A display that also shows epochs."""
-
     def epoch(self, done: EpochDone, epochs: int) -> None:
         """Show that an epoch of at most `epochs` is over."""
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def say(self, text: str) -> None:
-        """Show nothing."""
-
-    def warn(self, text: str) -> None:
-        """Show nothing."""
-
-    def stage(self, text: str) -> None:
-        """Show nothing."""
-
-    def tick(self, done: int, total: int) -> None:
-        """Show nothing."""
-
-    def epoch(self, done: EpochDone, epochs: int) -> None:
-        """Show nothing."""
-
-
-def no_tick(done: int, total: int) -> None:
-    """A tick that shows nothing."""
 
 
 @contextmanager

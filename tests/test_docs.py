@@ -155,7 +155,7 @@ def test_the_modules_that_the_architecture_lists_are_those_that_exist():
 
 def test_the_order_of_imports_is_the_one_that_is_enforced():
     tree = ast.parse((ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8"))
-    order = next(one.value for one in tree.body if isinstance(one, ast.AnnAssign) and one.target.id == "ORDER")
+    order = next(one.value for one in tree.body if isinstance(one, ast.Assign) and one.targets[0].id == "ORDER")
     rows = [[name for name in row if name != "__main__"] for row in ast.literal_eval(order)]
     told = re.findall(r"^\d+\. (.+)$", section(DOCS / "architecture.md", "## The order of imports"), flags=re.MULTILINE)
     assert [re.findall(r"`([^`]+)`", line) for line in told] == [[name or "clocs_core" for name in row] for row in rows]

@@ -1,4 +1,4 @@
-"""The tiny data set as cohort with a split by hand, and what a classifier on it costs, written in loops."""
+"""The tiny data set as a cohort with a split by hand, and what a classifier on it costs, written in loops."""
 
 from __future__ import annotations
 

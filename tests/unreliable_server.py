@@ -24,6 +24,8 @@ class Behaviour:
     says_length: bool = True
     tag: str | None = '"one"'
     failures: list[int] = attrs.field(factory=list)  # statuses of the first answers
+    retry_after: str | None = None  # what these say
+    minds_versions: bool = True  # sends the whole of a file that is not the version asked for
     redirect: str | None = None
     shift: int = 0  # answers with bytes from another place than asked
     slow: float = 0.0  # seconds per chunk
@@ -57,6 +59,10 @@ def serve(**pages: Behaviour) -> Iterator[Site]:
 
         def log_message(self, *_: object) -> None:
             pass
+
+        def end_headers(self) -> None:
+            self.send_header("Connection", "close")
+            super().end_headers()
 
         def do_GET(self) -> None:
             with site.lock:
@@ -96,7 +102,11 @@ def answer(handler: BaseHTTPRequestHandler, site: Site) -> None:
     with site.lock:
         failure = page.failures.pop(0) if page is not None and page.failures else None
     if page is None or failure:
-        handler.send_error(failure or 404)
+        handler.send_response(failure or 404)
+        if page is not None and page.retry_after is not None:
+            handler.send_header("Retry-After", page.retry_after)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
         return
     if page.redirect is not None:
         handler.send_response(302)
@@ -108,7 +118,7 @@ def answer(handler: BaseHTTPRequestHandler, site: Site) -> None:
     asked = re.fullmatch(r"bytes=(\d+)-(\d*)", handler.headers.get("Range") or "")
     condition = handler.headers.get("If-Range")
     first, end = 0, total
-    if asked and page.ranges and (condition is None or condition == page.tag):
+    if asked and page.ranges and (condition in (None, page.tag) or not page.minds_versions):
         first, end = int(asked[1]), min(total, int(asked[2] or total - 1) + 1)
         if first >= total:
             handler.send_response(416)
@@ -124,8 +134,6 @@ def answer(handler: BaseHTTPRequestHandler, site: Site) -> None:
         handler.send_header("ETag", page.tag)
     if page.says_length:
         handler.send_header("Content-Length", str(end - first))
-    else:
-        handler.send_header("Connection", "close")
     handler.end_headers()
     body = page.body[first:end]
     with site.lock:

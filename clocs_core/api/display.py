@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clocs_core.progress import Silent, TrainingDisplay
+from clocs_core.progress import Display
 from clocs_core.report.notebook import NotebookDisplay, in_notebook
 
 
 @contextmanager
-def open_display(progress: bool) -> Iterator[TrainingDisplay]:
+def open_display(progress: bool) -> Iterator[Display]:
     """The display for this process; one that shows nothing where no progress is wanted."""
     if not progress:
-        yield Silent()
+        yield Display()
     elif in_notebook():
         with NotebookDisplay() as notebook:
             yield notebook

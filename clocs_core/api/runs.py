@@ -23,7 +23,7 @@ from clocs_core.artifacts.metrics import EpochRow, read_rows
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_other_settings, refuse_taken
-from clocs_core.artifacts.run_keeper import FolderKeeper, NothingKept, RunKeeper
+from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.errors import RunFolderError
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
@@ -119,7 +119,7 @@ def pretrain(
 def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
     """What keeps the run; None where the folder holds it finished already."""
     if path is None:
-        return NothingKept()
+        return RunKeeper()
     if not RunFolder(path).settings.exists():
         refuse_taken(path)
         return FolderKeeper(path)

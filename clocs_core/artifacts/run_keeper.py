@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from torch import Tensor
 
@@ -21,29 +20,27 @@ from clocs_core.files import write_atomically
 from clocs_core.settings.toml_file import Tables
 
 
-class RunKeeper(Protocol):
-    """Keeps the files of a run."""
+class RunKeeper:
+    """Keeps the files of a run. This one keeps nothing, for a run that lives in memory only."""
 
-    @property
-    def path(self) -> Path:
-        """The run folder."""
+    path = Path()
+    """The run folder."""
+    checkpoint: Path | None = None
+    """The file that training is saved to after every epoch; None where nothing is kept."""
+    profile: Path | None = None
+    """The folder of traces of training steps."""
 
-    @property
-    def checkpoint(self) -> Path | None:
-        """Where training is saved after every epoch; None where nothing is kept."""
-
-    @property
-    def profile(self) -> Path | None:
-        """Where traces of training steps go."""
-
-    def open(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def open(self) -> Iterator[None]:
         """Lock a folder that exists, for the time of the run."""
+        yield
 
     def begin(self, tables: Tables, split: Split) -> None:
         """Make the folder where it is not there, lock it, and write the split."""
 
     def rows_until(self, epoch: int) -> list[EpochRow]:
         """The epochs kept so far, up to `epoch`; later ones, which a kill left too many, are dropped."""
+        return []
 
     def keep_epoch(self, row: EpochRow) -> None:
         """Append an epoch to the metrics."""
@@ -54,29 +51,19 @@ class RunKeeper(Protocol):
     def keep_predictions(
         self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
     ) -> None:
-        """Write what each classifier predicted."""
+        """Write what each classifier predicted, where anything was predicted."""
 
     def finish(self, report: Report, page: str) -> None:
         """Write scores into the encoder, the page, and last of all the report: a folder with a report is finished."""
 
 
-class FolderKeeper:
+class FolderKeeper(RunKeeper):
     """Keeps everything in a run folder, so that a kill at any moment leaves a run that can be resumed."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.folder = RunFolder(path)
+        self.path, self.folder = path, RunFolder(path)
+        self.checkpoint, self.profile = self.folder.checkpoint, self.folder.profile
         self._locks = ExitStack()
-
-    @property
-    def checkpoint(self) -> Path | None:
-        """checkpoint.safetensors of the folder."""
-        return self.folder.checkpoint
-
-    @property
-    def profile(self) -> Path | None:
-        """profile/ of the folder."""
-        return self.folder.profile
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -122,37 +109,3 @@ class FolderKeeper:
         add_scores(self.folder.encoder, report.scores)
         write_atomically(self.folder.page, page)
         write_atomically(self.folder.report, dump_record(report))
-
-
-class NothingKept:
-    """Keeps nothing: for a run that lives in memory only."""
-
-    path = Path()
-    checkpoint: Path | None = None
-    profile: Path | None = None
-
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Lock nothing."""
-        yield
-
-    def begin(self, tables: Tables, split: Split) -> None:
-        """Write nothing."""
-
-    def rows_until(self, epoch: int) -> list[EpochRow]:
-        """No epoch is kept."""
-        return []
-
-    def keep_epoch(self, row: EpochRow) -> None:
-        """Write nothing."""
-
-    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
-        """Write nothing."""
-
-    def keep_predictions(
-        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
-    ) -> None:
-        """Write nothing."""
-
-    def finish(self, report: Report, page: str) -> None:
-        """Write nothing."""

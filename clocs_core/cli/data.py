@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,14 +13,12 @@ import click
 from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
 from clocs_core.cli.session import pass_session
-from clocs_core.errors import DataError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.places import data_root, dataset_folder
 
 if TYPE_CHECKING:
     from clocs_core.contracts.offers import Dataset, Source
-
-_DEPTH = 4  # folders below folders that are followed
+    from clocs_core.data.fetching import Fetched
 
 _ROOT_HELP = "Holds one folder per data set. Default: CLOCS_DATA, or this platform's place for data."
 
@@ -129,7 +127,7 @@ def _bytes(size: int) -> str:
     type=click.IntRange(1, 8),
     default=8,
     show_default=True,
-    help="At most so many at a time.",
+    help="Download at most so many files at a time.",
 )
 @pass_session
 def download_command(session: Session, name: str, root: str | None, connections: int) -> None:
@@ -143,78 +141,37 @@ def download_command(session: Session, name: str, root: str | None, connections:
     click.echo(f"{name}: {dataset.summary}")
     click.echo(f"Licence: {dataset.licence}")
     folder = data_root(root) / name
-    sources = _listed(dataset.sources, folder, connections)
-    new = _fetch(sources, folder, connections)
-    rest = "" if len(new) == len(sources) else "; the others were there"
-    click.echo(f"{len(new):,} of {len(sources):,} files downloaded to {folder}{rest}.")
-    _unpack_all(_targets(sources, folder))
+    fetched = _fetch(dataset, folder, connections)
+    rest = "" if len(fetched.new) == len(fetched.files) else "; the others were there"
+    click.echo(f"{len(fetched.new):,} of {len(fetched.files):,} files downloaded to {folder}{rest}.")
+    _unpack_all(fetched.archives)
     place = f" --data-root {root}" if root else ""
     click.echo(f"Next: clocs run --plugin METHOD --dataset {name}{place}   (`clocs plugins` lists the methods)")
 
 
-def _listed(sources: Sequence[Source], folder: Path, connections: int) -> list[Source]:
-    """The sources with every folder replaced by the files that its list names."""
-    from clocs_core.data.server_folders import list_folder, recordings_of
-
-    files = [source for source in sources if not source.endings]
-    folders = [source for source in sources if source.endings]
-    for _ in range(_DEPTH):
-        if not folders:
-            return files
-        lists = [list_folder(one) for one in folders]
-        _fetch(lists, folder, connections)
-        found = [
-            source
-            for one, path in zip(folders, _targets(lists, folder), strict=True)
-            for source in recordings_of(one, path.read_text(encoding="utf-8"))
-        ]
-        files += [source for source in found if not source.endings]
-        folders = [source for source in found if source.endings]
-    raise DataError(f"The lists of {folders[0].address} go deeper than {_DEPTH} folders; they are not followed.")
-
-
-def _targets(sources: Sequence[Source], folder: Path) -> list[Path]:
-    """Where the files go. Raises DataError for a name that leads out of the folder."""
-    for source in sources:
-        path = PurePosixPath(source.file.replace("\\", "/"))
-        if path.is_absolute() or not path.parts or ".." in path.parts or ":" in path.parts[0]:
-            raise DataError(f"The source {source.file!r} is not the name of a file in the data set's folder.")
-    return [folder.joinpath(*PurePosixPath(source.file).parts) for source in sources]
-
-
-def _fetch(sources: Sequence[Source], folder: Path, connections: int) -> tuple[Path, ...]:
+def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from clocs_core.data.download import Wanted, download
+    from clocs_core.data.fetching import fetch
 
-    wanted = [
-        Wanted(source.address, target, source.size, source.sha256)
-        for source, target in zip(sources, _targets(sources, folder), strict=True)
-    ]
     console = Console(stderr=True)
     columns = (TextColumn("downloading"), BarColumn(30), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("download", total=None)
-        return download(
-            wanted, lambda done, total: bar.update(task, completed=done, total=total), connections=connections
-        )
+
+        def show(done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return fetch(dataset.sources, folder, show, connections)
 
 
-def _unpack_all(files: Sequence[Path]) -> None:
-    """Unpack archives beside themselves, each once: a mark says that it was done with this very file."""
-    from clocs_core.data.archives import is_archive, unpack
-    from clocs_core.files import write_atomically
+def _unpack_all(archives: Sequence[Path]) -> None:
+    from clocs_core.data.fetching import is_unpacked, unpack_beside
 
-    for path in files:
-        if not is_archive(path):
-            continue
-        found = path.stat()
-        mark, stamp = path.with_name(f".{path.name}.unpacked"), f"{found.st_size} {found.st_mtime_ns}"
-        if mark.exists() and mark.read_text(encoding="utf-8") == stamp:
+    for path in archives:
+        if is_unpacked(path):
             click.echo(f"{path.name} was unpacked before.")
             continue
         click.echo(f"Unpacking {path.name} …", err=True)
-        count = unpack(path, path.parent)
-        write_atomically(mark, stamp)
-        click.echo(f"{path.name} unpacked, {count:,} files.")
+        click.echo(f"{path.name} unpacked, {unpack_beside(path):,} files.")

@@ -1,4 +1,4 @@
-"""Unpacks what was downloaded, trusting nothing that an archive says: not its paths, not its sizes, not its links.
+"""Unpack what was downloaded, and trust nothing that an archive says: not its paths, not its sizes, not its links.
 
 Everything is unpacked beside its place and moved there at the end, so that a kill or a damaged archive leaves nothing.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import shutil
@@ -16,33 +17,30 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
-
-import attrs
+from typing import Any
 
 from clocs_core.errors import DataError
 
 _ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_OPENERS: dict[str, Callable[..., Any]] = {"gz": gzip.open, "tgz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 _RATIO = 100  # signals shrink to a tenth, text of signals to a fortieth; bombs to a thousandth
 _HARMLESS = 1 << 28  # bytes that may come out of any archive, however small
 _MEMBERS = 2_000_000
-_LONGEST_HEADER = 1 << 22  # bytes
+_LONGEST_READ = 1 << 22  # bytes
 _DAMAGED = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error),
     *(EOFError, OSError, ValueError, RuntimeError, OverflowError),  # the libraries let these through, too
 )
 
+_Members = Generator[tuple[str, int | None, Callable[[str], None]], None, None]
+"""Each member's name, its size in bytes (None for a folder), and what unpacks it under a name that is safe."""
 
-@attrs.frozen
-class _Member:
-    """A file or a folder of an archive. `file` is None for a folder."""
 
-    name: str
-    file: IO[bytes] | None
-    size: int
+class _Refused(Exception):
+    """An archive that may be whole, and is not safe to unpack. The message begins with the verb."""
 
 
 def is_archive(path: Path) -> bool:
@@ -56,45 +54,53 @@ def unpack(archive: Path, target: Path) -> int:
     What is in the folder already stays, except for files of the same names. Raises DataError, with nothing unpacked,
     for an archive that is damaged, would write outside of the folder, has links, or is far larger than it looks.
     """
+    room = max(_HARMLESS, _RATIO * archive.stat().st_size)
+    read = _zip if archive.name.lower().endswith(".zip") else _tar
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target if target.is_dir() else target.parent  # the folder itself may be a link to another disk
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unpacking", dir=beside))
     try:
-        count = _unpack_all(archive, temporary)
+        with closing(read(archive, temporary, room)) as members:
+            count = _unpack_all(members, temporary, room)
         temporary.chmod(0o755)  # mkdtemp keeps it to ourselves
         _move(temporary, target)
         return count
-    except DataError:
-        raise
+    except _Refused as problem:
+        raise DataError(f"{archive} {problem}") from None
+    except (FileExistsError, NotADirectoryError) as problem:
+        name = Path(problem.filename).name
+        raise DataError(f"{archive} has a folder {name!r} in the place of a file; it is not unpacked.") from None
     except _DAMAGED as problem:
-        if isinstance(problem, OSError) and problem.errno is not None:  # the disk, not the archive
-            raise
+        if isinstance(problem, DataError) or (isinstance(problem, OSError) and problem.errno is not None):
+            raise  # the folder or the disk, not the archive
         raise DataError(f"{archive} is damaged: {problem}. Delete it and download it again.") from problem
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _unpack_all(archive: Path, folder: Path) -> int:
-    packed = archive.stat().st_size
-    room = max(_HARMLESS, _RATIO * packed)
+def _unpack_all(members: _Members, folder: Path, room: int) -> int:
     files = 0
-    with closing(_zip(archive) if archive.name.lower().endswith(".zip") else _tar(archive, room)) as members:
-        for member in members:
-            parts = _safe_parts(member.name, archive)
-            place = folder.joinpath(*parts)
-            if member.file is None:  # of a tar's "./" nothing is left, which is the folder itself
-                _make_folder(place, archive)
-                continue
-            _make_folder(place.parent, archive)
-            if not parts or place.exists() or files >= _MEMBERS:  # a disk may take "A" and "a" for one
-                raise DataError(f"{archive} has {member.name!r} twice, or too many files; it is not unpacked.")
-            room -= _copy(member, place, room, archive)
-            files += 1
+    for number, (name, size, unpack_as) in enumerate(members):
+        parts = _safe_parts(name)
+        place = folder.joinpath(*parts)
+        if number >= _MEMBERS:
+            raise _Refused(f"has more than {_MEMBERS:,} members; it is not unpacked.")
+        if size is None:
+            place.mkdir(parents=True, exist_ok=True)
+            continue
+        if not parts or place.exists():  # a disk may take "A" and "a" for one
+            raise _Refused(f"has {name!r} twice; it is not unpacked.")
+        room -= size  # the libraries write no more than this
+        _refuse_bomb(room)
+        unpack_as("/".join(parts))
+        if place.stat().st_size != size:
+            raise EOFError(f"{name} has {place.stat().st_size:,} bytes, expected {size:,}")
+        files += 1
     return files
 
 
-def _safe_parts(name: str, archive: Path) -> tuple[str, ...]:
-    """The parts of a member's path. Raises DataError for one that leads out of the folder, on any system."""
+def _safe_parts(name: str) -> tuple[str, ...]:
+    """Return the parts of a member's path. Raises _Refused for one that leads out of the folder, on any system."""
     path = PurePosixPath(name.replace("\\", "/"))
     parts = tuple(part for part in path.parts if part != ".")
     evil = (
@@ -105,112 +111,73 @@ def _safe_parts(name: str, archive: Path) -> tuple[str, ...]:
         or any(len(part.encode("utf-8", "surrogateescape")) > 255 for part in parts)
     )
     if evil:
-        raise DataError(f"{archive} would write to {name!r}, outside of its folder or under a name that is not safe.")
+        raise _Refused(f"would write to {name!r}, outside of its folder or under a name that is not safe.")
     return parts
 
 
-def _make_folder(place: Path, archive: Path) -> None:
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise DataError(f"{archive} has {place.name!r} both as a file and as a folder; it is not unpacked.") from None
+def _refuse_bomb(room: int) -> None:
+    if room < 0:
+        raise _Refused(
+            f"unpacks to more than {_RATIO} times its size, which no recordings do; it is not unpacked. If you trust "
+            "it, unpack it by hand."
+        )
 
 
-def _copy(member: _Member, place: Path, room: int, archive: Path) -> int:
-    """Copy a member's bytes, as many as there really are. Returns how many."""
-    assert member.file is not None
-    written = 0
-    if member.size > room:
-        raise _bomb(archive)
-    with member.file as source, open(place, "wb") as out:
-        while chunk := source.read(1 << 20):
-            written += len(chunk)
-            if written > room:
-                raise _bomb(archive)
-            out.write(chunk)
-    if written != member.size:
-        raise EOFError(f"{member.name} has {written:,} bytes, expected {member.size:,}")
-    return written
-
-
-def _bomb(archive: Path) -> DataError:
-    return DataError(
-        f"{archive} unpacks to more than {_RATIO} times its size, which no recordings do; it is not unpacked. If you "
-        "trust it, unpack it by hand."
-    )
-
-
-def _zip(archive: Path) -> Generator[_Member, None, None]:
+def _zip(archive: Path, folder: Path, _room: int) -> _Members:
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             if stat.S_ISLNK(info.external_attr >> 16):
-                raise DataError(f"{archive} has a link, {info.filename!r}; it is not unpacked.")
+                raise _Refused(f"has a link, {info.filename!r}; it is not unpacked.")
             if info.flag_bits & 1:
-                raise DataError(f"{archive} is protected by a password; unpack it by hand.")
+                raise _Refused("is protected by a password; unpack it by hand.")
+
+            def unpack_as(name: str, info: zipfile.ZipInfo = info) -> None:
+                info.filename = name
+                opened.extract(info, folder)
+
             name = info.orig_filename  # as it stands there: zipfile cuts it at a NUL
-            yield _Member(name, None if name.endswith("/") else opened.open(info), info.file_size)
+            yield name, None if name.endswith("/") else info.file_size, unpack_as
 
 
-def _tar(archive: Path, room: int) -> Generator[_Member, None, None]:
-    with _open_stream(archive) as stream:
-        meter = _Meter(stream, room, archive)
-        with tarfile.open(fileobj=meter, mode="r:", errorlevel=2) as opened:  # type: ignore[call-overload]  # reads, seeks
+def _tar(archive: Path, folder: Path, room: int) -> _Members:
+    opener = _OPENERS.get(archive.name.lower().rpartition(".")[2], open)
+    with opener(archive, "rb") as plain, _Metered(plain) as stream:
+        stream.room = room
+        with tarfile.open(fileobj=stream, mode="r:", errorlevel=2) as opened:
             for info in opened:
-                if info.isdir():
-                    yield _Member(info.name, None, 0)
-                elif info.isreg() and not info.issparse():
-                    yield _Member(info.name, opened.extractfile(info), info.size)
-                else:
-                    raise DataError(f"{archive} has a link or a device, {info.name!r}; it is not unpacked.")
-        while meter.read(1 << 20):  # the checksum of gzip stands at the very end
+                if info.issparse() or not (info.isdir() or info.isreg()):
+                    raise _Refused(f"has a link or a device, {info.name!r}; it is not unpacked.")
+
+                def unpack_as(name: str, info: tarfile.TarInfo = info) -> None:
+                    opened.extract(info.replace(name=name, deep=False), folder, set_attrs=False, filter="data")
+
+                yield info.name, None if info.isdir() else info.size, unpack_as
+        while stream.read(1 << 20):  # the checksum of gzip stands at the very end
             pass
 
 
-def _open_stream(archive: Path) -> IO[bytes]:
-    name = archive.name.lower()
-    if name.endswith(("gz", "tgz")):
-        return cast(IO[bytes], gzip.open(archive))
-    if name.endswith("bz2"):
-        return cast(IO[bytes], bz2.open(archive))
-    return cast(IO[bytes], lzma.open(archive)) if name.endswith("xz") else open(archive, "rb")
+class _Metered(io.BufferedReader):
+    """A stream of at most `room` bytes that reads little at a time: a header in a tar may claim to have gigabytes."""
 
-
-@attrs.frozen(eq=False)
-class _Meter:
-    """A stream that gives no more than a number of bytes, and little at a time: names in a tar may claim gigabytes."""
-
-    stream: IO[bytes]
     room: int
-    archive: Path
 
-    def read(self, size: int = -1) -> bytes:
-        """Some bytes."""
-        if not 0 <= size <= _LONGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {size:,} bytes")
-        if self.stream.tell() > self.room:
-            raise _bomb(self.archive)
-        return self.stream.read(size)
-
-    def seek(self, place: int) -> int:
-        """Go to a place."""
-        if place > self.room:
-            raise _bomb(self.archive)
-        return self.stream.seek(place)
-
-    def tell(self) -> int:
-        """Where it stands."""
-        return self.stream.tell()
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read some bytes."""
+        asked = -1 if size is None else size
+        if not 0 <= asked <= _LONGEST_READ:
+            raise tarfile.ReadError(f"a header of {asked:,} bytes")
+        _refuse_bomb(self.room - self.tell())
+        return super().read(asked)
 
 
 def _move(source: Path, target: Path) -> None:
     """Move a folder to its place; where a folder is there already, what is in it, file by file."""
     if not target.exists():
         source.rename(target)
-        return
-    if not target.is_dir() or not source.is_dir():
-        if target.is_dir() and not target.is_symlink():
-            raise DataError(f"{target} is a folder, where a file is to be unpacked. Move it away.")
+    elif source.is_dir() and target.is_dir():
+        for inner in sorted(source.iterdir()):
+            _move(inner, target / inner.name)
+    elif target.is_dir() and not target.is_symlink():
+        raise DataError(f"{target} is a folder, where a file is to be unpacked. Move it away.")
+    else:
         source.replace(target)
-        return
-    for inner in sorted(source.iterdir()):
-        _move(inner, target / inner.name)

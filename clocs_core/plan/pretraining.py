@@ -86,50 +86,10 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     given = as_assignments(assignments)
     if "data" in tables:
         tables = {**tables, "data": inherit_data(tables["data"], {}, given)}
-    run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
-    asked = overlaid(RunSettings, tables.get("run", {}), run_given)
-    run = structure(RunSettings, asked, "run")
-    if not run.method or not run.dataset:
-        missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
-        raise SettingsError(f"A run needs {missing}. `clocs plugins` lists what is installed.")
-
-    method = catalogue.methods.get(run.method).offer
-    dataset = catalogue.datasets.get(run.dataset).offer
-    _refuse_other_variant(tables, run.variant)
-    presets = _stacked(
-        method.presets, _presets_of_variant(method, run.variant), method.on_dataset.get(dataset.name, {})
-    )
-    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
-    run = attrs.evolve(
-        run,
-        encoder=run.encoder or method.encoder,
-        perturbations=method.perturbations if run.perturbations is None else run.perturbations,
-    )
-    offers: dict[str, Offer] = {
-        "dataset": dataset,
-        "views": _part_of(method, catalogue.views, method.views),
-        "encoder": catalogue.encoders.get(run.encoder).offer,
-    }
-    if method.loss is not None:
-        offers["loss"] = _part_of(method, catalogue.losses, method.loss)
-    if method.objective is not None:
-        offers["objective"] = _part_of(method, catalogue.objectives, method.objective)
-    for name in run.perturbations or ():
-        if name in _PARTS:
-            raise SettingsError(
-                f"The perturbation {name!r} cannot be used: its options would stand in the table [{name}], which is "
-                "taken. Its plugin must give it another name."
-            )
-        offers[name] = catalogue.perturbations.get(name).offer
-
-    classes: dict[str, type[Any]] = {"run": RunSettings, **_CORE}
-    classes |= {name: offer.options for name, offer in offers.items()}
-    if run.encoder != method.encoder:
-        presets.pop("encoder", None)  # they were for the method's own
-    left_out = set(method.perturbations) - set(run.perturbations or ())  # presets of these are no mistake
-    presets = {name: table for name, table in presets.items() if name not in left_out}
+    run, method, dataset, presets = _choose_method(catalogue, tables, given)
+    offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    layers.refuse_unknown(classes)
+    layers.refuse_unknown({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
@@ -153,6 +113,54 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
     )
+
+
+def _choose_method(
+    catalogue: Catalogue, tables: Tables, given: Sequence[Assignment]
+) -> tuple[RunSettings, Method, Dataset, Presets]:
+    """The table [run] with the method's presets in it, the method, the data set, and the presets of other tables."""
+    run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
+    asked = overlaid(RunSettings, tables.get("run", {}), run_given)
+    run = structure(RunSettings, asked, "run")
+    if not run.method or not run.dataset:
+        missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
+        raise SettingsError(f"A run needs {missing}. `clocs plugins` lists what is installed.")
+    method = catalogue.methods.get(run.method).offer
+    dataset = catalogue.datasets.get(run.dataset).offer
+    _refuse_other_variant(tables, run.variant)
+    variant = _presets_of_variant(method, run.variant)
+    presets = _stacked(method.presets, variant, method.on_dataset.get(dataset.name, {}))
+    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
+    run = attrs.evolve(
+        run,
+        encoder=run.encoder or method.encoder,
+        perturbations=method.perturbations if run.perturbations is None else run.perturbations,
+    )
+    unused = set(method.perturbations) - set(run.perturbations or ())
+    if run.encoder != method.encoder:
+        unused.add("encoder")  # the presets were for the method's own
+    return run, method, dataset, {name: table for name, table in presets.items() if name not in unused}
+
+
+def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, dataset: Dataset) -> dict[str, Offer]:
+    """The offers that a run is made of, by the table of their options."""
+    offers: dict[str, Offer] = {
+        "dataset": dataset,
+        "views": _part_of(method, catalogue.views, method.views),
+        "encoder": catalogue.encoders.get(run.encoder).offer,
+    }
+    if method.loss is not None:
+        offers["loss"] = _part_of(method, catalogue.losses, method.loss)
+    if method.objective is not None:
+        offers["objective"] = _part_of(method, catalogue.objectives, method.objective)
+    for name in run.perturbations or ():
+        if name in _PARTS:
+            raise SettingsError(
+                f"The perturbation {name!r} cannot be used: its options would stand in the table [{name}], which is "
+                "taken. Its plugin must give it another name."
+            )
+        offers[name] = catalogue.perturbations.get(name).offer
+    return offers
 
 
 _CORE: dict[str, type[Any]] = {

@@ -17,11 +17,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from clocs_core.progress import Display
+
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
 
 
-class ConsoleDisplay:
+class ConsoleDisplay(Display):
     """Progress on stderr, so that what a command answers can be piped. Use as a context manager.
 
     wording: changes a message before it is shown, such as the names of arguments into flags.

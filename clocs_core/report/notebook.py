@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from html import escape
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from clocs_core.progress import Display
 
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
@@ -21,16 +24,15 @@ def in_notebook() -> bool:
     return found is not None and hasattr(found, "kernel")
 
 
-class NotebookDisplay:
+class NotebookDisplay(Display):
     """Progress below a cell. Use as a context manager."""
 
     def __init__(self) -> None:
-        from IPython.display import HTML, display
-
-        self.html = HTML
+        shown: Any = import_module("IPython.display")  # in a notebook it is there; no dependency of ours
+        self.html = shown.HTML
         self.lines: list[str] = []
         self.now, self.bar, self.drawn = "", "", 0.0
-        self.handle: Any = display(HTML(""), display_id=True)
+        self.handle = shown.display(self.html(""), display_id=True)
 
     def __enter__(self) -> NotebookDisplay:
         return self

@@ -33,7 +33,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
-from clocs_core.progress import TrainingDisplay, collect_warnings
+from clocs_core.progress import Display, collect_warnings
 from clocs_core.settings.toml_file import Tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.workflows.classifiers import KeptClassifiers
@@ -135,7 +135,7 @@ def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Pred
     return {key: one.rows for key, one in finished.items() if one.rows is not None}
 
 
-def _read_again(folder: EvaluationFolder, show: TrainingDisplay) -> FinishedEvaluation:
+def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
     """Read the finished report; delete intermediate files that a kill may have left."""
     folder.clear()
     show.say(f"{folder.path} is finished; this is what it found")

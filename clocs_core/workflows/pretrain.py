@@ -29,7 +29,7 @@ from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
 from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import Plan, refuse_too_few
-from clocs_core.progress import TrainingDisplay, collect_warnings
+from clocs_core.progress import Display, collect_warnings
 from clocs_core.report.page import render
 from clocs_core.report.pictures import draw_pictures
 from clocs_core.settings.options import plain
@@ -228,7 +228,7 @@ def _profiler(keeper: RunKeeper, device: torch.device) -> StepProfiler:
     return StepProfiler(keeper.profile, device)
 
 
-def _limit(plan: Plan, store: Store, train: Instances, show: TrainingDisplay) -> Instances:
+def _limit(plan: Plan, store: Store, train: Instances, show: Display) -> Instances:
     """The training instances, or as many of them as the setting `instances` allows."""
     most = plan.train.instances
     if most is None:
@@ -243,7 +243,7 @@ def _patients(store: Store, instances: Instances) -> torch.Tensor:
     return store.patient[instances.frame[:, 0]]  # (n,)
 
 
-def _describe_contrast(plan: Plan, training: Training, show: TrainingDisplay) -> None:
+def _describe_contrast(plan: Plan, training: Training, show: Display) -> None:
     """Say how many positives and negatives an anchor has, and warn of views that nothing tells apart."""
     if plan.needs.perturbations != "any" and (same := equal_views(training)):
         views = ", ".join(str(view + 1) for view in same)
@@ -296,7 +296,7 @@ def _evaluate(ready: _Ready, around: Surroundings) -> Scored:
     return score_own_encoder(own_evaluation(plan, first, channels), cohort, ready.device, watch)
 
 
-def _report(ready: _Ready, trained: _Trained, scored: Scored, card: EncoderCard, show: TrainingDisplay) -> Report:
+def _report(ready: _Ready, trained: _Trained, scored: Scored, card: EncoderCard, show: Display) -> Report:
     plan, cohort, progress = ready.plan, ready.cohort, ready.learner.progress
     patients = _patients(trained.training.store, trained.training.train)
     return Report(

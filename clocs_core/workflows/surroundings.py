@@ -9,7 +9,7 @@ import attrs
 
 from clocs_core.contracts.events import EpochDone, RunDone, RunStarted
 from clocs_core.plugins.host import Host
-from clocs_core.progress import Silent, TrainingDisplay
+from clocs_core.progress import Display
 
 
 class Listener:
@@ -33,7 +33,7 @@ class Surroundings:
     """
 
     host: Host
-    show: TrainingDisplay = attrs.field(factory=Silent)
+    show: Display = attrs.field(factory=Display)
     workers: int = 1
     clock: Callable[[], float] = time.monotonic
     listeners: Sequence[Listener] = ()

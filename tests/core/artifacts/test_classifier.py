@@ -58,14 +58,17 @@ def test_of_several_the_pre_trained_one_with_the_most_labels_is_meant_unless_ano
 
 
 def test_a_file_is_one_classifier_and_none_other_can_be_asked_for(evaluation):
-    """Whoever says `--init random` beside the file of another would be given that other, and not told."""
+    """Whoever says `init='random'` beside the file of another would be given that other, and not told."""
     file = evaluation / "classifiers" / "together-1.safetensors"
-    with pytest.raises(SettingsError, match=r"is one classifier; leave out --init random --label-fraction 0\.5, or"):
+    with pytest.raises(SettingsError, match=r"is one classifier; leave out `init='random'` `label_fraction=0\.5`, or"):
         choose_classifier(file, "random", 0.5)
 
 
 def test_a_classifier_that_is_not_there_is_answered_with_those_that_are(evaluation, tmp_path):
-    with pytest.raises(SettingsError, match=r"no classifier with --init other --label-fraction 0\.3\. It has: --init"):
+    message = (
+        r"no classifier with `init='other'` `label_fraction=0\.3`\. It has: `init='random'` `label_fraction=0\.5`; "
+    )
+    with pytest.raises(SettingsError, match=message):
         choose_classifier(evaluation, "other", 0.3)
     with pytest.raises(RunFolderError, match="nowhere is not there"):
         choose_classifier(tmp_path / "nowhere")

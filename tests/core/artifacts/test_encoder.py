@@ -12,7 +12,7 @@ from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from clocs_core.artifacts import card as described
+from clocs_core.artifacts import tensors as files_of_tensors
 from clocs_core.artifacts.card import encoder_card
 from clocs_core.artifacts.encoder import FILE, add_scores, find_encoder, load_encoder
 from clocs_core.artifacts.run_folder import RunFolder
@@ -22,7 +22,7 @@ from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.plugins.catalogue import Shelf
 from clocs_core.plugins.session import open_session
-from clocs_core.settings.sections import SCHEMA
+from clocs_core.settings.toml_file import SCHEMA
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_card_says_what_the_encoder_needs_and_where_it_comes_from(tmp_path, 
     plan = plan_of(catalogue, channels=["V2", "II"])
     _, path = write_encoder(tmp_path, plan, versions={"clocs": "0.1", "plugin cnn": "clocs 0.1"})
     card = read_card(path)
-    assert card == load_encoder(path, catalogue, CPU).about
+    assert card == load_encoder(path, catalogue, CPU).card
     assert (card.method, card.dataset, card.encoder, card.embedding_dim, card.count) == ("cmsc", "demo", "cnn", 8, 1)
     assert (card.channels, card.input_channels, card.frame_samples) == (("V2", "II"), 1, 2500)
     assert (card.unit, card.modality, card.normalise) == ("mV", "ecg", "min-max")
@@ -113,7 +113,7 @@ def test_weights_and_description_are_of_one_reading(tmp_path, catalogue, monkeyp
     _, path = write_encoder(tmp_path, plan_of(catalogue))
     opened = []
     monkeypatch.setattr(
-        described, "safe_open", lambda *given, **more: opened.append(given) or safe_open(*given, **more)
+        files_of_tensors, "safe_open", lambda *given, **more: opened.append(given) or safe_open(*given, **more)
     )
     load_encoder(path, catalogue, CPU)
     assert len(opened) == 1

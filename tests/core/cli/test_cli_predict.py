@@ -188,9 +188,12 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
         (["."], ". is no run and no evaluation: `clocs evaluate RUN --protocol finetune` trains one"),
         (
             ["E", "--init", "other"],
-            "E has no classifier with --init other. It has: --init random --label-fraction 0.5; ",
+            "E has no classifier with `--init other`. It has: `--init random` `--label-fraction 0.5`; ",
         ),
-        (["E", "--out", "p.xlsx"], "--out p.xlsx: expected a name that ends in .csv, .npz, .json."),
+        (
+            ["E", "--out", "p.xlsx"],
+            "p.xlsx is no name for a table of predictions: expected one that ends in .csv, .npz, .json.",
+        ),
         (["E", "--out", "gone/p.csv"], "Cannot write gone/p.csv: "),
         (["E", "--dataset", "mnay"], "No dataset 'mnay'. Did you mean 'many'"),
         (["E", "--dataset", "strange"], "Data set 'strange' has no channel 'left'. There is: down, up."),

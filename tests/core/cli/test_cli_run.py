@@ -135,7 +135,7 @@ def test_cuda_without_a_gpu_is_a_mistake(place: Path, capsys: pytest.CaptureFixt
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     assert mistake(capsys, *BASE, "--device", "cuda") == (
-        "`--device cuda` was asked for, but torch finds no GPU here; use `--device cpu` or `auto`."
+        "`--device cuda` was asked for, but torch finds no GPU here; use `--device cpu` or `--device auto`."
     )
     assert list(place.iterdir()) == []
 
@@ -177,7 +177,8 @@ def test_a_place_that_is_taken_is_not_written_to(place: Path, capsys: pytest.Cap
     (place / taken).parent.mkdir(exist_ok=True)
     (place / taken).write_text("precious")
     out = taken.split("/")[0]
-    assert mistake(capsys, *BASE, "--out", out).startswith(f"{out} is there already. Choose another place with `--out`")
+    message = f"{out} is there already. Choose another folder with `--out …`, or, if it is a run that was interrupted, "
+    assert mistake(capsys, *BASE, "--out", out).startswith(message)
     assert (place / taken).read_text() == "precious"
     assert left_behind(place) == [taken]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shutil
 import stat
 import tarfile
 import zipfile
@@ -78,6 +79,24 @@ def test_a_folder_in_the_way_of_a_file_is_not_deleted(tmp_path: Path):
     (tmp_path / "out" / "three.txt").mkdir(parents=True)
     with pytest.raises(DataError, match="Move it away"):
         unpack(make_zip(tmp_path / "x.zip", FILES), tmp_path / "out")
+
+
+def test_a_file_in_the_way_of_a_folder_is_not_deleted(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_bytes(b"mine")
+    with pytest.raises(DataError, match="has a folder 'a' in the place of a file"):
+        unpack(make_zip(tmp_path / "x.zip", {"a/b": b"1"}), tmp_path / "out")
+    assert tree(tmp_path / "out") == {"a": b"mine"}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("members", [{"a": b"", "b": b"", "c": b""}, {"a/": b"", "b/": b"", "c/": b""}])
+def test_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, members: dict[str, bytes]):
+    monkeypatch.setattr(archives, "_MEMBERS", 2)
+    archive = MAKERS[name](tmp_path / name, members)
+    with pytest.raises(DataError, match="more than 2 members"):
+        unpack(archive, tmp_path / "out")
+    assert nothing_happened(tmp_path, archive)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -205,13 +224,14 @@ def test_a_spoilt_archive_gives_all_or_nothing(tmp_path_factory, data, maker: st
         assert sorted(tree(place / "out").values()) == sorted(FILES.values())
 
 
-def test_a_full_disk_is_no_fault_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    archive = make_zip(tmp_path / "x.zip", FILES)
+@pytest.mark.parametrize(("name", "library"), [("x.zip", shutil), ("x.tar.gz", tarfile)])
+def test_a_full_disk_is_no_fault_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, library):
+    archive = MAKERS[name](tmp_path / name, FILES)
 
-    def full(*_: object) -> int:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archives, "_copy", full)
+    monkeypatch.setattr(library, "copyfileobj", full)
     with pytest.raises(OSError, match="No space left"):
         unpack(archive, tmp_path / "out")
     assert nothing_happened(tmp_path, archive)

@@ -118,7 +118,7 @@ def test_names_that_a_run_gave_to_numbered_channels_find_single_ones_again(tmp_p
 
 def test_a_data_set_that_is_not_there_and_one_with_nothing_in_it(tmp_path):
     on_disk = attrs.evolve(DATASET, embedded=False, homepage="https://example.org/made")
-    with pytest.raises(DataNotFound, match=r"(?s)'made' is not at .*--root FOLDER.*get it from https://example.org"):
+    with pytest.raises(DataNotFound, match=r"(?s)'made' is not at .*`root=FOLDER`.*get it from https://example.org"):
         cohort(tmp_path, on_disk)
     (tmp_path / "made").mkdir()
     empty = attrs.evolve(on_disk, scan=lambda root, task, options: Listing([]), options=NoOptions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from hashlib import sha256
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.artifacts.split import Split, from_json, to_json
 from clocs_core.data.splits import split_patients
 from clocs_core.errors import DataError, SettingsError
 
@@ -102,14 +100,6 @@ def test_seeds_differ():
     assert len({split_patients(names, seed, "60/20/20").hash for seed in range(5)}) == 5
 
 
-def test_the_hash_is_of_parts_and_patients_alone():
-    """Written down by hand, so that other programs can compute it."""
-    split = Split({"b": "train", "a": "test", "c": "train"}, 0, "60/20/20")
-    assert split.hash == sha256(b"test\ta\ntrain\tb\ntrain\tc").hexdigest()
-    assert split.hash == Split({"c": "train", "a": "test", "b": "train"}, 5, "64/16/20").hash
-    assert split.hash != Split({"c": "train", "a": "train", "b": "test"}, 0, "60/20/20").hash
-
-
 @pytest.mark.parametrize(("patients", "found"), [("", "are 0 in all"), ("aa", "is 1 in all"), ("ab", "are 2 in all")])
 def test_fewer_than_three_patients_are_refused(patients, found):
     """Repeats do not count: two recordings of one patient cannot be trained and tested on."""
@@ -120,37 +110,3 @@ def test_fewer_than_three_patients_are_refused(patients, found):
 def test_an_unknown_rule_is_refused_with_those_there_are():
     with pytest.raises(SettingsError, match=r"No split rule '70/30'; there is 60/20/20 and 64/16/20\."):
         split_patients("abcd", 0, "70/30")  # type: ignore[arg-type]
-
-
-@given(patients_strategy, st.integers(0, 2**40), st.sampled_from(RULES))
-def test_text_and_back_is_the_same_split(patients, seed, rule):
-    """Any patient name survives, surrogate-free Unicode and line breaks included."""
-    split = split_patients(patients, seed, rule)
-    assert from_json(to_json(split)) == split
-
-
-def test_an_edited_split_is_refused():
-    """Moving a patient by hand between parts of a finished run must not go unnoticed."""
-    held = json.loads(to_json(split_patients("abcdefgh", 0, "60/20/20")))
-    held["patients"]["train"].append(held["patients"]["test"].pop())
-    with pytest.raises(DataError, match="do not match its hash"):
-        from_json(json.dumps(held))
-
-
-def test_a_patient_listed_in_two_parts_is_refused():
-    """The later part would win in silence and the hash might still agree."""
-    held = json.loads(to_json(split_patients("abcdefgh", 0, "60/20/20")))
-    held["patients"]["train"].append(held["patients"]["test"][0])
-    with pytest.raises(DataError, match="was changed after it was written"):
-        from_json(json.dumps(held))
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", "7", '{"schema": 1}', '{"schema": 1, "patients": {"train": 3}}'])
-def test_what_is_no_split_says_so(text):
-    with pytest.raises(DataError, match="not a split of patients"):
-        from_json(text)
-
-
-def test_a_split_of_another_schema_says_so():
-    with pytest.raises(DataError, match="has schema 9, expected 1"):
-        from_json('{"schema": 9}')

@@ -191,7 +191,7 @@ def test_too_little_memory_names_a_batch_size_that_this_command_has(bench):
     def full(learner, training, epoch, tick):
         raise torch.OutOfMemoryError
 
-    with pytest.raises(OutOfMemory, match=r"batches of 16 frames\. Try `--batch-size 8`\.$"):
+    with pytest.raises(OutOfMemory, match=r"batches of 16 frames\. Try `batch_size=8`\.$"):
         tune(bench, simple_encoder(), run_epoch=full)
 
 

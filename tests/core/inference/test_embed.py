@@ -65,7 +65,7 @@ def test_on_its_own_data_set_an_encoder_reads_what_the_run_read(tmp_path, catalo
     """With another split, test patients would be among those that trained it."""
     plan = plan_of(catalogue, channels=["V2", "II"], split_seed=3, split="64/16/20")
     write_encoder(tmp_path, plan)
-    card = load_encoder(tmp_path, catalogue, CPU).about
+    card = load_encoder(tmp_path, catalogue, CPU).card
     target = choose_recordings(card, catalogue, "demo", {})
     assert target.recordings == plan.recordings
     assert target.framing == plan.evaluate_framing
@@ -86,7 +86,7 @@ def test_on_another_data_set_what_the_encoder_fixes_stays(catalogue, loaded):
 
 def test_a_data_folder_that_is_given_wins_over_the_runs_own_place(tmp_path, catalogue):
     write_encoder(tmp_path, plan_of(catalogue, root="/somewhere/of/the/run"))
-    card = load_encoder(tmp_path, catalogue, CPU).about
+    card = load_encoder(tmp_path, catalogue, CPU).card
     assert choose_recordings(card, catalogue, "demo", {}).recordings.data.root == "/somewhere/of/the/run"
     data = choose_recordings(card, catalogue, "demo", {"data": {"data_root": "elsewhere"}}).recordings.data
     assert (data.root, data.data_root) == (None, "elsewhere")
@@ -112,7 +112,7 @@ def test_what_cannot_be_read_is_refused_at_once(catalogue, loaded, dataset, give
 def test_an_encoder_of_several_channels_takes_no_others(tmp_path, catalogue):
     """It knows channels by their place; given others it would compute something all the same."""
     write_encoder(tmp_path, plan_of(catalogue, ALL_AT_ONCE))
-    card = load_encoder(tmp_path, catalogue, CPU).about
+    card = load_encoder(tmp_path, catalogue, CPU).card
     with pytest.raises(SettingsError, match="The encoder reads II, V2, aVL, aVR at once, got II; leave out"):
         choose_recordings(card, catalogue, "demo", {"data": {"channels": ["II"]}})
     with pytest.raises(DataError, match=r"'cardiology' has no channel 'II'.* trained on II, V2, aVL, aVR, at once"):

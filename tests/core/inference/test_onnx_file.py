@@ -50,13 +50,13 @@ def open_encoder(folder, catalogue, needs=None, **changes):
 )
 def test_a_window_lasts_as_long_as_a_frame(tmp_path, catalogue, framing, frame_rate, rate, expected):
     """At the rate that is asked for, or at that of the recordings of the run."""
-    card = open_encoder(tmp_path, catalogue, framing=framing, frame_rate=frame_rate).about
+    card = open_encoder(tmp_path, catalogue, framing=framing, frame_rate=frame_rate).card
     window = choose_window(card, rate)
     assert (window.samples, window.rate) == expected
 
 
 def test_windows_that_cannot_be_are_refused(tmp_path, catalogue):
-    card = open_encoder(tmp_path, catalogue, framing=Framing(), frame_rate=500.0).about
+    card = open_encoder(tmp_path, catalogue, framing=Framing(), frame_rate=500.0).card
     with pytest.raises(
         SettingsError, match=r"lasts 5 s, which at 250\.5 Hz are 1252\.5 samples, .* resample to 500 Hz"
     ):

@@ -302,18 +302,30 @@ def test_what_a_person_should_know_of_a_file_is_said(loaded, tmp_path):
 @pytest.mark.parametrize(
     ("which", "samples", "facts", "unsaid", "message"),
     [
-        ("one", 200, {"channels": ["left", "right"]}, {}, "does not say its sampling rate; give it in Hz: `--sampl"),
+        (
+            "one",
+            200,
+            {"channels": ["left", "right"]},
+            {},
+            "does not say its sampling rate; give it in Hz: `sampling_rate=HZ`",
+        ),
         ("one", 40, {"fs": 100, "channels": ["left", "right"]}, {}, r"40 samples \(0\.4 s at 100 Hz\), .* of 0\.5 s\."),
         ("one", 60, {"fs": 200, "channels": ["left", "right"]}, {}, r"60 samples \(0\.3 s at 200 Hz\), .* of 0\.5 s\."),
-        ("one", 200, {"fs": 100}, {}, "does not name its 2 channels: name all of them, .*`--channels left,right`"),
+        (
+            "one",
+            200,
+            {"fs": 100},
+            {},
+            r"does not name its 2 channels: name all of them, .*`channels=\['left', 'right'\]`",
+        ),
         ("one", 200, {"fs": 100}, {"channels": ("left",)}, "does not name its 2 channels: .* got left"),
-        ("one", 200, {"fs": 100, "channels": ["left", "V2"]}, {}, "no channel 'right'.* add `--channels left`"),
+        ("one", 200, {"fs": 100, "channels": ["left", "V2"]}, {}, r"no channel 'right'.* add `channels=\['left'\]`"),
         (
             "one",
             200,
             {"fs": 100, "channels": ["left", "V2"]},
             {"channels": ("V2",)},
-            "left, right, not on 'V2'.* add `--",
+            "left, right, not on 'V2'.* add `unseen_channels=True`",
         ),
         ("one", 200, {"fs": 100}, {"channels": ("left", "rihgt")}, r"not on 'rihgt' \(nearest in name: right\)"),
         ("one", 200, {"fs": 100, "channels": ["left", "right"], "unit": "mmHg"}, {}, "is in mmHg, .* be converted"),
@@ -350,5 +362,5 @@ def test_a_classifier_that_says_its_rate_needs_nobody_to_say_it(places, session,
     silent = load_classifier(
         rewritten(file, lambda _, about: about["signal"].pop("frame_rate", None)), session.catalogue, CPU
     )
-    with pytest.raises(SettingsError, match="`--trained-at HZ`"):
+    with pytest.raises(SettingsError, match="`trained_at=HZ`"):
         predict_files(silent, [path], Unsaid(), CPU, Screen())

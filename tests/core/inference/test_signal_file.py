@@ -118,7 +118,11 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.mat", "x", r"is none of \.csv, \.txt, \.npy, \.npz, \.hea"),
         ("a.npy", "not an array", "cannot be read: "),
         ("a.npz", "not an archive", "cannot be read: "),
-        ("a.npy", np.zeros((2, 3, 4)), r"has the shape \(2, 3, 4\), expected one recording: .* `--dataset NAME"),
+        (
+            "a.npy",
+            np.zeros((2, 3, 4)),
+            r"has the shape \(2, 3, 4\), expected one recording: .* `dataset=NAME`, `root=FILE`",
+        ),
         ("a.npy", np.zeros((0, 3)), "has the shape"),
         ("a.npy", np.array(["x"]), "has values of type <U1, expected numbers"),
         ("a.npy", np.array([[1], [None]], dtype=object), "cannot be read: .*pickle"),

@@ -43,9 +43,9 @@ def test_a_channel_that_was_asked_for_and_never_seen_needs_a_word(named):
     assert (rows.channels, told) == (("PLETH",), ["The network was trained on II, V2; PLETH is new to it."])
 
 
-def test_a_name_is_suggested_as_a_flag_only_where_it_alone_is_to_be_given():
-    """`--channels II` for a file of two columns would be refused in its turn."""
-    with pytest.raises(DataError, match="give it that name: `--channels II`"):
+def test_a_name_is_suggested_as_an_argument_only_where_it_alone_is_to_be_given():
+    """`channels='II'` for a file of two columns would be refused in its turn."""
+    with pytest.raises(DataError, match="give it that name: `channels='II'`"):
         cut(SignalFile(noise(), None, 100.0), channels=("MLII",))
     for held in (SignalFile(noise(2), None, 100.0), SignalFile(noise(2), ("MLII", "V2"), 100.0)):
         with pytest.raises(DataError, match=r"\(nearest in name: II\)\. If .* give it that name\. Without it"):
@@ -67,7 +67,7 @@ def test_rows_of_another_encoder_of_the_run_are_left_out_until_they_are_meant():
 @pytest.mark.parametrize("rate", [0.0, -100.0, float("nan"), float("inf")])
 def test_a_rate_that_makes_no_sense_is_asked_for(rate):
     held = SignalFile(noise(), ("II",), rate)
-    with pytest.raises(DataError, match=f"mine says a sampling rate of {rate:g}, .*; give it: `--sampling-rate HZ`"):
+    with pytest.raises(DataError, match=f"mine says a sampling rate of {rate:g}, .*; give it: `sampling_rate=HZ`"):
         cut(held, channels=("II",))
     rows, told = cut(held, channels=("II",), sampling_rate=100.0)
     assert (len(rows.signal), told) == (4, [f"mine says {rate:g} Hz; 100 Hz was given, and is used."])
@@ -76,9 +76,7 @@ def test_a_rate_that_makes_no_sense_is_asked_for(rate):
 @pytest.mark.parametrize("rate", [4.9, 0.1, 1e-9])
 def test_frames_are_not_made_up_of_a_few_samples(rate):
     """0.1 kHz typed as Hz: ten samples would become 1000 s; at the last, more of them than there is memory for."""
-    with pytest.raises(
-        DataError, match=r"mine has .* samples for a frame .* reads 100: .* `--sampling-rate HZ`: it is"
-    ):
+    with pytest.raises(DataError, match=r"mine has .* samples for a frame .* reads 100: .* `sampling_rate=HZ`: it is"):
         cut(SignalFile(noise(), ("II",), rate), channels=("II",))
 
 

@@ -8,45 +8,19 @@ from types import SimpleNamespace
 import attrs
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_material import CHANNELS, TASK, tiny_entries, tiny_prepared
+from tiny_material import TASK, tiny_entries
+from tiny_representations import representations, tiny_cohort
 
-from clocs_core.contracts.records import TOGETHER, Drop, Listing
-from clocs_core.data.cohort import Cohort
-from clocs_core.data.splits import split_patients
-from clocs_core.data.store import fill_store, list_instances
+from clocs_core.contracts.records import Listing
 from clocs_core.errors import DataError, UnknownName
-from clocs_core.evaluation.features import Features
-from clocs_core.inference.embed import Representations
 from clocs_core.inference.similar import find_patient, find_similar
-from clocs_core.report.neighbours import draw_similar
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
-    entries = tiny_entries()
-    prepared = tiny_prepared(tmp_path_factory.mktemp("similar"), entries)
-    listing = Listing(entries, [Drop("no signal", "r9-9")])
-    split = split_patients((entry.patient for entry in entries), 0, "60/20/20")
-    return Cohort(listing, split, prepared, prepared, CHANNELS, TASK)
-
-
-def representations(cohort, seed=0, together=False, embedding=None):
-    """Random embeddings of all usable frames."""
-    store = fill_store(cohort.evaluate, cohort.labels, TASK, CHANNELS, CPU)
-    patients = frozenset(cohort.split.parts)
-    instances, _ = list_instances(cohort.evaluate, patients, CHANNELS, 1, together, CPU)
-    frame = instances.frame[:, 0].numpy()
-    if embedding is None:
-        embedding = np.random.default_rng(seed).normal(size=(len(frame), 3))
-    ids = (store.label.numpy()[frame], store.patient.numpy()[frame], store.record.numpy()[frame])
-    channel = np.full(len(frame), TOGETHER) if together else instances.channel[:, 0].numpy()
-    rows = Features(embedding.astype(np.float32), *ids)
-    return Representations(rows, channel, frame, store.patients, store.records, CHANNELS, cohort)
+    return tiny_cohort(tmp_path_factory.mktemp("similar"))
 
 
 # ---------------------------------------------------------------------------------------------------------------- loops
@@ -181,45 +155,6 @@ def test_a_patient_alone_has_nobody_to_be_compared_with(cohort):
     alone = found.features.take(np.flatnonzero(found.features.patient == 0))
     with pytest.raises(DataError, match="There is no other patient to compare 'r0-0' with"):
         find_similar(attrs.evolve(found, features=alone), "r0-0", "recording", "euclidean", 5)
-
-
-# -------------------------------------------------------------------------------------------------------------- drawing
-
-
-@pytest.mark.parametrize(("level", "together"), [("recording", False), ("frame", False), ("frame", True)])
-def test_query_and_neighbours_are_drawn(cohort, monkeypatch, level, together):
-    """The signals are those of the frames that are named, in physical units; the flat channel is a gap."""
-    drawn = {}
-    monkeypatch.setattr(
-        "clocs_core.inference.similar.neighbour_traces",
-        lambda signal, titles, names, rate, unit, every: drawn.update(
-            signal=signal, titles=titles, names=names, rate=rate, unit=unit, every=every
-        ),
-    )
-    prepared = attrs.evolve(cohort.evaluate, gain=np.linspace(1, 2, len(cohort.evaluate.gain)))
-    found = representations(attrs.evolve(cohort, evaluate=prepared), together=together)
-    similar = find_similar(found, "r1-0", level, "euclidean", 3)
-    draw_similar(found, similar)
-    single = level == "frame" and not together
-    for place, signal in zip([similar.query, *(one.place for one in similar.neighbours)], drawn["signal"], strict=True):
-        frame = found.frame[place.row]
-        columns = [CHANNELS.index(place.channel)] if single else [0, 1, 2]
-        expected = np.where(prepared.valid[frame][columns, None], prepared.frames[frame][columns], np.nan)
-        np.testing.assert_allclose(signal, expected / prepared.gain[frame])
-    assert (drawn["rate"], drawn["unit"], drawn["names"]) == (100.0, "mV", [""] if single else list(CHANNELS))
-    assert drawn["titles"][0].startswith("query: r1-0, ")
-    first = similar.neighbours[0]
-    assert drawn["titles"][1].startswith(f"1. at {first.distance:.4g}: {first.place.record}, ")
-    assert f"patient {first.place.patient}, {first.place.label} ({first.place.part})" in drawn["titles"][1]
-    if level == "recording":
-        assert np.isnan(drawn["signal"][0, 1]).all()
-
-
-def test_the_picture_is_a_png(cohort):
-    found = representations(cohort)
-    picture = draw_similar(found, find_similar(found, "r1-0", "recording", "euclidean", 2))
-    assert picture.png[:8] == b"\x89PNG\r\n\x1a\n"
-    assert picture.caption.startswith("The query on top")
 
 
 def test_the_sentence_says_what_was_compared(cohort):

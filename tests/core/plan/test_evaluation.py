@@ -40,7 +40,7 @@ def test_on_its_own_data_set_an_encoder_is_evaluated_with_the_split_and_leads_of
     made = resolve(catalogue, opened)
     assert made.dataset.offer.name == "tiny"
     assert (made.data.split_seed, made.data.channels, made.dataset.options.people) == (5, ("right",), 14)
-    assert made.asked.seed == 3
+    assert made.settings.seed == 3
     assert made.inits == ("together", "random")
 
 
@@ -54,7 +54,7 @@ def test_on_another_data_set_that_data_set_decides(catalogue, opened):
 def test_assignments_win_over_everything(catalogue, opened):
     tables = {"evaluation": {"protocol": "finetune"}, "data": {"split_seed": 7}, "finetune": {"epochs": 9}}
     made = resolve_evaluation(catalogue, opened, tables, ["epochs=4", "data.split_seed=8", "part=validation"])
-    assert (made.finetune.epochs, made.data.split_seed, made.evaluate.part) == (4, 8, "validation")
+    assert (made.finetune.epochs, made.data.split_seed, made.scoring.part) == (4, 8, "validation")
     trained = made.finetune.for_training()
     assert trained == TrainSettings(epochs=4, batch_size=8, learning_rate=0.01, patience=15)
 
@@ -129,7 +129,9 @@ def test_an_encoder_of_several_channels_gets_those_it_was_trained_on(catalogue, 
 def test_other_channels_than_it_reads_are_refused_with_a_suggestion(catalogue, wide):
     """It knows them by their place: exchanged, they would be read as each other."""
     for channels in ("right,left", "left"):
-        with pytest.raises(SettingsError, match=r"reads the channels left, right at once.*`--channels left,right`"):
+        with pytest.raises(
+            SettingsError, match=r"reads the channels left, right at once.*`channels=\['left', 'right'\]`"
+        ):
             resolve(catalogue, wide, f"channels={channels}", dataset="many")
 
 

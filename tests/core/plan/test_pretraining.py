@@ -16,7 +16,7 @@ from clocs_core.errors import ClocsError, SettingsError, UnknownName
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
 from clocs_core.plugins.host import load_plugins
-from clocs_core.settings.sections import Tables, dump_tables, read_tables
+from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
 
 
 def catalogue_of(**more: Any) -> Catalogue:
@@ -106,7 +106,7 @@ def test_an_assignment_with_a_part_sets_one_framing() -> None:
 def test_framings_of_different_lengths_are_refused() -> None:
     assert refused("pretrain_framing.frame_samples=40") == (
         "Frames are 40 samples long in pre-training and 50 in evaluation, but one encoder reads both; "
-        "`-o frame_samples=…` sets them together."
+        "`frame_samples=...` sets them together."
     )
 
 
@@ -198,8 +198,8 @@ def test_a_value_of_another_type_in_a_table_is_refused() -> None:
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ({"method": ""}, "A run needs a method (`--plugin NAME`). `clocs plugins` lists what is installed."),
-        ({"dataset": ""}, "A run needs a data set (`--dataset NAME`). `clocs plugins` lists what is installed."),
+        ({"method": ""}, "A run needs a method (`method=NAME`). `clocs plugins` lists what is installed."),
+        ({"dataset": ""}, "A run needs a data set (`dataset=NAME`). `clocs plugins` lists what is installed."),
     ],
 )
 def test_a_run_needs_a_method_and_a_data_set(run: dict[str, object], message: str) -> None:
@@ -315,7 +315,7 @@ def test_a_method_that_contrasts_leads_refuses_one() -> None:
     """Before anything is read: with one lead there is nothing to contrast."""
     assert planned(method="leads").needs.least_channels == 2
     assert refused("channels=left", method="leads") == (
-        "Method 'leads' needs at least 2 channels, got left; name more with `--channels`, or choose another method."
+        "Method 'leads' needs at least 2 channels, got left; name more with `channels=...`, or choose another method."
     )
 
 

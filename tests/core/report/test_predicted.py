@@ -106,7 +106,10 @@ def test_small_probabilities_stay_more_than_nothing(tmp_path):
 
 
 def test_another_ending_is_refused_before_anything_is_computed(tmp_path):
-    with pytest.raises(SettingsError, match=r"--out p\.xlsx: expected a name that ends in \.csv, \.npz, \.json"):
+    with pytest.raises(
+        SettingsError,
+        match=r"p\.xlsx is no name for a table of predictions: expected one that ends in \.csv, \.npz, \.json",
+    ):
         refuse_other_endings(tmp_path.__class__("p.xlsx"))
 
 

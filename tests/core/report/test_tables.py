@@ -14,6 +14,7 @@ from clocs_core.report.tables import (
     score_rows,
     show_number,
     verdict,
+    wide_score_rows,
 )
 
 
@@ -125,3 +126,29 @@ def test_without_a_score_the_verdict_says_so():
 
 def test_scores_without_a_control_prove_nothing():
     assert "nothing here says whether pre-training helped" in verdict([score()], [], []).headline
+
+
+# ---------------------------------------------------------------------------------------------------- on a console
+
+
+def of_metric(init, metric, value, level="frame"):
+    return Score(
+        protocol="linear", init=init, dataset="demo", label_fraction=0.5, metric=metric, level=level,
+        value=value, low=value - 0.1, high=value + 0.1,
+    )  # fmt: skip
+
+
+def test_metrics_are_columns_and_the_first_has_its_interval():
+    """Four metrics in rows of their own are twenty-four lines, and nobody finds the one that counts."""
+    scores = [of_metric("cmsc", "auroc", 0.8), of_metric("random", "auroc", 0.7), of_metric("cmsc", "f1", 0.5)]
+    headings, rows = wide_score_rows(scores)
+    assert headings == ("protocol", "weights", "labels", "level", "auroc", "95 % interval", "f1")
+    assert rows == (
+        ("linear", "cmsc", "0.5", "frame", "0.800", "[0.700, 0.900]", "0.500"),
+        ("linear", "random", "0.5", "frame", "0.700", "[0.600, 0.800]", ""),
+    )
+
+
+def test_levels_have_lines_of_their_own():
+    _, rows = wide_score_rows([of_metric("cmsc", "auroc", 0.8), of_metric("cmsc", "auroc", 0.9, level="record")])
+    assert [row[3:5] for row in rows] == [("frame", "0.800"), ("record", "0.900")]

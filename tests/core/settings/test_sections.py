@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from clocs_core.errors import SettingsError
 from clocs_core.settings.options import plain, structure
-from clocs_core.settings.sections import (
-    SCHEMA,
-    DataSettings,
-    RunSettings,
-    ScoringSettings,
-    TrainSettings,
-    data_root,
-    dataset_folder,
-    dump_tables,
-    read_tables,
-)
+from clocs_core.settings.places import data_root, dataset_folder
+from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
+from clocs_core.settings.toml_file import SCHEMA, dump_tables, read_tables
 
 CLASSES = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 

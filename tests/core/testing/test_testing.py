@@ -169,7 +169,7 @@ def test_an_objective_is_tried_on_the_views_of_a_method_that_uses_it():
 
 # ------------------------------------------------------------------------------------------------ the page of rules
 
-CONFORMANCE = Path(__file__).parents[2] / "docs" / "conformance.md"
+CONFORMANCE = Path(__file__).parents[3] / "docs" / "conformance.md"
 KINDS = ("plugin", "offer", "dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
 
 
@@ -184,7 +184,7 @@ def test_the_page_of_rules_lists_every_check_of_every_kind_with_its_rule(root):
     assert found == expected, "\n\n".join("\n".join([f"## {kind}", *rows]) for kind, rows in expected.items())
 
 
-# --------------------------------------------------------------------------------------------- synthetic cohort
+# ---------------------------------------------------------------------------------------------- synthetic signals
 
 
 def test_synthetic_signals_are_seeded_and_of_the_shape_that_was_asked_for():

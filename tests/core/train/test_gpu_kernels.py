@@ -9,7 +9,9 @@ import warnings
 import pytest
 import torch
 
-from clocs_core import ClocsWarning, can_run_triton, kernels, missing_for_triton
+from clocs_core.errors import ClocsWarning
+from clocs_core.train import gpu_kernels
+from clocs_core.train.gpu_kernels import can_run_triton, missing_for_triton
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -21,11 +23,11 @@ def machine(monkeypatch):
     monkeypatch.delenv("CPATH", raising=False)
     monkeypatch.setenv("CC", "cc")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(kernels.Path, "exists", lambda path: "nowhere" not in str(path))
-    for cached in (kernels._missing_tool, kernels._warn_once):
+    monkeypatch.setattr(gpu_kernels.Path, "exists", lambda path: "nowhere" not in str(path))
+    for cached in (gpu_kernels._missing_tool, gpu_kernels._warn_once):
         cached.cache_clear()
     yield lambda *capability: monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    for cached in (kernels._missing_tool, kernels._warn_once):
+    for cached in (gpu_kernels._missing_tool, gpu_kernels._warn_once):
         cached.cache_clear()
 
 
@@ -36,7 +38,7 @@ def without(monkeypatch, what):
         monkeypatch.delenv("CC")
         monkeypatch.setattr(shutil, "which", lambda name: None)
     else:
-        monkeypatch.setattr(kernels.sysconfig, "get_paths", lambda scheme: {"include": "nowhere"})
+        monkeypatch.setattr(gpu_kernels.sysconfig, "get_paths", lambda scheme: {"include": "nowhere"})
 
 
 def test_a_gpu_from_ampere_on_runs_them(machine):

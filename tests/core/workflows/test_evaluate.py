@@ -303,7 +303,7 @@ def test_recordings_that_cannot_serve_leave_nothing_behind(evaluate, tmp_path):
         evaluate(tmp_path / "e", "labelled=false")
     with pytest.raises(DataError, match="validation frames has a label for 'parity'"):
         evaluate(tmp_path / "e", dataset="unchecked", protocol="finetune")
-    with pytest.raises(SettingsError, match="`--step captured` needs a GPU"):
+    with pytest.raises(SettingsError, match="`step='captured'` needs a GPU"):
         evaluate(tmp_path / "e", protocol="finetune", step="captured")
     assert not (tmp_path / "e").exists()
     assert evaluate(tmp_path / "e", dataset="unchecked").scores  # frozen, nothing needs validation

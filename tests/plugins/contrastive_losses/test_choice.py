@@ -56,7 +56,7 @@ def test_a_gpu_gets_the_kernels(gpu):
     ],
 )
 def test_what_the_kernels_cannot_compute_is_computed_otherwise(views, tau, message, gpu):
-    """Silently if nobody asked for them; with the reason if somebody did."""
+    """Displayly if nobody asked for them; with the reason if somebody did."""
     gpu()
     assert choose("auto", views, tau, 2**40) == "chunked"
     assert choose("auto", views, tau, 10) == "reference"

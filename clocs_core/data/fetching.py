@@ -1,0 +1,89 @@
+"""Get the files of a data set: list its folders on the server, download what is not there, and unpack archives once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from clocs_core.contracts.offers import Source
+from clocs_core.data.archives import is_archive, unpack
+from clocs_core.data.download import Progress, download
+from clocs_core.data.server_folders import list_folder, recordings_of
+from clocs_core.data.transfer import Wanted
+from clocs_core.errors import DataError
+from clocs_core.files import write_atomically
+
+_DEPTH = 4  # folders below folders that are followed
+
+
+@attrs.frozen
+class Fetched:
+    """The files of a data set: all of them, and those that were not there before."""
+
+    files: tuple[Path, ...]
+    new: tuple[Path, ...]
+
+    @property
+    def archives(self) -> tuple[Path, ...]:
+        """The files that can be unpacked."""
+        return tuple(filter(is_archive, self.files))
+
+
+def fetch(sources: Sequence[Source], folder: Path, progress: Progress, connections: int) -> Fetched:
+    """Download the sources of a data set into its folder, the folders among them by their lists.
+
+    Raises DownloadError, and DataError for a name that leads out of the folder or lists that go too deep.
+    """
+    files = [source for source in sources if not source.endings]
+    folders = [source for source in sources if source.endings]
+    for _ in range(_DEPTH):
+        if not folders:
+            once = list(dict.fromkeys(files))  # a list may name a recording twice
+            return _fetch_files(once, folder, progress, connections)
+        lists = _fetch_files([list_folder(one) for one in folders], folder, progress, connections).files
+        found = [
+            source
+            for one, path in zip(folders, lists, strict=True)
+            for source in recordings_of(one, path.read_text(encoding="utf-8"))
+        ]
+        files += [source for source in found if not source.endings]
+        folders = [source for source in found if source.endings]
+    raise DataError(f"The lists of {folders[0].address} go deeper than {_DEPTH} folders; they are not followed.")
+
+
+def _fetch_files(sources: Sequence[Source], folder: Path, progress: Progress, connections: int) -> Fetched:
+    wanted = [Wanted(one.address, _place(one, folder), one.size, one.sha256) for one in sources]
+    new = download(wanted, progress, connections=connections)
+    return Fetched(tuple(one.target for one in wanted), new)
+
+
+def _place(source: Source, folder: Path) -> Path:
+    """Return where a file goes. Raises DataError for a name that leads out of the folder."""
+    path = PurePosixPath(source.file.replace("\\", "/"))
+    if path.is_absolute() or not path.parts or ".." in path.parts or ":" in path.parts[0]:
+        raise DataError(f"The source {source.file!r} is not the name of a file in the data set's folder.")
+    return folder.joinpath(*PurePosixPath(source.file).parts)
+
+
+def is_unpacked(archive: Path) -> bool:
+    """Whether `unpack_beside` was done with this very file."""
+    mark = _mark(archive)
+    return mark.exists() and mark.read_text(encoding="utf-8") == _stamp(archive)
+
+
+def unpack_beside(archive: Path) -> int:
+    """Unpack an archive into its own folder, mark it as unpacked, and return how many files it had."""
+    count = unpack(archive, archive.parent)
+    write_atomically(_mark(archive), _stamp(archive))
+    return count
+
+
+def _mark(archive: Path) -> Path:
+    return archive.with_name(f".{archive.name}.unpacked")
+
+
+def _stamp(archive: Path) -> str:
+    found = archive.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"

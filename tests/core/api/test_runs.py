@@ -1,0 +1,179 @@
+"""Pre-training from Python: the engine of the command line, resumable, quiet where asked, and nothing left behind."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from waves_in_memory import QUICK, SAMPLES, recordings
+
+import clocs_core as clocs
+from clocs_core.cli import main
+
+
+@pytest.fixture(scope="module")
+def data() -> clocs.Recordings:
+    return recordings()
+
+
+@pytest.fixture(scope="module")
+def run(data: clocs.Recordings) -> clocs.Run:
+    return clocs.pretrain("cmsc", data, seed=0, temperature=0.05, **QUICK)
+
+
+def test_a_run_has_history_encoder_and_report(run: clocs.Run) -> None:
+    assert run.history["epoch"] == [1, 2]
+    assert run.record.settings["loss"]["temperature"] == 0.05
+    assert {row["init"] for row in run.report.scores} == {"cmsc", "random"}
+    assert list(run.history.to_pandas()["epoch"]) == [1, 2]
+    assert run.encoder.embed(np.zeros((1, 400)) + np.arange(400), sampling_rate=50).embedding.shape == (2, 1, 8)
+    assert run.report.verdict in repr(run.report)
+    assert "<table>" in run.report._repr_html_()
+
+
+def test_nothing_is_kept_and_nothing_is_shown_unless_asked(
+    data: clocs.Recordings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    clocs.pretrain("cmsc", data, **QUICK)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+    clocs.pretrain("cmsc", data, **QUICK | {"progress": True})
+    assert "per anchor, on average" in capfd.readouterr().err
+
+
+def test_python_and_the_command_line_are_one_engine(tmp_path: Path) -> None:
+    made = clocs.pretrain(
+        "cmsc", clocs.dataset("demo", patients=12, data_root=tmp_path / "data"), label_fraction=[0.5, 1], **QUICK
+    )
+    words = "run --plugin cmsc --dataset demo --patients 12 --label-fraction 0.5,1 --epochs 2 --embedding-dim 8"
+    words += f" --resamples 20 --device cpu --data-root {tmp_path / 'data'} --out {tmp_path / 'run'}"
+    assert main(words.split()) == 0
+    again = clocs.load_run(tmp_path / "run")
+    assert again.record.scores == made.record.scores
+    assert [(row["train_loss"], row["validation_loss"]) for row in again.history] == [
+        (row["train_loss"], row["validation_loss"]) for row in made.history
+    ]
+
+
+class Interrupt(clocs.Listener):
+    """Presses Ctrl-C after the first epoch."""
+
+    def epoch_done(self, run: clocs.RunStarted, epoch: clocs.EpochDone) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_run_that_is_interrupted_is_resumed_by_the_same_call(data: clocs.Recordings, tmp_path: Path) -> None:
+    whole = clocs.pretrain("cmsc", data, out=tmp_path / "whole", **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        clocs.pretrain("cmsc", data, out=tmp_path / "stopped", listeners=[Interrupt()], **QUICK)
+    assert not (tmp_path / "stopped" / "report.json").exists()
+    resumed = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **QUICK)
+    assert resumed.record.scores == whole.record.scores
+    finished = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **QUICK)
+    assert finished.record == resumed.record
+    assert finished.history["train_loss"] == resumed.history["train_loss"] == whole.history["train_loss"]
+
+
+def test_a_folder_of_other_settings_is_refused_with_the_setting(data: clocs.Recordings, tmp_path: Path) -> None:
+    clocs.pretrain("cmsc", data, out=tmp_path / "run", **QUICK)
+    with pytest.raises(clocs.RunFolderError, match=r"run\.seed is 0 there and 1 here\. Choose another folder"):
+        clocs.pretrain("cmsc", data, out=tmp_path / "run", seed=1, **QUICK)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(clocs.RunFolderError, match="is there already"):
+        clocs.pretrain("cmsc", data, out=tmp_path / "file", **QUICK)
+
+
+def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
+    data: clocs.Recordings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    heard: list[str] = []
+
+    class Notes(clocs.Listener):
+        def run_started(self, run: clocs.RunStarted) -> None:
+            heard.append(f"started {run.method}")
+
+        def epoch_done(self, run: clocs.RunStarted, epoch: clocs.EpochDone) -> None:
+            heard.append(f"epoch {epoch.epoch}")
+
+        def run_done(self, run: clocs.RunStarted, done: clocs.RunDone) -> None:
+            heard.append(f"done after {done.epochs_run}")
+
+    class Broken(clocs.Listener):
+        def epoch_done(self, run: clocs.RunStarted, epoch: clocs.EpochDone) -> None:
+            raise ValueError("no room")
+
+    clocs.pretrain("cmsc", data, listeners=[Broken(), Notes()], **QUICK | {"progress": True})
+    assert heard == ["started cmsc", "epoch 1", "epoch 2", "done after 2"]
+    assert "Broken.epoch_done failed: ValueError: no room" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"tempratur": 0.1},
+            "`tempratur=...`: no part of this run has an option 'tempratur'. Did you mean 'temperature'",
+        ),
+        ({"epochs": 0}, "epochs must be positive, got 0"),
+        ({"epochs": 1.5}, "epochs: expected a whole number, got 1.5"),
+        ({"label_fraction": 2}, "label_fraction must be between 0 and 1"),
+        ({"channels": ["V9"]}, "has no channel 'V9'"),
+        ({"device": "tpu"}, "expected one of auto, cpu, cuda, got 'tpu'"),
+        ({"loss.colour": 1}, "`loss.colour=...`: 'loss' has no option 'colour'"),
+    ],
+)
+def test_arguments_are_checked_like_settings(data: clocs.Recordings, settings, problem) -> None:
+    with pytest.raises(clocs.ClocsError, match=problem.replace(".", r"\.")):
+        clocs.pretrain("cmsc", data, **QUICK | settings)
+
+
+def test_the_signature_lists_every_setting_once() -> None:
+    """So that help and completion show them, from the one definition of a setting."""
+    names = list(inspect.signature(clocs.pretrain).parameters)
+    assert {"epochs", "batch_size", "seed", "label_fraction", "split_seed", "out", "progress"} <= set(names)
+    assert len(names) == len(set(names))
+    assert {"protocol", "label_fraction", "learning_rate"} <= set(inspect.signature(clocs.evaluate).parameters)
+
+
+def test_a_run_in_memory_travels_with_its_encoder(run: clocs.Run, data: clocs.Recordings) -> None:
+    signal = np.sin(np.arange(SAMPLES) / 9)[None]
+    copy = pickle.loads(pickle.dumps(run))
+    expected = run.encoder.embed(signal, sampling_rate=100).embedding
+    np.testing.assert_array_equal(copy.encoder.embed(signal, sampling_rate=100).embedding, expected)
+    assert copy.record == run.record
+    assert clocs.evaluate(copy.encoder, data, resamples=20, progress=False).record.scores == run.record.scores
+
+
+def test_embedding_works_in_threads(run: clocs.Run) -> None:
+    signals = [np.random.default_rng(n).normal(size=(1, SAMPLES)) for n in range(4)]
+    expected = [run.encoder.embed(one, sampling_rate=100).embedding for one in signals]
+    found: dict[int, np.ndarray] = {}
+
+    def embed(number: int) -> None:
+        found[number] = run.encoder.embed(signals[number], sampling_rate=100).embedding
+
+    threads = [threading.Thread(target=embed, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    for number, one in enumerate(expected):
+        np.testing.assert_array_equal(found[number], one)
+
+
+def test_an_unfinished_folder_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(clocs.RunFolderError, match="is not a run folder"):
+        clocs.load_run(tmp_path / "none")
+
+
+def test_settings_of_a_run_can_be_read_back(data: clocs.Recordings, tmp_path: Path) -> None:
+    clocs.pretrain("cmsc", data, out=tmp_path / "run", **QUICK)
+    held = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert held["settings"]["run"]["dataset"] == "recordings"

@@ -1,0 +1,156 @@
+"""The encoder of a run is scored beside its controls; where it cannot be, a note says why, and the run goes on."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from fake_plugins import FlatOptions, TinyOptions, flat, hit_rate, tiny
+from tiny_bench import DIM, PARTS, tiny_divided
+from tiny_material import CHANNELS, FRAME, TASK, tiny_entries
+
+from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.records import Framing
+from clocs_core.errors import DataError
+from clocs_core.evaluation.classifiers import Watch
+from clocs_core.evaluation.features import embed
+from clocs_core.evaluation.linear import linear
+from clocs_core.evaluation.own_encoder import score_own_encoder
+from clocs_core.plan.data import Chosen
+from clocs_core.plan.evaluation import EvaluationPlan
+from clocs_core.plan.pretrained import Pretrained
+from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.train.build import draw_encoders
+
+CPU = torch.device("cpu")
+WATCH = Watch(clock=lambda: 0.0, tick=lambda done, total: None, epoch_done=pytest.fail, warn=pytest.fail)
+HITS = Metric(name="hits", summary="Share of rows that are right.", score=hit_rate, tasks=("one_of",))
+FEW = "The test has 1 patients only: intervals by bootstrap over so few are too narrow to lean on."
+
+
+def network(seed):
+    """The encoder `flat` with weights that follow from the seed."""
+    return draw_encoders(Chosen(flat(), FlatOptions()), 1, FRAME, DIM, seed)[0]
+
+
+def plan_of(metrics=(HITS,), **scoring):
+    """The evaluation of an encoder `method` whose weights are those of seed 7; the control's are those of seed 3."""
+    encoder = Chosen(flat(), FlatOptions())
+    return EvaluationPlan(
+        settings=EvaluationSettings(dataset="tiny", encoder="flat", embedding_dim=DIM, seed=3),
+        data=DataSettings(channels=CHANNELS, normalise="none"),
+        finetune=FinetuneSettings(),
+        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, **scoring}),
+        framing=Framing(frame_samples=FRAME),
+        dataset=Chosen(tiny(), TinyOptions()),
+        encoder=Pretrained(init="method", encoder=encoder, embedding_dim=DIM, weights=network(7).state_dict()),
+        task=TASK,
+        metrics=metrics,
+    )
+
+
+def records_of(*parts):
+    """The recordings of the patients of these parts."""
+    return {entry.record for entry in tiny_entries() if PARTS[entry.patient] in parts}
+
+
+def score(folder, without=(), **plan):
+    """Score on the tiny cohort; the recordings named in `without` have no label."""
+    return score_own_encoder(plan_of(**plan), tiny_divided(folder, without), CPU, WATCH)
+
+
+def test_encoder_control_and_prior_are_scored_at_every_label_fraction(tmp_path):
+    found = score(tmp_path).evaluation
+    assert [(one.protocol, one.init, one.label_fraction, one.level) for one in found.scores] == [
+        (protocol, init, fraction, level)
+        for fraction in (0.5, 1.0)
+        for level in ("frame", "record")
+        for protocol, init in (("linear", "method"), ("linear", "random"), ("prior", "random"))
+    ]
+    assert {(one.a, one.b, one.dataset) for one in found.comparisons} == {("method", "random", "tiny")}
+    assert found.notes == (FEW,)
+
+
+@pytest.mark.parametrize(("init", "seed"), [("method", 7), ("random", 3)])
+def test_each_is_scored_with_its_own_weights(tmp_path, init, seed):
+    """The control is the same architecture with weights of the run's seed, as it was before training."""
+    scored = score(tmp_path)
+    frames = scored.frames
+    train, test = (
+        embed(network(seed), frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test")
+    )
+    expected = linear(train, test, TASK)
+    np.testing.assert_array_equal(scored.features[init].embedding, test.embedding)
+    np.testing.assert_array_equal(scored.evaluation.predicted["linear", init, 1.0].probability, expected.probability)
+
+
+@pytest.mark.parametrize(
+    ("without", "metrics", "note"),
+    [
+        (("train", "validation", "test"), (HITS,), "There is no score: tiny has no labels."),
+        (("train",), (HITS,), "There is no score: no training frame of tiny has a label for 'kind'."),
+        (("test",), (HITS,), "There is no score: no test frame of tiny has a label for 'kind'."),
+        ((), (), "There is no score: no installed plugin offers a metric for one_of tasks."),
+        (
+            (),
+            (attrs.evolve(HITS, tasks=("any_of",)),),
+            "There is no score: no installed plugin offers a metric for one_of tasks.",
+        ),
+    ],
+    ids=["no labels", "none to train on", "none to score", "no metric", "no metric that fits"],
+)
+def test_where_there_can_be_no_score_a_note_says_why(tmp_path, without, metrics, note):
+    """Training took hours: its embeddings and distances, which need no label, are kept."""
+    scored = score(tmp_path, records_of(*without), metrics=metrics)
+    assert scored.evaluation.scores == scored.evaluation.comparisons == ()
+    assert scored.evaluation.notes == (note,)
+    assert dict(scored.evaluation.predicted) == {}
+    assert {init: rows.embedding.shape for init, rows in scored.features.items()} == {
+        "method": (24, DIM),
+        "random": (24, DIM),
+    }
+    assert set(scored.distances) == {"method", "random"}
+    assert scored.frames.counts == {"train": 95, "validation": 24, "test": 24}
+
+
+def test_too_few_labels_for_two_classes_cost_a_note_not_the_run(tmp_path):
+    """One frame has one class; the other label fractions are worth keeping, and the note is said once."""
+    found = score(tmp_path, label_fraction=(0.001, 1.0)).evaluation
+    assert {one.label_fraction for one in found.scores} == {1.0}
+    assert found.notes[0] == FEW
+    (missing,) = found.notes[1:]
+    assert missing.startswith("There is no score at F = 0.001: The labelled training frames all have one class (")
+
+
+def test_where_every_label_is_of_one_class_there_is_no_score_at_any_fraction(tmp_path):
+    only_p0 = records_of("train") - {"r0-0", "r0-1"}
+    found = score(tmp_path, only_p0).evaluation
+    assert found.scores == ()
+    assert found.notes == tuple(
+        f"There is no score at F = {fraction}: The labelled training frames all have one class (a); a classifier needs "
+        "two."
+        for fraction in ("0.5", "1")
+    )
+
+
+def test_embeddings_are_of_all_scored_frames_and_scores_of_the_labelled_ones(tmp_path):
+    scored = score(tmp_path, {"r5-0"})
+    assert len(scored.features["method"]) == 24
+    assert len(scored.evaluation.predicted["linear", "method", 1.0].label) == 12
+
+
+def test_another_part_can_be_scored(tmp_path):
+    scored = score(tmp_path, part="validation")
+    (patient,) = set(scored.features["method"].patient.tolist())
+    assert scored.frames.store.patients[patient] == "p4"
+
+
+def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
+    cohort = tiny_divided(tmp_path)
+    parts = {**cohort.split.parts, "p5": "train"}
+    emptied = attrs.evolve(cohort, split=attrs.evolve(cohort.split, parts=parts))
+    with pytest.raises(
+        DataError, match=r"No recording of the test patients has a frame; .* \(`frame_samples=\.\.\.`\)"
+    ):
+        score_own_encoder(plan_of(), emptied, CPU, WATCH)

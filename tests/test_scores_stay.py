@@ -1,0 +1,72 @@
+"""Scores are those of before `clocs run` and `clocs evaluate` had one path, to the last digit.
+
+tests/golden/scores.json holds them with the commands that made them. Where processor and libraries are the same, every
+digit must be; elsewhere networks round otherwise, and scores may differ by as much as rounding moves them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "scores.json").read_text(encoding="utf-8"))
+ROUNDING = 0.02  # of a score, where another processor rounds the network otherwise
+
+REPORTS = {report["name"]: report for report in GOLDEN["reports"]}
+
+
+def this_machine() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")}
+    cpu = torch.backends.cpu.get_cpu_capability()
+    return {"machine": platform.machine(), "cpu": cpu, **libraries, "torch": torch.__version__}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, test_data: Path) -> Path:
+    """All runs and evaluations, each in a folder of its name."""
+    folder = tmp_path_factory.mktemp("golden")
+    places = {name: str(folder / name) for name in REPORTS}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CLOCS_DATA": str(folder / "data")}
+    for name, report in REPORTS.items():
+        words = report["command"].format(data=test_data, **places).split()[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "clocs_core", *words, "--device", "cpu", "--out", places[name]],
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=folder,
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def numbers(rows: list[dict[str, object]], fields: tuple[str, ...]) -> list[list[object]]:
+    return [[row[field] for field in fields] for row in rows]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", REPORTS)
+def test_scores_and_differences_are_those_of_before(made: Path, name: str) -> None:
+    found = json.loads((made / name / "report.json").read_text(encoding="utf-8"))
+    exact = this_machine() == GOLDEN["machine"]
+    scores = ("protocol", "init", "label_fraction", "metric", "level", "value", "low", "high")
+    differences = ("a", "b", "protocol", "label_fraction", "metric", "level", "difference", "low", "high")
+    for kind, fields in (("scores", scores), ("comparisons", differences)):
+        rows, before = numbers(found[kind], fields), REPORTS[name][kind]
+        assert len(rows) == len(before) > 0
+        for mine, theirs in zip(rows, before, strict=True):
+            assert mine[:-3] == theirs[:-3]
+            if exact:
+                assert mine[-3:] == theirs[-3:]
+            else:
+                assert math.isclose(mine[-3], theirs[-3], abs_tol=ROUNDING)
