@@ -7,10 +7,11 @@ import importlib.util
 import re
 import sys
 
+import numpy as np
 import pytest
 from doc_commands import FENCE, ROOT
 
-PAGE = ROOT / "docs" / "python.md"
+PAGE, README = ROOT / "docs" / "python.md", ROOT / "README.md"
 NOTEBOOK = PAGE.with_suffix(".ipynb")
 BLOCKS = [(block["kind"], block["body"]) for block in FENCE.finditer(PAGE.read_text(encoding="utf-8"))]
 CODE = [body for kind, body in BLOCKS if kind == "python"]
@@ -53,6 +54,19 @@ def test_the_notebook_has_all_the_text_of_the_page():
     """Compared word by word: only blocks of output are left out. Shares no code with the script."""
     words = re.sub(r"^```.*?^```$", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE).split()
     assert " ".join(cell.source for cell in committed().cells if cell.cell_type == "markdown").split() == words
+
+
+def test_the_lines_of_the_readme_run(elsewhere):
+    """On noise, with one epoch: that the names and arguments are right."""
+    (block,) = [
+        found["body"] for found in FENCE.finditer(README.read_text(encoding="utf-8")) if found["kind"] == "python"
+    ]
+    ids, rng = np.repeat(np.arange(12), 2), np.random.default_rng(0)
+    names = {"ids": ids, "y": ids % 2, "x": rng.normal(size=(24, 1, 1000)), "signal": rng.normal(size=1000)}
+    assert block.count("temperature=0.05") == 1
+    small = "temperature=0.05, epochs=1, batch_size=16, resamples=10, frame_samples=500, progress=False"
+    exec(block.replace("temperature=0.05", small), names)
+    assert names["run"].record.settings["loss"]["temperature"] == 0.05
 
 
 @pytest.fixture
