@@ -1,4 +1,4 @@
-"""A step as a CUDA graph, and the time of each kernel in it: for benchmarks that would else measure Python."""
+"""Capture a step as a CUDA graph and time its kernels, so that a benchmark measures the GPU and not Python."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["capture", "kernel_times", "longest_first"]
-
 T = TypeVar("T")
 
 
 def capture(step: Callable[[], T]) -> Callable[[], T]:
-    """The same step as the replay of a graph; what it returns is written anew by every replay."""
+    """Record a step as a graph and return its replay. Every replay overwrites what the step returned."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -33,7 +31,7 @@ def capture(step: Callable[[], T]) -> Callable[[], T]:
 
 
 def kernel_times(replay: Callable[[], object], steps: int = 20) -> dict[str, float]:
-    """Microseconds that each kernel of a captured step is busy, the longest first."""
+    """Measure how many microseconds each kernel of a captured step is busy; the longest comes first."""
     from torch.profiler import ProfilerActivity, profile
 
     replay()
@@ -46,7 +44,7 @@ def kernel_times(replay: Callable[[], object], steps: int = 20) -> dict[str, flo
 
 
 def longest_first(spent: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Times by the first 60 characters of a name, those of kernels that share them added up; none that took none."""
+    """Add up times by the first 60 characters of a kernel's name, longest first. Those without any are left out."""
     found: defaultdict[str, float] = defaultdict(float)
     for name, time in spent:
         found[name[:60]] += time

@@ -1,4 +1,4 @@
-"""The command that made a result, as its file tells it: whoever reads it can type it, on any machine."""
+"""Write the command that made a result so that it can be typed on any machine."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["command_line"]
-
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def command_line(script: str, arguments: Sequence[str] | None = None) -> str:
-    """A script of this repository and its arguments, those of the process unless others are given."""
+    """Join a script of this repository and its arguments; by default those of this process."""
     given = sys.argv[1:] if arguments is None else arguments
     return shlex.join(["python", _shown(str(Path(script).resolve())), *map(_shown, given)])
 
 
 def _shown(argument: str) -> str:
-    """An absolute path as the repository has it, or by its name alone: the rest of it means nothing elsewhere."""
+    """Shorten an absolute path to its place in the repository, or to its name."""
     option, equals, value = argument.rpartition("=")
     path = Path(value)
     if not path.is_absolute():

@@ -23,17 +23,28 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from command_line import command_line
+from grid.machine import describe_machine
+
+if TYPE_CHECKING:  # torch is imported once the threads and the allocator of the process are set
+    import torch
+    from torch import Tensor, nn
+
+    from clocs_core.contracts.batches import Views
+    from clocs_core.data.store import Store
+    from clocs_plugins.cnn.implementations import Implementation
 
 INSTANCES, VIEWS, SAMPLES, DIM = 256, 2, 2500, 128
 PURGE = "MIMALLOC_PURGE_DELAY"
 ALLOCATORS = {"kept": "-1", "as torch brings it": None}
+WAYS: tuple[Implementation, Implementation] = ("plain", "rows")
 SIZES = (4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024)
 
 
 def main() -> int:
+    """Measure both ways in two processes, one per allocator, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
@@ -51,29 +62,21 @@ def main() -> int:
 
 
 def describe(threads: int) -> dict[str, object]:
+    """Describe the machine, the versions and the step."""
     from importlib.metadata import version
 
     return {
         "command": command_line(__file__),
         "date": date.today().isoformat(),
-        "machine": f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "machine": describe_machine(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "clocs")}},
         "threads": threads,
         "step": f"{INSTANCES} instances of {VIEWS} views of {SAMPLES} samples, float32, embeddings of {DIM}",
     }
 
 
-def cpu_model() -> str:
-    """As /proc/cpuinfo has it, or lscpu: ARM processors have numbers there, and lscpu knows their names."""
-    try:
-        text = Path("/proc/cpuinfo").read_text() + subprocess.run(["lscpu"], capture_output=True, text=True).stdout
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.lower().startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def run_inside(allocator: str, given: argparse.Namespace) -> dict[str, object]:
+    """Measure in a process of its own, with this allocator."""
     environment = {name: value for name, value in os.environ.items() if name != PURGE}
     if (setting := ALLOCATORS[allocator]) is not None:
         environment[PURGE] = setting
@@ -86,29 +89,30 @@ def run_inside(allocator: str, given: argparse.Namespace) -> dict[str, object]:
 
 
 def measure(threads: int, rounds: int, everything: bool) -> dict[str, object]:
+    """Measure every step in this process. everything: also check agreement, and time Adam, evaluation and sizes."""
     import torch
 
     torch.set_num_threads(threads)
     in_turns = partial(take_turns, rounds=rounds)
     found: dict[str, object] = {"agreement": agreement()} if everything else {}
-    found["step"] = in_turns({way: make_step(way) for way in ("plain", "rows")})
-    found["step with gather, views and min-max"] = in_turns({way: make_step(way, True) for way in ("plain", "rows")})
+    found["step"] = in_turns({way: make_step(way) for way in WAYS})
+    found["step with gather, views and min-max"] = in_turns({way: make_step(way, True) for way in WAYS})
     if not everything:
         return found
-    for way in ("plain", "rows"):
+    for way in WAYS:
         adams = {"Adam": make_step(way, fused=False), "fused Adam": make_step(way, fused=True)}
         found[f"step, {way}, Adam fused or not"] = in_turns(adams)
-    found["evaluation"] = in_turns({way: make_evaluation(way) for way in ("plain", "rows")})
+    found["evaluation"] = in_turns({way: make_evaluation(way) for way in WAYS})
     found["encoder by signals, forward and backward"] = {
-        str(n): in_turns({way: make_pass(way, n) for way in ("plain", "rows")}) for n in SIZES
+        str(n): in_turns({way: make_pass(way, n) for way in WAYS}) for n in SIZES
     }
     torch.set_num_threads(1)
-    found["step on one thread"] = in_turns({way: make_step(way) for way in ("plain", "rows")})
+    found["step on one thread"] = in_turns({way: make_step(way) for way in WAYS})
     return found
 
 
-def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Callable[[], object]:
-    """A training step of the engine in one of the ways, on instances in a store or on views that are made before.
+def make_step(way: Implementation, gather: bool = False, fused: bool | None = None) -> Callable[[], object]:
+    """Make a training step of the engine in one of the ways. gather: draw instances and make views in every step.
 
     fused: whether Adam is one kernel; None: as the engine has it.
     """
@@ -129,7 +133,7 @@ def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Call
     instances = Instances(frames, torch.zeros(len(frames), 1, dtype=torch.int64))
     generator = torch.Generator().manual_seed(0)
 
-    def views() -> Any:
+    def views() -> Views:
         rows = torch.randint(len(frames), (INSTANCES,), generator=generator)
         return maker(store.gather(instances, rows), generator)
 
@@ -142,14 +146,15 @@ def make_step(way: str, gather: bool = False, fused: bool | None = None) -> Call
 
 
 def build(shelf: str, name: str) -> Any:
-    """What a plugin offers under a name, with its default options."""
+    """Build what a plugin offers under a name, with its default options."""
     from clocs_core.plugins.session import open_session
 
-    offer = getattr(open_session(None, (), False).catalogue, shelf).get(name).offer
+    offer = getattr(open_session().catalogue, shelf).get(name).offer
     return offer.build(offer.options())
 
 
-def make_encoder(way: str, dropout: float = 0.1) -> Any:
+def make_encoder(way: Implementation, dropout: float = 0.1) -> nn.Module:
+    """Build the encoder of the paper, computed in one of the ways."""
     import torch
 
     from clocs_plugins.cnn.network import CNN
@@ -158,8 +163,8 @@ def make_encoder(way: str, dropout: float = 0.1) -> Any:
     return CNN(1, SAMPLES, DIM, dropout=dropout, implementation=way).train()
 
 
-def make_store() -> Any:
-    """4096 frames of noise of 2048 patients, as int16 with a gain: what a prepared data set looks like."""
+def make_store() -> Store:
+    """Make 4096 frames of noise of 2048 patients, as int16 with a gain, like a prepared data set."""
     import torch
 
     from clocs_core.data.store import Store
@@ -181,8 +186,8 @@ def make_store() -> Any:
     )
 
 
-def make_pass(way: str, signals: int) -> Callable[[], object]:
-    """Forward and backward through the encoder alone, which is what the choice by size is about."""
+def make_pass(way: Implementation, signals: int) -> Callable[[], object]:
+    """Make a forward and backward pass through the encoder alone."""
     import torch
 
     encoder = make_encoder(way)
@@ -195,7 +200,8 @@ def make_pass(way: str, signals: int) -> Callable[[], object]:
     return both
 
 
-def make_evaluation(way: str) -> Callable[[], object]:
+def make_evaluation(way: Implementation) -> Callable[[], object]:
+    """Make a forward pass through the encoder without gradients."""
     import torch
 
     encoder, signal = make_encoder(way).eval(), torch.rand(INSTANCES * VIEWS, 1, SAMPLES)
@@ -208,16 +214,17 @@ def make_evaluation(way: str) -> Callable[[], object]:
 
 
 def agreement() -> dict[str, object]:
-    """Loss and gradients of one step of either way against the plain one in float64, without dropout."""
+    """Compare the loss and gradients of one step of either way with the plain one in float64, without dropout."""
     import torch
 
     exact = loss_and_gradients("plain", torch.float64)
     found: dict[str, object] = {}
-    for way, dtype, most in (
+    cases: tuple[tuple[Implementation, torch.dtype, float], ...] = (
         ("rows", torch.float64, 1e-11),
         ("plain", torch.float32, 1e-3),
         ("rows", torch.float32, 1e-3),
-    ):
+    )
+    for way, dtype, most in cases:
         loss, *gradients = loss_and_gradients(way, dtype)
         error = max(float((a - b).norm() / b.norm()) for a, b in zip(gradients, exact[1:], strict=True))
         assert error < most, f"{way} in {dtype}: gradients differ by {error}"
@@ -226,7 +233,8 @@ def agreement() -> dict[str, object]:
     return {"relative difference from the plain step in float64, full size, no dropout": found}
 
 
-def loss_and_gradients(way: str, dtype: Any) -> list[Any]:
+def loss_and_gradients(way: Implementation, dtype: torch.dtype) -> list[Tensor]:
+    """Compute the loss of one batch and the gradients of all parameters but those without one, in float64."""
     import torch
 
     encoder, loss_of = make_encoder(way, dropout=0.0).to(dtype), build("losses", "patient-nce")
@@ -235,11 +243,13 @@ def loss_and_gradients(way: str, dtype: Any) -> list[Any]:
     loss.backward()
     # On paper the bias of a convolution in front of BatchNorm has no gradient; what it has is rounding.
     wanted = [parameter for name, parameter in encoder.named_parameters() if not name.endswith("conv.bias")]
-    return [loss.detach().double(), *(parameter.grad.double() for parameter in wanted)]
+    gradients = [parameter.grad for parameter in wanted if parameter.grad is not None]
+    assert len(gradients) == len(wanted), "every parameter has a gradient"
+    return [loss.detach().double(), *(gradient.double() for gradient in gradients)]
 
 
 def take_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, object]:
-    """Milliseconds of each way and the ratio of the second to the first, round by round."""
+    """Time each way round by round, in milliseconds, with the ratio of the second to the first."""
     for _ in range(3):
         one_round(ways)
     before, began, mine = busy_seconds(), time.perf_counter(), time.process_time()
@@ -254,6 +264,7 @@ def take_turns(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[st
 
 
 def one_round(ways: Mapping[str, Callable[[], object]]) -> list[float]:
+    """Run every way once, in turns. Returns their milliseconds."""
     times = []
     for run in ways.values():
         began = time.perf_counter()
@@ -263,7 +274,7 @@ def one_round(ways: Mapping[str, Callable[[], object]]) -> list[float]:
 
 
 def busy_seconds() -> float:
-    """Seconds of all cores that were spent on anything, since the machine started; 0 where the system does not tell."""
+    """Read how many seconds all cores were busy since the machine started; 0 where the system does not tell."""
     try:
         numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     except OSError:
@@ -272,6 +283,7 @@ def busy_seconds() -> float:
 
 
 def quartiles(numbers: Sequence[float], digits: int) -> dict[str, object]:
+    """Round the median and the quartiles of some numbers."""
     low, middle, high = statistics.quantiles(numbers, n=4)
     return {"median": round(middle, digits), "quartiles": [round(low, digits), round(high, digits)]}
 

@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
+from functools import partial
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,7 @@ SWEEP: list[dict[str, object]] = [
 
 
 def main() -> int:
+    """Check agreement and measure times, or try other tiles, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--signals", type=int, default=512, help="frames in a batch: K = 256 with two views is 512")
@@ -103,13 +106,12 @@ def main() -> int:
 
 
 def versions() -> dict[str, str]:
-    import triton
-
-    return {"torch": torch.__version__, "triton": triton.__version__, "python": platform.python_version()}
+    """Look up the versions that times depend on."""
+    return {"torch": torch.__version__, "triton": version("triton"), "python": platform.python_version()}
 
 
 def build(signal: Tensor, dropout: float = DROPOUT) -> nn.Sequential:
-    """The paper's encoder of plain modules: five for each block, then flatten and linear."""
+    """Build the paper's encoder of plain modules: five for each block, then flatten and linear."""
     samples, device = signal.shape[-1], signal.device
     torch.manual_seed(0)
     modules: list[nn.Module] = []
@@ -120,20 +122,24 @@ def build(signal: Tensor, dropout: float = DROPOUT) -> nn.Sequential:
 
 
 def samples_left(samples: int) -> int:
+    """Count the samples that are left behind the three blocks."""
     for _ in WIDTHS:
         samples = ((samples - KERNEL) // STRIDE + 1) // 2
     return samples
 
 
 def layers_of(encoder: nn.Sequential) -> list[Layer]:
-    return [layer_of(conv, norm) for conv, norm in zip(encoder[0:15:5], encoder[1:15:5], strict=True)]
+    """Collect the layers of the three blocks as the fused kernels take them."""
+    convolutions = [one for one in encoder if isinstance(one, nn.Conv1d)]
+    norms = [one for one in encoder if isinstance(one, nn.BatchNorm1d)]
+    return [layer_of(conv, norm) for conv, norm in zip(convolutions, norms, strict=True)]
 
 
 # ----------------------------------------------------------------------------------------------------------- agreement
 
 
 def agreement(signal: Tensor) -> dict[str, object]:
-    """Errors of both ways against float64, the median of several draws of a few signals.
+    """Compare both ways with float64; the median error of several draws of a few signals counts.
 
     Now and then a rounding makes another sample the largest of its pool, and its gradient goes elsewhere, in the plain
     modules as well: such a draw has an error of a hundredth. With few signals it is one of many draws.
@@ -154,19 +160,23 @@ def agreement(signal: Tensor) -> dict[str, object]:
 
 
 def one_draw(signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]) -> dict[str, float]:
+    """Compare one way with float64 on some signals."""
     plain = build(signal, dropout=0.0)
-    for norm in plain[1:15:5]:
-        nn.init.normal_(norm.weight)  # of both signs
+    for norm in plain:
+        if isinstance(norm, nn.BatchNorm1d):
+            nn.init.normal_(norm.weight)  # of both signs
     exact = results(copy.deepcopy(plain).double(), signal.double(), run_plain)
     return errors(results(plain, signal, run), exact)
 
 
 def run_plain(encoder: nn.Sequential, signal: Tensor) -> Tensor:
+    """Run the encoder by torch's modules."""
     embedding: Tensor = encoder(signal)
     return embedding
 
 
 def run_fused(encoder: nn.Sequential, signal: Tensor, dropout: float = 0.0) -> Tensor:
+    """Run the encoder by the fused kernels."""
     features = fused_blocks(signal, layers_of(encoder), stride=STRIDE, dropout=dropout)
     linear = encoder[16]
     assert isinstance(linear, nn.Linear)
@@ -176,7 +186,7 @@ def run_fused(encoder: nn.Sequential, signal: Tensor, dropout: float = 0.0) -> T
 def results(
     encoder: nn.Sequential, signal: Tensor, run: Callable[[nn.Sequential, Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """Output, gradients and running statistics by name, without the biases of convolutions, whose gradient is zero."""
+    """Compute output, gradients and running statistics, without the biases of convolutions: their gradient is zero."""
     output = run(encoder, signal)
     upstream = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).to(output)
     output.backward(upstream)
@@ -187,6 +197,7 @@ def results(
 
 
 def errors(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, float]:
+    """Find the largest error of outputs, running statistics and gradients, as a share of the largest value."""
     worst = {name: float((found[name] - one).abs().max() / one.abs().max()) for name, one in exact.items()}
     groups = {"output": ("output",), "running": ("running",), "gradients": ("weight", "bias")}
     return {
@@ -199,7 +210,7 @@ def errors(found: dict[str, Tensor], exact: dict[str, Tensor]) -> dict[str, floa
 
 
 def whole_encoder(signal: Tensor) -> dict[str, list[float]]:
-    """Each way with a network of its own, made, timed and dropped before the next: they share no memory."""
+    """Time each way with a network of its own, dropped before the next is made: they share no memory."""
     ways: dict[str, Callable[[], Step]] = {
         "plain": lambda: plain_step(signal),
         "plain, captured": lambda: capture(plain_step(signal)),
@@ -216,13 +227,14 @@ def whole_encoder(signal: Tensor) -> dict[str, list[float]]:
 
 
 def plain_step(signal: Tensor, wrap: Callable[[nn.Module], Any] = lambda module: module) -> Step:
+    """Make a step of torch's modules. wrap: compiles the encoder, or leaves it."""
     encoder = build(signal)
     run = wrap(encoder)
     return step_of(encoder, lambda: run(signal))
 
 
 def step_of(module: nn.Module, forward: Step, *inputs: Tensor) -> Step:
-    """Forward and backward, with gradients of the parameters and of inputs that want one, which are written anew."""
+    """Make a step of forward and backward. Gradients of the parameters and of `inputs` are written, not added."""
     upstream: list[Tensor] = []
 
     def step() -> Tensor:
@@ -238,13 +250,14 @@ def step_of(module: nn.Module, forward: Step, *inputs: Tensor) -> Step:
 
 
 def fused_step(signal: Tensor) -> Step:
+    """Make a step of the fused kernels."""
     encoder = build(signal)
     assert can_fuse(signal, [layer.weight for layer in layers_of(encoder)], STRIDE)
     return step_of(encoder, lambda: run_fused(encoder, signal, DROPOUT))
 
 
 def microseconds(step: Step) -> list[float]:
-    """Median and quartiles of the time of a step."""
+    """Measure the median and the quartiles of the time of a step."""
     for _ in range(10):
         step()
     times = [1000 * milliseconds(step, STEPS, on_gpu=True) for _ in range(SAMPLES)]
@@ -253,16 +266,14 @@ def microseconds(step: Step) -> list[float]:
 
 
 def single_blocks(signal: Tensor) -> dict[str, dict[str, list[float]]]:
-    """Each block by itself, captured, on features of its size. The input of the first needs no gradient."""
+    """Time each block by itself, captured, on features of its size. The input of the first needs no gradient."""
     encoder, features, found = build(signal), signal, {}
     for number, layer in enumerate(layers_of(encoder)):
         plain = encoder[5 * number : 5 * number + 5]
         given = features.detach().clone().requires_grad_(number > 0)
         ways: dict[str, Step] = {
-            "plain, captured": lambda plain=plain, given=given: plain(given),
-            "fused, captured": lambda layer=layer, given=given: fused_blocks(
-                given, [layer], stride=STRIDE, dropout=DROPOUT
-            ),
+            "plain, captured": partial(plain, given),
+            "fused, captured": partial(fused_blocks, given, [layer], stride=STRIDE, dropout=DROPOUT),
         }
         found[f"block {number + 1}"] = {
             name: microseconds(capture(step_of(plain, run, given))) for name, run in ways.items()
@@ -276,12 +287,12 @@ def single_blocks(signal: Tensor) -> dict[str, dict[str, list[float]]]:
 
 
 def sweep(signal: Tensor, seconds: float) -> list[dict[str, object]]:
-    """Every setting of SWEEP that there is time for. Kernels are compiled by eight processes at once beforehand."""
+    """Time every setting of SWEEP that there is time for. Eight processes compile the kernels beforehand."""
     began = time.perf_counter()
     with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
         ready = [pool.submit(compile_setting, setting, tuple(signal.shape)) for setting in SWEEP]
         problems = [one.exception() for one in ready]
-    found = []
+    found: list[dict[str, object]] = []
     for setting, problem in zip(SWEEP, problems, strict=True):
         if problem is not None or time.perf_counter() - began > seconds:
             found.append({"setting": setting, "problem": repr(problem) if problem else "no time left"})
@@ -302,7 +313,7 @@ def sweep(signal: Tensor, seconds: float) -> list[dict[str, object]]:
 
 
 def compile_setting(setting: dict[str, object], shape: tuple[int, ...]) -> None:
-    """One step, which leaves its kernels in triton's cache on disk."""
+    """Run one step, which leaves its kernels in triton's cache on disk."""
     use(setting)
     fused_step(torch.rand(shape, device="cuda"))()
     torch.cuda.synchronize()
@@ -319,6 +330,7 @@ def use(setting: dict[str, object]) -> dict[str, object]:
 
 
 def restore(before: dict[str, object]) -> None:
+    """Put back what `use` changed."""
     for name, value in before.items():
         setattr(geometry, name, value)
 

@@ -1,4 +1,4 @@
-r"""The tables of the paper, from its TeX, as the TOML that paper_results.py loads.
+r"""Read the tables of the paper from its TeX, and write the TOML that paper_results.py loads.
 
     python benchmarks/extract_paper_results.py --tex PATH --out benchmarks/paper_results.toml
 
@@ -78,6 +78,7 @@ class Tabular:
 
     @property
     def has_scores(self) -> bool:
+        """Whether a cell is a mean with its standard deviation."""
         return any(_SCORE.fullmatch(cell) for row in self.rows for cell in row)
 
 
@@ -90,6 +91,7 @@ class Table:
 
 
 def main() -> int:
+    """Read the TeX and write the TOML."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tex", type=Path, required=True, help="the TeX of the paper")
     parser.add_argument("--out", type=Path, required=True)
@@ -100,7 +102,7 @@ def main() -> int:
 
 
 def extract(tex: str) -> str:
-    """The TOML of every table of the paper that has results or counts."""
+    """Make the TOML of every table of the paper that has results or counts."""
     tables: dict[str, Table] = {}
     for tabular in find_tabulars(tex):
         if tabular.has_scores:
@@ -117,7 +119,7 @@ def extract(tex: str) -> str:
 
 
 def find_tabulars(tex: str) -> Iterator[Tabular]:
-    """Every tabular, in the order of the paper."""
+    """Find every tabular, in the order of the paper."""
     in_appendix, counters, heading, table, part = False, [0, 0], "", 0, 0
     captions: list[str] = []
     for piece in _PIECE.finditer(re.sub(r"(?<!\\)%.*", "", tex)):
@@ -143,7 +145,7 @@ def find_tabulars(tex: str) -> Iterator[Tabular]:
 
 
 def split_rows(body: str) -> Iterator[tuple[str, ...]]:
-    """The rows of a tabular that are not empty; a cell that spans columns comes once for each of them."""
+    """Split a tabular into rows, without empty ones; a cell that spans columns is repeated for each of them."""
     for line in re.sub(r"\\(?:top|mid|bottom)rule", "", body).split(r"\\"):
         cells: list[str] = []
         for cell in line.split("&"):
@@ -156,7 +158,7 @@ def split_rows(body: str) -> Iterator[tuple[str, ...]]:
 
 
 def read_scores(tabular: Tabular) -> tuple[str, dict[str, str], list[list[str]]]:
-    """What we call the table that a tabular of scores belongs to, what its rows share, and its rows."""
+    """Read a tabular of scores: the name of our table, what its rows share, and its rows."""
     protocol, pretraining, downstream, rows = split_header(tabular)
     name = _translate(f"{tabular.section} {protocol}", TABLES, tabular)
     dim = DIM_OF_APPENDIX_F if tabular.section.startswith("F.") else _dim(tabular)
@@ -184,17 +186,17 @@ def read_scores(tabular: Tabular) -> tuple[str, dict[str, str], list[list[str]]]
 
 
 def split_header(tabular: Tabular) -> tuple[str, list[str], list[str], tuple[tuple[str, ...], ...]]:
-    """The protocol, both data sets of each column, and the rows below the header."""
+    """Read the header: the protocol, both data sets of each column, and the rows below."""
     (first, *above), (second, *below) = tabular.rows[:2]
     if first == "Dataset":  # a linear evaluation is of the data set that was pre-trained on
         return "linear", [_dataset(one) for one in above], [_dataset(one) for one in above], tabular.rows[1:]
-    if (first, second) == ("Pre-training Dataset", "EvaluationPlan Dataset"):
+    if (first, second) == ("Pre-training Dataset", "Downstream Dataset"):
         return "finetune", [_dataset(one) for one in above], [_dataset(one) for one in below], tabular.rows[2:]
     raise ValueError(f"Table {tabular.printed_in}: a header that begins {first!r}, {second!r} is not known.")
 
 
 def read_counts(tabular: Tabular) -> tuple[str, dict[str, str], list[list[str]]]:
-    """The same for a tabular of counts."""
+    """Read a tabular of counts: the name of our table, what its rows share, and its rows."""
     header, *rows = tabular.rows
     keys = header.index("Train")  # columns before the counts: the data set, and for pre-training the method
     block, dataset = [], ""
@@ -212,7 +214,7 @@ def read_counts(tabular: Tabular) -> tuple[str, dict[str, str], list[list[str]]]
 
 
 def dump_table(name: str, table: Table) -> str:
-    """One table as TOML: columns stand below each other, and a blank line parts the tabulars of the paper."""
+    """Write one table as TOML, with aligned columns and a blank line between the tabulars of the paper."""
     widths = [max(map(len, column)) + 1 for column in zip(*itertools.chain(*table.blocks), strict=True)]
     head = "".join(f"{key} = {value}\n" for key, value in table.head.items())
     return f"[{name}]\n{head}rows = [\n" + "\n".join(_dump_block(block, widths) for block in table.blocks) + "]\n"

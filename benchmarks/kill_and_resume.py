@@ -42,6 +42,8 @@ class Outcome:
 
 @attrs.frozen
 class Tally:
+    """How many kills fell into each stage of a run."""
+
     kills: int
     during_preparation: int
     during_training: int
@@ -50,6 +52,7 @@ class Tally:
 
 
 def main() -> int:
+    """Run trials and print how many kills fell where."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
@@ -105,7 +108,7 @@ def one_trial(folder: Path, extra: tuple[str, ...], seconds: float, rng: random.
 
 
 def start(folder: Path, extra: tuple[str, ...]) -> int:
-    """Fork a process that runs, or goes on with, the run in this folder."""
+    """Fork a process that starts or resumes the run in this folder."""
     run = folder / "run"
     resume = (run / "settings.toml").exists()
     new = (*COMMON, *extra, "--out", str(run), "--data-root", str(folder / "data"))
@@ -127,11 +130,13 @@ def start(folder: Path, extra: tuple[str, ...]) -> int:
 
 
 def finish(child: int) -> None:
+    """Wait for a run. Raises AssertionError where it failed."""
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0, "a run that nobody killed failed"
 
 
 def stage_of(folder: Path) -> str:
+    """Say in which stage a run was killed, by the files that it left."""
     run = folder / "run"
     if (run / "report.json").exists():
         return "the end"
@@ -141,7 +146,7 @@ def stage_of(folder: Path) -> str:
 
 
 def refuse_broken(folder: Path) -> None:
-    """What a kill left must be whole: every file with its final name can be read."""
+    """Check that every file with its final name can be read after a kill."""
     from clocs_core.artifacts.run_folder import open_run_folder
     from clocs_core.artifacts.tensors import read_tensors
 
@@ -160,12 +165,14 @@ def refuse_broken(folder: Path) -> None:
 
 
 def check_frames(prepared: Path) -> None:
+    """Check the hashes of prepared frames."""
     from clocs_core.data.prepared import open_prepared, verify
 
     verify(open_prepared(prepared.parent, prepared.name))
 
 
 def outcome(folder: Path) -> Outcome:
+    """Read what a finished run left."""
     run = folder / "run"
     (frames,) = folder.glob("data/prepared/demo/*/frames.bin")
     from safetensors.numpy import load_file

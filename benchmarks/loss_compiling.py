@@ -1,4 +1,4 @@
-"""Kernels of the losses compiled by many processes at once, so that no time on a GPU is spent waiting for one."""
+"""Compile the kernels of the losses in many processes at once, so that no GPU time is spent waiting."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.shapes import Shapes
 
-__all__ = ["compile_ahead", "jobs_of"]
-
 Job = tuple[Size, str, list[int]]
 
 
 def jobs_of(sizes: Sequence[Size], batches: Sequence[int], sweeping: bool) -> list[Job]:
-    """What to launch once, so that its kernels are in Triton's cache: size, loss or precision, and tiles if tried."""
+    """List what to launch once, so that its kernels are in Triton's cache: size, loss or precision, and tiles."""
     if sweeping:
         device = torch.device("cuda")
         return [(size, "tiles", shapes.as_numbers()) for size in sizes for shapes in tried(size, device)]
@@ -31,6 +29,7 @@ def jobs_of(sizes: Sequence[Size], batches: Sequence[int], sweeping: bool) -> li
 
 
 def compile_ahead(jobs: list[Job], workers: int) -> None:
+    """Launch every job once, in several processes, and print what failed."""
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for job, problem in zip(jobs, pool.map(launch_once, jobs), strict=True):
             if problem:

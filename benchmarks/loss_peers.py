@@ -1,4 +1,4 @@
-"""NT-Xent and patient-NCE beside the losses of other libraries, as far as those are installed."""
+"""Time NT-Xent and patient-NCE beside the losses of other libraries that are installed."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ from clocs_plugins.contrastive_losses.choice import Implementation
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
-__all__ = ["beside_others", "versions_of_peers"]
-
 PEERS = ("lightly", "pytorch-metric-learning")
 
 
 def versions_of_peers() -> dict[str, str]:
-    """Those of the other libraries that are installed."""
+    """Look up the versions of the other libraries that are installed."""
     return {name: version(name) for name in PEERS if importlib.util.find_spec(name.replace("-", "_"))}
 
 
 def beside_others(batch: int, device: torch.device, impl: Implementation, ends: float) -> Row:
-    """Two views: our NT-Xent and patient-NCE, and losses of other libraries on the same embeddings.
+    """Time our NT-Xent and patient-NCE and losses of other libraries on the same two views.
 
-    What a graph can hold is replayed, whosever it is; ours are timed without one as well.
+    Every loss that a graph can hold is replayed; ours are timed without a graph as well.
     """
     size = (batch, 128, 2)
     z, patient = batch_of(size, device)
@@ -70,7 +68,7 @@ def waits_for_host(step: Step) -> bool:
 
 
 def others(patient: Tensor) -> list[tuple[str, Callable[[Tensor], Tensor], bool]]:
-    """Losses of other libraries as functions of both views, and whether they are NT-Xent."""
+    """List losses of other libraries as functions of both views, and whether they are NT-Xent."""
     found: list[tuple[str, Callable[[Tensor], Tensor], bool]] = []
     pair = torch.arange(len(patient), device=patient.device).repeat(2)
     if importlib.util.find_spec("lightly"):

@@ -1,4 +1,4 @@
-"""A step of a loss alone, forward and backward: on which embeddings, in float64, and how long and large it is."""
+"""Make and measure a step of a loss alone, forward and backward."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
 
-__all__ = ["GRAPHS_UP_TO", "TAU", "Row", "Size", "Step", "batch_of", "in_float64", "memory", "step_of", "timed"]
-
 TAU = 0.1
 GRAPHS_UP_TO = 4096
 """The largest batch whose step is captured: beyond it Python is faster than the GPU."""
@@ -26,7 +24,7 @@ Step = Callable[[], tuple[Tensor, Tensor]]
 
 
 def batch_of(size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Embeddings that want a gradient, and patients: 1 of 64 comes twice, at the other end of the batch."""
+    """Make embeddings that want a gradient, and patients: 1 of 64 comes twice, at the other end of the batch."""
     batch, dim, views = size
     generator = torch.Generator(device).manual_seed(0)
     z = torch.randn(views, batch, dim, generator=generator, device=device)
@@ -34,7 +32,7 @@ def batch_of(size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def step_of(loss: Callable[[Tensor], Tensor], z: Tensor) -> Step:
-    """Loss and gradient of embeddings."""
+    """Make a step that computes the loss and the gradient of embeddings."""
 
     def step() -> tuple[Tensor, Tensor]:
         found = loss(z)
@@ -45,7 +43,7 @@ def step_of(loss: Callable[[Tensor], Tensor], z: Tensor) -> Step:
 
 
 def in_float64(z: Tensor, patient: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss and gradient in float64: the plain version, or in chunks of 2 GB where it does not fit."""
+    """Compute loss and gradient in float64: the plain version, or in chunks of 2 GB where it does not fit."""
     views, batch, _ = z.shape
     pairs, wide = views * (views - 1) // 2, z.detach().double().requires_grad_()
     if pairs * batch * batch <= 2**27:
@@ -56,7 +54,7 @@ def in_float64(z: Tensor, patient: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def timed(step: Callable[[], object], size: Size, z: Tensor) -> Row:
-    """Peak memory of a step, and its time; up to a batch of 4096 that of its replay, kernel by kernel as well."""
+    """Measure the memory and the time of a step; up to a batch of 4096 those of its replay, with every kernel."""
     if not z.is_cuda or size[0] > GRAPHS_UP_TO:
         return {**memory(step, z), **clock(step, z.is_cuda)}
     replay = capture(step)
@@ -64,7 +62,7 @@ def timed(step: Callable[[], object], size: Size, z: Tensor) -> Row:
 
 
 def memory(step: Callable[[], object], z: Tensor) -> Row:
-    """Bytes at the peak of a step, without the embeddings and their gradient."""
+    """Measure the peak memory of a step, without the embeddings and their gradient."""
     if not z.is_cuda:
         return {}
     step()

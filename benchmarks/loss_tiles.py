@@ -1,4 +1,4 @@
-"""Which tiles of the kernels of patient-NCE are the fastest on the GPU at hand. The table to change is shapes.py."""
+"""Find the fastest tiles of the kernels of patient-NCE on the GPU at hand. The table to change is shapes.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from step_clock import clock
 from torch import Tensor
 
 from clocs_plugins.contrastive_losses.shapes import Shapes, Tile, choose_shapes, is_roomy
-
-__all__ = ["passes", "sweep", "table_of", "tried"]
 
 SUMS = [
     Tile(*one)
@@ -37,14 +35,14 @@ PARTS = (1, 2, 4, 8)
 
 
 def table_of(size: Size, device: torch.device) -> Shapes:
-    """The tiles that the table has for a size, in float16."""
+    """Look up the tiles that the table has for a size, in float16."""
     batch, dim, views = size
     roomy = is_roomy(device.type, device.index or 0)
     return choose_shapes(batch, dim, views, two=False, alone=False, roomy=roomy)
 
 
 def tried(size: Size, device: torch.device) -> list[Shapes]:
-    """The tiles of the table, then every other tile of either kernel."""
+    """List the tiles of the table, then every other tile of either kernel."""
     table = table_of(size, device)
     parts = [one for one in PARTS if size[0] <= GRAPHS_UP_TO or one == 1]
     return [
@@ -55,7 +53,7 @@ def tried(size: Size, device: torch.device) -> list[Shapes]:
 
 
 def sweep(size: Size, device: torch.device) -> Row:
-    """Milliseconds of the forward pass by the tile of its sums, and of the backward pass by tile and parts."""
+    """Time the forward pass by the tile of its sums, and the backward pass by tile and parts."""
     z, patient = batch_of(size, device)
     forward: dict[str, float] = {}
     backward: dict[str, float] = {}
@@ -81,7 +79,7 @@ def sweep(size: Size, device: torch.device) -> Row:
 
 
 def passes(z: Tensor, patient: Tensor, shapes: Shapes) -> tuple[Callable[[], object], Callable[[], object]]:
-    """The forward and the backward operator by themselves."""
+    """Make the forward and the backward operator as steps of their own."""
     importlib.import_module("clocs_plugins.contrastive_losses.fused")  # where they are made
     z, numbers, outer = z.detach(), shapes.as_numbers(), torch.ones((), device=z.device)
     share = 2 / (len(z) * (len(z) - 1))
@@ -100,5 +98,6 @@ def passes(z: Tensor, patient: Tensor, shapes: Shapes) -> tuple[Callable[[], obj
 
 
 def as_key(tile: Tile, parts: int | None = None) -> str:
+    """Name a tile for a table."""
     name = f"{tile.rows}x{tile.columns} {tile.warps} warps {tile.stages} stages"
     return name if parts is None else f"{name} {parts} parts"

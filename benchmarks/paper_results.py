@@ -1,9 +1,9 @@
 """The numbers of the paper's tables, to hold ours against.
 
-    from paper_results import load_results
+    from paper_results import PaperCondition, load_results
 
-    paper = load_results()
-    paper.find(protocol="linear", method="cmsc", pretraining="chapman", downstream="chapman").mean   # 0.896
+    asked = PaperCondition(protocol="linear", method="cmsc", pretraining="chapman", downstream="chapman")
+    load_results().find(asked).mean   # 0.896
 
 They lie in paper_results.toml, which extract_paper_results.py makes from the TeX of the paper (Kiyasseh, Zhu and
 Clifton, "CLOCS: Contrastive Learning of Cardiac Signals Across Space, Time, and Patients", ICML 2021).
@@ -29,8 +29,22 @@ _SCORE = re.compile(r"(?P<mean>\d\.\d+) ± (?P<sd>\d\.\d+)")
 _COUNT = re.compile(r"(?P<instances>[\d,]+)(?: \((?P<patients>[\d,]+)\)| × (?P<axes>\d?S(?: × L)?))")
 
 
+@attrs.frozen(kw_only=True)
+class PaperCondition:
+    """What a score of the paper depends on. The defaults are the condition of the main text."""
+
+    protocol: str
+    method: str
+    pretraining: str
+    downstream: str
+    leads: int = 4
+    embedding_dim: int = 128
+    label_fraction: float = 0.5
+    tau_d: float | None = None
+
+
 @attrs.frozen
-class Cell:
+class PrintedScore:
     """One `mean ± sd` of a table: the test AUC over five seeds.
 
     `printed_in` is the table of the paper, "7a" for Table 7 (a), and `printed` the cell to the last digit. `leads`
@@ -78,53 +92,33 @@ class Count:
 class PaperResults:
     """Every cell and every count, in the order of the paper."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[PrintedScore, ...]
     counts: tuple[Count, ...]
 
-    def find(
-        self,
-        *,
-        protocol: str,
-        method: str,
-        pretraining: str,
-        downstream: str,
-        leads: int = 4,
-        embedding_dim: int = 128,
-        label_fraction: float = 0.5,
-        tau_d: float | None = None,
-        table: str | None = None,
-    ) -> Cell | None:
-        """The cell of a condition, or None where the paper has no number for it.
+    def find(self, asked: PaperCondition, table: str | None = None) -> PrintedScore | None:
+        """Find the score of a condition; None where the paper has no number for it.
 
-        The defaults are the condition of the main text. What stands there and in an appendix is taken from the main
-        text; `table` asks for one table only.
+        A score that stands in the main text and in an appendix is taken from the main text; `table` asks for one table.
         """
-        asked = (protocol, method, pretraining, downstream, leads, embedding_dim, label_fraction, tau_d)
-        found = (cell for cell in self.cells if _condition(cell) == asked and table in (None, cell.table))
-        return next(found, None)
+        wanted = attrs.asdict(asked).items()
+        found = (cell for cell in self.cells if all(getattr(cell, name) == value for name, value in wanted))
+        return next((cell for cell in found if table in (None, cell.table)), None)
 
     def find_count(self, *, dataset: str, part: str, method: str | None = None) -> Count | None:
-        """The size of a part for pre-training with a method, or without one for a downstream task; None if not told."""
+        """Find the size of a part: for pre-training with a method, or without one for a downstream task."""
         asked = (dataset, part, method)
         return next((one for one in self.counts if (one.dataset, one.part, one.method) == asked), None)
 
 
 def load_results(path: Path = RESULTS) -> PaperResults:
-    """The paper's numbers. Raises ValueError for a row that is not of the form the file promises."""
+    """Load the paper's numbers. Raises ValueError for a row of another form than the file promises."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     cells = (cell for name, table in tables.items() if "protocol" in table for cell in _cells(name, table))
     counts = (count for name, table in tables.items() if "protocol" not in table for count in _counts(name, table))
     return PaperResults(tuple(cells), tuple(counts))
 
 
-def _condition(cell: Cell) -> tuple[object, ...]:
-    return (
-        *(cell.protocol, cell.method, cell.pretraining, cell.downstream),
-        *(cell.leads, cell.embedding_dim, cell.label_fraction, cell.tau_d),
-    )
-
-
-def _cells(name: str, table: dict[str, Any]) -> Iterator[Cell]:
+def _cells(name: str, table: dict[str, Any]) -> Iterator[PrintedScore]:
     shared = {"table": name, "tau_d": None} | {key: table[key] for key in ("section", "protocol", "leads")}
     columns = list(zip(table["pretraining"], table["downstream"], strict=True))
     for row, printed in _rows(name, table, len(columns)):
@@ -132,7 +126,7 @@ def _cells(name: str, table: dict[str, Any]) -> Iterator[Cell]:
             if text:
                 score = _match(_SCORE, text, name)
                 figures = {"mean": float(score["mean"]), "sd": float(score["sd"]), "printed": text}
-                yield Cell(**{**shared, **row, "pretraining": pretraining, "downstream": downstream, **figures})
+                yield PrintedScore(**{**shared, **row, "pretraining": pretraining, "downstream": downstream, **figures})
 
 
 def _counts(name: str, table: dict[str, Any]) -> Iterator[Count]:
@@ -146,7 +140,7 @@ def _counts(name: str, table: dict[str, Any]) -> Iterator[Count]:
 
 
 def _rows(name: str, table: dict[str, Any], columns: int) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Each row as its conditions by name, and its cells as printed."""
+    """Split each row into its conditions by name and its cells as printed."""
     names = table["conditions"]
     for row in table["rows"]:
         if len(row) != len(names) + columns:

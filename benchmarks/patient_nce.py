@@ -45,6 +45,7 @@ BOUNDS = {"fp16": (1e-4, 2e-3), "near-fp32": (2e-5, 2e-5), "reference": (1e-5, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, or try tiles, and write what was found. Returns 1 where a way disagrees with float64."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sizes", nargs="+", type=as_size, default=SIZES, metavar="K,E,V", help="batch, dim, views")
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure_all(
     sizes: Sequence[Size], batches: Sequence[int], device: torch.device, impl: Implementation, ends: float
 ) -> Row:
-    """Ours first, everywhere; then the others, as long as there is time."""
+    """Measure ours at every size, then the others, as long as there is time."""
     exact = {size: in_float64(*batch_of(size, device)) for size in sizes}
     rows = [our_times(size, exact[size], device, impl) for size in sizes]
     pairs = [beside_others(batch, device, impl, ends) for batch in batches]
@@ -83,11 +84,13 @@ def measure_all(
 
 
 def as_size(text: str) -> Size:
+    """Read a size, such as 256,128,2."""
     batch, dim, views = map(int, text.split(","))
     return batch, dim, views
 
 
 def about(device: torch.device, arguments: Sequence[str] | None) -> Row:
+    """Describe the command, the device and the versions."""
     triton = importlib.import_module("triton").__version__ if importlib.util.find_spec("triton") else None
     versions = {"torch": torch.__version__, "triton": triton, "cuda": torch.version.cuda, **versions_of_peers()}
     return {
@@ -100,7 +103,7 @@ def about(device: torch.device, arguments: Sequence[str] | None) -> Row:
 
 
 def our_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device, impl: Implementation) -> Row:
-    """Agreement, times and memory of our own way, of the kernels in both precisions."""
+    """Measure agreement, times and memory of our own way, of the kernels in both precisions."""
     z, patient = batch_of(size, device)
     times: Row = {}
     ways: tuple[Precision, ...] = ("fp16", "near-fp32") if impl == "fused" else ("fp16",)
@@ -114,7 +117,7 @@ def our_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device, im
 
 
 def plain_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device) -> object:
-    """The same of the plain version, compiled."""
+    """Measure the same of the plain version, compiled."""
     z, patient = batch_of(size, device)
     torch._dynamo.reset()  # or the second size is compiled for all sizes
     plain = torch.compile(lambda z: patient_nce(z, patient, TAU, "paper", "reference"), disable=device.type == "cpu")
@@ -122,7 +125,7 @@ def plain_times(size: Size, exact: tuple[Tensor, Tensor], device: torch.device) 
 
 
 def agreed(step: Step, exact: tuple[Tensor, Tensor], bounds: str, size: Size, z: Tensor) -> object:
-    """Errors, time and memory; or, if it computes something else, how far it is off, and no time."""
+    """Measure errors, time and memory; where a step disagrees with float64, say by how much instead."""
     loss, gradient = step()
     found = {
         "loss_error": ((loss.double() - exact[0]).abs() / exact[0].abs()).item(),
@@ -135,7 +138,7 @@ def agreed(step: Step, exact: tuple[Tensor, Tensor], bounds: str, size: Size, z:
 
 
 def as_table(found: Row) -> str:
-    """What was measured, a line for each."""
+    """Write what was measured, a line for each."""
     lines = [f"{found['device']}, {found['versions']}, {found['seconds']} s"]
     for row in [*found.get("sizes", []), *found.get("two_views", [])]:
         for name, one in row["times"].items():
@@ -150,6 +153,7 @@ def as_table(found: Row) -> str:
 
 
 def as_cells(one: Row) -> str:
+    """Write one measurement as a line of text."""
     low, high = one["quartiles_ms"]
     cells = [f"{one['median_ms']:9.4f} ms [{low:.4f}, {high:.4f}]"]
     cells += [f"{one['memory_mb']:>10} MB"] if "memory_mb" in one else []

@@ -1,4 +1,4 @@
-"""From files to frames: recordings per second and peak memory, beside a plain loop over the same files.
+"""Measure preparing frames from files: recordings per second and peak memory, beside a plain loop.
 
     python benchmarks/prepare.py --data $CLOCS_DATA --out benchmarks/results/prepare.json
 
@@ -19,13 +19,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clocs_core.data.cohort import get_cohort
 from clocs_core.data.prepared import Prepared
@@ -35,8 +35,11 @@ from clocs_core.plugins.session import open_session
 
 REPEATS = 3
 
+Frames = NDArray[np.float32]  # (frame, channel, sample)
+
 
 def main() -> int:
+    """Compare both formats, measure the memory, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -64,14 +67,15 @@ def main() -> int:
 
 
 def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
-    session = open_session(None, (), False)
+    """Prepare a data set as `clocs` does."""
+    session = open_session()
     asked = resolve_recordings(session.catalogue, name, {"data": {"root": str(root), "data_root": str(data_root)}})
     framing = asked.dataset.offer.framing(1)
     return get_cohort(asked, framing, framing, workers, lambda done, total: None).evaluate
 
 
-def compare(name: str, root: Path, plain: Callable[[Path], np.ndarray], workers: int) -> dict[str, object]:
-    """Agreement first, then times: ours from files to frames on disk, theirs from files to one array on disk."""
+def compare(name: str, root: Path, plain: Callable[[Path], Frames], workers: int) -> dict[str, object]:
+    """Check agreement, then time both: ours from files to frames on disk, theirs from files to one array on disk."""
     with tempfile.TemporaryDirectory() as folder:
         ours = prepare(name, root, Path(folder), workers)
         theirs = plain(root)
@@ -100,7 +104,8 @@ def compare(name: str, root: Path, plain: Callable[[Path], np.ndarray], workers:
     }
 
 
-def plain_wfdb(root: Path) -> np.ndarray:
+def plain_wfdb(root: Path) -> Frames:
+    """Read WFDB recordings by a plain loop."""
     import wfdb
 
     frames = []
@@ -111,7 +116,8 @@ def plain_wfdb(root: Path) -> np.ndarray:
     return np.stack(frames)
 
 
-def plain_csv(root: Path) -> np.ndarray:
+def plain_csv(root: Path) -> Frames:
+    """Read CSV recordings by a plain loop."""
     import pandas as pd
     from scipy.signal import resample
 
@@ -123,7 +129,7 @@ def plain_csv(root: Path) -> np.ndarray:
 
 
 def copy_wfdb(data: Path, target: Path, copies: int) -> Path:
-    """The real recordings again and again under new names, which their headers must repeat."""
+    """Copy the real recordings again and again under new names, which their headers must repeat."""
     target.mkdir(parents=True)
     headers = sorted((data / "physionet2020" / "Training_WFDB").glob("*.hea"))
     for number in range(copies):
@@ -135,6 +141,7 @@ def copy_wfdb(data: Path, target: Path, copies: int) -> Path:
 
 
 def copy_csv(data: Path, target: Path, copies: int) -> Path:
+    """Link the real recordings again and again under new names, with a table of their rhythms."""
     import csv
 
     (target / "ECGDataDenoised").mkdir(parents=True)
@@ -150,7 +157,7 @@ def copy_csv(data: Path, target: Path, copies: int) -> Path:
 
 
 def memory(data: Path, scratch: Path, count: int, workers: int) -> dict[str, object]:
-    """Peak of a preparation in a process of its own, workers included."""
+    """Measure the peak memory of a preparation in a process of its own, workers included."""
     root = scratch / f"ptbxl-{count}"
     root.mkdir()
     rows = (data / "ptbxl" / "ptbxl_database.csv").read_text().splitlines(keepends=True)
@@ -176,16 +183,16 @@ def memory(data: Path, scratch: Path, count: int, workers: int) -> dict[str, obj
 
 
 def watch(child: subprocess.Popen[bytes]) -> int:
-    """The largest sum of proportional set sizes of a process and its descendants, in bytes."""
+    """Find the largest sum of proportional set sizes of a process and its descendants, in bytes."""
     peak = 0
-    done = threading.Event()
-    threading.Thread(target=lambda: (child.wait(), done.set()), daemon=True).start()
-    while not done.wait(0.05):
+    while child.poll() is None:
         peak = max(peak, sum(pss(pid) for pid in family(child.pid)))
+        time.sleep(0.05)
     return peak
 
 
 def family(pid: int) -> list[int]:
+    """List a process and all its descendants."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -194,6 +201,7 @@ def family(pid: int) -> list[int]:
 
 
 def pss(pid: int) -> int:
+    """Read the proportional set size of a process in bytes; 0 where it has ended."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""What the formula `released` of patient-NCE changes: both losses of the same random embeddings, as a Markdown table.
+"""Show what the formula `released` of patient-NCE changes: both losses of the same embeddings, as a Markdown table.
 
     python benchmarks/released_variant.py
 
@@ -32,12 +32,13 @@ CASES = [(256, 0, 2), *((batch, twice, views) for batch, twice in ((6, 2), (256,
 
 
 def main() -> int:
+    """Print the table."""
     print(as_markdown([row(*case) for case in CASES]))
     return 0
 
 
 def row(batch: int, twice: int, views: int) -> tuple[int | float, ...]:
-    """Both losses of one batch, the first `twice` patients of which come again at its end, and how they differ."""
+    """Compare both losses on one batch. Its first `twice` patients come again at its end."""
     generator = torch.Generator().manual_seed(SEED)
     z = torch.randn(views, batch, DIM, generator=generator, dtype=torch.float64)
     patient = torch.arange(batch) % (batch - twice)
@@ -50,6 +51,7 @@ def row(batch: int, twice: int, views: int) -> tuple[int | float, ...]:
 
 
 def loss_and_gradient(z: Tensor, patient: Tensor, variant: Literal["paper", "released"]) -> tuple[float, Tensor]:
+    """Compute one variant of the loss, and its gradient."""
     z = z.clone().requires_grad_()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that most views get no gradient is what the table shows
@@ -59,11 +61,13 @@ def loss_and_gradient(z: Tensor, patient: Tensor, variant: Literal["paper", "rel
 
 
 def as_markdown(rows: list[tuple[int | float, ...]]) -> str:
+    """Write rows as a Markdown table."""
     lines = [COLUMNS, ["---"] * len(COLUMNS), *([cell(value) for value in one] for one in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def cell(value: int | float) -> str:
+    """Write one number."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
 

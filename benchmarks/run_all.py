@@ -1,4 +1,4 @@
-"""Repeats any table or figure of the paper, or any grid of methods, data sets and settings, with one command.
+"""Repeat any table or figure of the paper, or any grid of methods, data sets and settings, with one command.
 
     python benchmarks/run_all.py --list
     python benchmarks/run_all.py linear-main transfer-main --jobs 8
@@ -7,7 +7,7 @@
     python benchmarks/run_all.py --smoke
     python benchmarks/run_all.py --check
 
-What is in the ledger is not repeated, what was interrupted goes on, and what fails is recorded while the rest goes on.
+What is done is not repeated, what was interrupted is resumed, and what fails is noted while the rest goes on.
 docs/benchmarks-grid.md says more.
 """
 

@@ -1,4 +1,4 @@
-"""One pre-training step, and one epoch, as `clocs run` does them: plain and captured, in the same run.
+"""Time one pre-training step and one epoch as `clocs run` does them, plain and captured.
 
     python benchmarks/step.py --device cuda --json benchmarks/results/step.json
 
@@ -26,6 +26,7 @@ from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.settings.toml_file import Tables
 from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
@@ -38,6 +39,7 @@ STEPS = (("cmsc", ("II",), 2), ("cmsmlc", ("II", "V2", "aVL", "aVR"), 8))
 
 
 def main() -> int:
+    """Measure steps and an epoch, or list the kernels of a step, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=200, help="steps per epoch")
@@ -75,12 +77,15 @@ def _machine(device: torch.device) -> dict[str, str]:
 
 def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch.device) -> Plan:
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
-    run = {"method": method, "dataset": "demo", "device": device.type}
-    return resolve(catalogue, {"run": run, "data": {"channels": list(leads)}}, options)
+    tables: Tables = {
+        "run": {"method": method, "dataset": "demo", "device": device.type},
+        "data": {"channels": list(leads)},
+    }
+    return resolve(catalogue, tables, options)
 
 
 def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
-    """Noise on the device as instances of the plan's method; every 64th patient comes twice."""
+    """Put noise on the device as instances of the plan's method; every 64th patient comes twice."""
     needs, channels = plan.needs, len(plan.data.channels)
     frames = instances * needs.segments
     number = torch.arange(instances, device=device).repeat_interleave(needs.segments)
@@ -132,7 +137,7 @@ def _epoch(options: list[str], device: torch.device, instances: int, repeats: in
 
 
 def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[str, object]:
-    """The kernels of one captured step in their order, with the microseconds that each is busy."""
+    """List the kernels of one captured step in their order, with the microseconds that each is busy."""
     from torch.profiler import ProfilerActivity, profile
 
     plan, steps = _plan(method, leads, [], device), 20
@@ -153,7 +158,7 @@ def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[
 
 
 def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
-    """The largest relative difference of the losses of two epochs, captured and plain, without dropout."""
+    """Find the largest relative difference of the losses of two epochs, captured and plain, without dropout."""
     losses = []
     for run_epoch in (plain_epoch, CapturedEpochs(_fail)):
         learner = build_learner(plan, len(plan.data.channels), device)
@@ -166,7 +171,7 @@ def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
 def _timed(
     plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
 ) -> tuple[float, float, float]:
-    """Seconds of an epoch: lower quartile, median, upper quartile."""
+    """Measure the seconds of an epoch: lower quartile, median, upper quartile."""
     learner = build_learner(plan, len(plan.data.channels), device)
     run_epoch(learner, training, 1, _nothing)  # captures, and warms up
     seconds = []

@@ -1,4 +1,4 @@
-"""The time of a step: milliseconds over some steps, by CUDA events on a GPU and by the clock elsewhere."""
+"""Time steps in milliseconds: by CUDA events on a GPU, by the clock elsewhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import torch
 
-__all__ = ["clock", "milliseconds", "unless_late"]
-
 SAMPLES, SAMPLE_MS, MOST_SECONDS = 15, 25.0, 2.0
 
 
 def milliseconds(step: Callable[[], object], steps: int, on_gpu: bool) -> float:
-    """Milliseconds of a step, over so many. On a GPU one more goes ahead, so that it does not wait for the host."""
+    """Measure the mean milliseconds of some steps. On a GPU one more runs first, so that none waits for the host."""
     if not on_gpu:
         began = time.perf_counter()
         for _ in range(steps):
@@ -33,7 +31,7 @@ def milliseconds(step: Callable[[], object], steps: int, on_gpu: bool) -> float:
 
 
 def clock(step: Callable[[], object], on_gpu: bool) -> dict[str, Any]:
-    """Median and quartiles in milliseconds, of samples that last 25 ms, 200 steps or one."""
+    """Measure median and quartiles in milliseconds. A sample lasts 25 ms, but has at least 1 and at most 200 steps."""
     for _ in range(3):
         step()
     once = max(milliseconds(step, 1, on_gpu), 1e-3)
@@ -44,7 +42,7 @@ def clock(step: Callable[[], object], on_gpu: bool) -> dict[str, Any]:
 
 
 def unless_late(ends: float, measure: Callable[[], object]) -> object:
-    """What is measured, if the clock is not past `ends` and the memory is enough; else which of them it was."""
+    """Measure, unless the clock is past `ends` or the memory is not enough; then say which of the two it was."""
     if time.monotonic() > ends:
         return "not measured: out of time"
     try:

@@ -168,6 +168,24 @@ from .contracts.scores import (
 from .contracts.scores import (
     Score as Score,
 )
+from .data.array_file import (
+    ArrayFile as ArrayFile,
+)
+from .data.array_file import (
+    StoredArray as StoredArray,
+)
+from .data.array_file import (
+    open_array_file as open_array_file,
+)
+from .data.number_table import (
+    read_number_table as read_number_table,
+)
+from .data.signal_file import (
+    SignalFile as SignalFile,
+)
+from .data.signal_file import (
+    read_signal_file as read_signal_file,
+)
 from .data.wfdb import (
     WfdbRecord as WfdbRecord,
 )

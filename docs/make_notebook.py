@@ -54,7 +54,6 @@ def _pairs(rest: list[str]) -> list[tuple[str, str]]:
 def main() -> None:
     """Write the notebook beside the page."""
     NOTEBOOK.write_text(nbformat.writes(notebook_of(PAGE.read_text(encoding="utf-8"))) + "\n", encoding="utf-8")
-    print(f"{NOTEBOOK.name}: made from {PAGE.name}")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ SMALLER_BENCHMARKS = (
     (r"--splits \d+", "--splits 2"),
     (r"--embedding-dims \S+", "--embedding-dims 32"),
     (r"--label-fractions (\S+?),\S+", r"--label-fractions \1"),
-    (r"--methods ([\w-]+),\S*?([\w-]+)(?= |$)", r"--methods \1,\2"),
+    (r"--methods ([^\s,]+),(?:\S*,)?([^\s,]+)", r"--methods \1,\2"),
     (r"--datasets (\w+)=ptbxl,(\w+)=ptbxl", r"--datasets \1=demo,\2=demo"),
     (r"--datasets ptbxl --downstream \S+", "--datasets demo --downstream demo --protocols finetune"),
     (r"--downstream cardiology\S*", "--downstream demo"),
@@ -81,8 +81,7 @@ SMALLER_BENCHMARKS = (
         rf"\1 {_FEW} --pretrain-option epochs=1 --pretrain-option batch_size=16 --finetune-option epochs=1",
     ),
     (_GRID + r".*)$", r"\1 --resamples 20 --device cpu"),
-    (r"^(.*/linear_table\.py .*)--rows (\S+) .*?(\S+)$", r"\1--rows \2 \3"),
-    (r"--dataset ptbxl --root \S+", "--dataset demo --also patients=12 epochs=1 batch_size=16 resamples=10"),
+    (r"--datasets ptbxl --root \S+", "--datasets demo"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
     (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),
 )

@@ -11,12 +11,12 @@ import sys
 from concurrent.futures import Future
 from pathlib import Path
 
-import linear_table
 import pytest
 import run_all
 from doc_commands import ROOT, RUN_ELSEWHERE, shown, smaller
 from grid import reference, smoke, story
 from grid.executor import Job, Outcome
+from grid.notes import read_notes
 
 from clocs_core.cli import main
 
@@ -24,7 +24,6 @@ BENCHMARKS = sorted(line for line in shown() if line.startswith("python benchmar
 LISTING, CHECK = "python benchmarks/run_all.py --list", "python benchmarks/run_all.py --check"
 HERE = [line for line in BENCHMARKS if line not in RUN_ELSEWHERE]
 GRIDS = [line for line in HERE if "/run_all.py" in line and line not in (LISTING, CHECK)]
-TABLES = [line for line in HERE if "/linear_table.py" in line]
 MEASURED = [line for line in HERE if " benchmarks/results/" in line]
 
 
@@ -51,7 +50,7 @@ def test_the_arguments_of_a_benchmark_are_accepted(line, monkeypatch):
 
 def test_every_benchmark_of_a_page_is_run_by_a_test_below():
     """One with a script of a new name must not fall between the groups."""
-    assert sorted([LISTING, CHECK, *GRIDS, *TABLES, *MEASURED]) == HERE
+    assert sorted([LISTING, CHECK, *GRIDS, *MEASURED]) == HERE
 
 
 # ---------------------------------------------------------------------------------------------------------------- grids
@@ -92,8 +91,9 @@ def test_a_grid_ends_with_its_tables_and_its_page(line, tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     assert run_grid(smaller(line)) == 0
     (folder,) = Path("runs").iterdir()
-    entries = [json.loads(one) for one in (folder / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert entries
+    notes = [note for _, note in read_notes(folder)]
+    assert notes
+    assert not any(note.error for note in notes)
     assert "demo" in capsys.readouterr().out
     assert (folder / "grid.html").exists()
 
@@ -111,7 +111,7 @@ def test_the_gate_compares_real_scores_with_a_reference(tmp_path, monkeypatch, c
     assert "recorded 0.500 [0.000, 1.000]: holds" in capsys.readouterr().out
 
 
-# ----------------------------------------------------------------------------------------------------- tables and times
+# ---------------------------------------------------------------------------------------------------------------- times
 
 
 def run_script(command, monkeypatch):
@@ -119,19 +119,6 @@ def run_script(command, monkeypatch):
     words = shlex.split(command)[1:]
     monkeypatch.setattr(sys, "argv", words)
     return importlib.import_module(Path(words[0]).stem).main()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line", TABLES)
-def test_a_table_has_the_rows_that_were_asked_for(line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(linear_table, "_clocs", lambda words, _log: main(["run", *words, "--workers", "1"]) == 0)
-    monkeypatch.setattr(linear_table, "RESAMPLES", 20)
-    command = smaller(line)
-    assert run_script(command, monkeypatch) == 0
-    told = capsys.readouterr().out
-    for row in command.partition("--rows ")[2].split():
-        assert f"| {row} | " in told
 
 
 @pytest.mark.slow

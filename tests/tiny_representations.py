@@ -12,6 +12,7 @@ from clocs_core.data.splits import split_patients
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.evaluation.features import Features
 from clocs_core.inference.embed import Representations
+from clocs_core.inference.rows import Rows
 
 CPU = torch.device("cpu")
 
@@ -35,5 +36,6 @@ def representations(cohort, seed=0, together=False, embedding=None):
         embedding = np.random.default_rng(seed).normal(size=(len(frame), 3))
     ids = (store.label.numpy()[frame], store.patient.numpy()[frame], store.record.numpy()[frame])
     channel = np.full(len(frame), TOGETHER) if together else instances.channel[:, 0].numpy()
-    rows = Features(embedding.astype(np.float32), *ids)
-    return Representations(rows, channel, frame, store.patients, store.records, CHANNELS, cohort)
+    features = Features(embedding.astype(np.float32), *ids)
+    start = cohort.evaluate.start[frame]
+    return Representations(Rows(features, channel, frame, start, store.patients, store.records, CHANNELS), cohort)

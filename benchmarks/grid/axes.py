@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
-from paper_results import Cell as Printed
-from paper_results import PaperResults
+from paper_results import PaperCondition, PaperResults, PrintedScore
 
-from grid.cells import RANDOM, Cell, Pretraining
-
-__all__ = ["Condition", "Repeats", "product", "replace_datasets", "replace_downstream", "set_axis"]
+from grid.cells import RANDOM, GridCell, Pretraining
 
 
 @attrs.frozen(kw_only=True)
@@ -79,14 +76,14 @@ class Condition:
         return " ".join([self.method, *self.options])
 
     def pretrainings(self, repeats: Repeats) -> tuple[Pretraining, ...]:
-        """The pre-trainings of all repetitions, split by split."""
+        """List the pre-trainings of all repetitions, split by split."""
         return tuple(self._pretraining(seed, split, repeats) for split in repeats.splits for seed in repeats.seeds)
 
-    def cells(self, repeats: Repeats) -> tuple[Cell, ...]:
-        """The cells of all repetitions, split by split."""
+    def cells(self, repeats: Repeats) -> tuple[GridCell, ...]:
+        """List the cells of all repetitions, split by split."""
         of_training = repeats.finetune_options if self.protocol == "finetune" else ()
         return tuple(
-            Cell(
+            GridCell(
                 pretraining=run,
                 downstream=self.downstream,
                 protocol=self.protocol,
@@ -97,11 +94,11 @@ class Condition:
             for run in self.pretrainings(repeats)
         )
 
-    def printed(self, paper: PaperResults) -> Printed | None:
-        """The paper's own number, or None where it has none."""
+    def printed(self, paper: PaperResults) -> PrintedScore | None:
+        """Find the paper's own number; None where it has none."""
         if (self.options and self.tau_d is None) or not self.leads.isdecimal() or self.part != "test":
             return None
-        return paper.find(
+        asked = PaperCondition(
             protocol=self.protocol,
             method=self.method,
             pretraining=self.printed_pretraining,
@@ -111,6 +108,7 @@ class Condition:
             label_fraction=self.label_fraction,
             tau_d=self.tau_d,
         )
+        return paper.find(asked)
 
     def _pretraining(self, seed: int, split: int, repeats: Repeats) -> Pretraining:
         return Pretraining(
@@ -127,12 +125,27 @@ class Condition:
 
 
 def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) -> tuple[Condition, ...]:
-    """The conditions with each of these values on an axis, whatever stood there; each once."""
+    """Set an axis of the conditions to each of these values; every condition comes once."""
     return _once(attrs.evolve(one, **{axis: value}) for one in conditions for value in values)
 
 
+def set_methods(conditions: Iterable[Condition], rows: Sequence[str]) -> tuple[Condition, ...]:
+    """Put each of these methods into the conditions, with the options behind its colons."""
+    return _once(
+        attrs.evolve(one, method=method, options=(*one.options, *options))
+        for one in conditions
+        for method, options in map(read_method, rows)
+    )
+
+
+def read_method(text: str) -> tuple[str, tuple[str, ...]]:
+    """Split a method from its options: "byol:loss=cosine:decay=0.99". Within a value, "+" stands for a comma."""
+    method, *options = text.split(":")
+    return method, tuple(option.replace("+", ",") for option in options)
+
+
 def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequence[str]) -> tuple[Condition, ...]:
-    """Every method on every data set: fine-tuned on the downstream sets, by linear evaluation on its own without any.
+    """Pair methods with data sets: fine-tuned on the downstream sets, or linearly evaluated where there are none.
 
     A downstream set that is the pre-training set is evaluated linearly, as in the paper.
     """
@@ -142,15 +155,16 @@ def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequenc
             pretraining=dataset,
             downstream=target,
             protocol="linear" if target == dataset else "finetune",
+            options=options,
         )
         for dataset in datasets
         for target in downstream or (dataset,)
-        for method in methods
+        for method, options in map(read_method, methods)
     )
 
 
 def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions on other data sets: "ptbxl" pre-trains on it alone, "chapman=ptbxl" has it stand in for one.
+    """Replace data sets: "ptbxl" pre-trains on it alone, "chapman=ptbxl" has it stand in for Chapman.
 
     A stand-in takes its place downstream too, and the paper's number stays beside it. Without "=" the paper has no
     number to show: linear evaluation moves to the new set, fine-tuning keeps its downstream sets.
@@ -162,7 +176,7 @@ def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> t
 
 
 def replace_downstream(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions with these downstream sets."""
+    """Set the downstream sets of the conditions."""
     return _once(attrs.evolve(one, downstream=name, printed_downstream=name) for one in conditions for name in names)
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 import attrs
 from attrs import validators
 
-__all__ = ["PROTOCOLS", "RANDOM", "VERSION", "Cell", "Pretraining", "Random", "digest", "group_by_evaluation"]
-
 VERSION = 1
 """Raised when the same settings come to mean another computation: older lines, folders and draws count no longer."""
 
@@ -45,7 +43,7 @@ class Pretraining:
 
     @property
     def name(self) -> str:
-        """For a person who looks into the folder; the digest behind it tells apart what the words leave out."""
+        """A name that a person can read. The hash at its end covers the settings that the words leave out."""
         leads = f"-L{self.leads.replace(',', '+')}" if self.leads else ""
         more = "".join(f"-{option.replace(',', '+')}" for option in self.options)
         dataset = f"-{self.dataset}" if self.dataset else ""
@@ -54,7 +52,7 @@ class Pretraining:
 
 
 @attrs.frozen(kw_only=True)
-class Cell:
+class GridCell:
     """One score: an encoder, a downstream data set, a protocol and the share F of its labels.
 
     part: whose patients are scored. options: settings of the evaluation beyond the protocol's own, as NAME=VALUE.
@@ -68,7 +66,7 @@ class Cell:
     options: tuple[str, ...] = ()
 
     @property
-    def evaluation(self) -> Cell:
+    def evaluation(self) -> GridCell:
         """The cell at all labels: what it shares with the other F of the same evaluation."""
         return attrs.evolve(self, label_fraction=1.0)
 
@@ -98,15 +96,15 @@ class Random:
 
 
 def digest(thing: attrs.AttrsInstance) -> str:
-    """A hash of all settings of a pre-training or a cell and of what they mean, the same in every process."""
+    """Hash all settings of a pre-training or a cell, with the version of the grid; the same in every process."""
     about = {"version": VERSION, **attrs.asdict(thing)}
     text = json.dumps(about, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def group_by_evaluation(cells: Iterable[Cell]) -> dict[Cell, tuple[Cell, ...]]:
-    """The cells by the evaluation that scores them: one process embeds once and scores every F."""
-    groups: dict[Cell, list[Cell]] = {}
+def group_by_evaluation(cells: Iterable[GridCell]) -> dict[GridCell, tuple[GridCell, ...]]:
+    """Group cells by the evaluation that scores them: one process embeds once and scores every F."""
+    groups: dict[GridCell, list[GridCell]] = {}
     for cell in dict.fromkeys(cells):
         groups.setdefault(cell.evaluation, []).append(cell)
     return {key: tuple(sorted(group, key=lambda cell: cell.label_fraction)) for key, group in groups.items()}

@@ -1,4 +1,4 @@
-"""From what a user asked for to the tables that are made: presets of the paper, or a grid of the user's own."""
+"""Turn what a user asked for into tables: presets of the paper, or a grid of the user's own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import attrs
 from paper_results import PaperResults
 
 from clocs_core.errors import SettingsError
-from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
-from grid.cells import PROTOCOLS, RANDOM, Cell, Pretraining
+from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis, set_methods
+from grid.cells import PROTOCOLS, RANDOM, GridCell, Pretraining
 from grid.tables import Preset, find_preset, paper_presets
-
-__all__ = ["Axes", "choose_presets", "wanted_cells", "wanted_runs"]
 
 _METHODS = ("mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc")  # what the paper pre-trains without labels
 
@@ -49,16 +47,15 @@ class Axes:
                 raise SettingsError(f"A share F of labels is above 0 and at most 1, got {share:g}.")
 
     def apply(self, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-        """The conditions with these values on their axes."""
+        """Set these values on the axes of the conditions."""
         found = replace_datasets(conditions, self.datasets)
         found = replace_downstream(found, self.downstream) if self.downstream else found
-        return self._set(found)
+        return self._set(set_methods(found, self.methods) if self.methods else found)
 
     def _set(self, found: tuple[Condition, ...]) -> tuple[Condition, ...]:
         values = {
             "protocol": self.protocols,
-            "method": self.methods,
-            "leads": self.leads,
+            "leads": tuple(one.replace("+", ",") for one in self.leads),
             "embedding_dim": self.embedding_dims,
             "label_fraction": self.label_fractions,
             "part": (self.part,) if self.part else (),
@@ -75,13 +72,13 @@ class Axes:
         return set(self.methods) == {RANDOM} and bool(self.downstream)
 
     def grid(self) -> tuple[Condition, ...]:
-        """The grid of these values alone."""
+        """Make the grid of these values alone."""
         plain = [name.rpartition("=")[2] for name in self.datasets]
         return self._set(product(self.methods or _METHODS, plain or ("",), self.downstream))
 
 
 def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tuple[Preset, ...]:
-    """The tables by name with their axes replaced, or the user's own grid where no table is named."""
+    """Choose the tables by name and replace their axes, or make the user's own grid where no table is named."""
     if not names:
         if not axes.datasets and not axes.only_random:
             raise SettingsError(
@@ -102,13 +99,13 @@ def choose_presets(names: Sequence[str], axes: Axes, paper: PaperResults) -> tup
     return chosen
 
 
-def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[Cell, ...]:
-    """Every cell of these tables, once."""
+def wanted_cells(presets: Iterable[Preset], repeats: Repeats) -> tuple[GridCell, ...]:
+    """List every cell of these tables, once."""
     conditions = (one for preset in presets if preset.needs_scores for one in preset.conditions)
     return tuple(dict.fromkeys(cell for one in conditions for cell in one.cells(repeats)))
 
 
 def wanted_runs(presets: Iterable[Preset], repeats: Repeats) -> tuple[Pretraining, ...]:
-    """Every pre-training that is looked at for itself, once."""
+    """List every pre-training that is looked at for itself, once."""
     conditions = (one for preset in presets if not preset.needs_scores for one in preset.conditions)
     return tuple(dict.fromkeys(run for one in conditions for run in one.pretrainings(repeats)))

@@ -1,4 +1,4 @@
-"""Which state of the source made a result."""
+"""Find which state of the source made a result."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-__all__ = ["source_commit"]
-
 
 def source_commit(folder: Path) -> str:
-    """The commit of a source tree, "-dirty" behind it where files differ; "unknown" outside of a repository.
+    """Read the commit of a source tree, with "-dirty" where files differ; "unknown" outside of a repository.
 
     CLOCS_COMMIT says it where the tree is a copy without its repository, as on a machine that is lent for an hour.
     """

@@ -1,4 +1,4 @@
-"""Distances of embeddings within and between patients, by method and dimension, from the pre-trainings themselves."""
+"""Summarise distances of embeddings within and between patients, from the reports of pre-trainings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from clocs_core.artifacts.reports import PatientSeparation
 from grid.axes import Condition, Repeats
-from grid.ledger import Distances, Results
+from grid.results import Results
 from grid.rows import Sheet, say_spread
 from grid.summary import Spread, spread
-
-__all__ = ["DistanceLine", "distance_sheet", "say_encoders", "summarise_distances"]
 
 
 @attrs.frozen
@@ -19,7 +18,7 @@ class DistanceLine:
     """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different.
 
     name: of the encoder: a method as a row of a table has it, or `random`. found: what each repetition found, with its
-    histogram where one was kept.
+    histogram where one was kept. epochs: how many each repetition trained for; none of `random`.
     """
 
     condition: Condition
@@ -27,13 +26,14 @@ class DistanceLine:
     intra: Spread
     inter: Spread
     separation: Spread
-    found: tuple[Distances, ...] = ()
+    found: tuple[PatientSeparation, ...] = ()
+    epochs: tuple[int, ...] = ()
 
 
 def summarise_distances(
     conditions: Iterable[Condition], repeats: Repeats, results: Results
 ) -> tuple[DistanceLine, ...]:
-    """Every method beside the untrained encoder of its dimension, as far as the ledger goes."""
+    """Summarise every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
         for name, init in (("random", "random"), (one.row, one.method)):
@@ -44,7 +44,7 @@ def summarise_distances(
 
 
 def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
-    """The name of each for a figure, with its data set and leads where the lines differ in them."""
+    """Name each encoder for a figure, with its data set and leads where the lines differ in them."""
     places = {(line.condition.pretraining, line.condition.leads) for line in lines}
     sets, leads = (len({place[which] for place in places}) > 1 for which in (0, 1))
     return [
@@ -56,11 +56,12 @@ def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
 
 
 def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
-    """The distances as a table."""
-    headings = ("pre-training", "leads", "E", "encoder", "within patients", "between patients", "separation")
+    """Write the distances as a table."""
+    headings = ("pre-training", "leads", "E", "encoder", "epochs", "within patients", "between patients", "separation")
     rows = tuple(
         (
             *(line.condition.pretraining, line.condition.leads or "own", str(line.condition.embedding_dim), line.name),
+            ", ".join(map(str, line.epochs)),
             *(say_spread(found) for found in (line.intra, line.inter, line.separation)),
         )
         for line in lines
@@ -70,15 +71,18 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
 
 
 def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
-    splits: dict[int, list[Distances]] = {}
+    splits: dict[int, list[PatientSeparation]] = {}
+    epochs: list[int] = []
     for run in one.pretrainings(repeats):
-        entry = results.pretraining(run)
-        for found in entry.distances if entry else ():
-            if found.init == init:
+        report = results.trained(run)
+        for found in report.patients if report else ():
+            if report and found.init == init:
                 splits.setdefault(run.split_seed, []).append(found)
+                epochs += [report.epochs_run] if init != "random" else []
+    each = tuple(found for rows in splits.values() for found in rows)
     intra = spread([found.intra_mean for found in rows] for rows in splits.values())
     inter = spread([found.inter_mean for found in rows] for rows in splits.values())
     separation = spread([found.separation for found in rows] for rows in splits.values())
     if intra is None or inter is None or separation is None:
         return None
-    return DistanceLine(one, name, intra, inter, separation, tuple(found for rows in splits.values() for found in rows))
+    return DistanceLine(one, name, intra, inter, separation, each, tuple(epochs))

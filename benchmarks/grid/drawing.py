@@ -10,10 +10,8 @@ from matplotlib.figure import Figure
 
 from clocs_core.report.sheet import FONT, INK, TEXT, to_png, to_svg
 
-__all__ = ["SMALL", "Drawing", "finish", "legend_at_side", "name_rows"]
-
 SMALL = {**TEXT, "fontsize": 8}
-"""The dress of words beside a figure."""
+"""How words beside a figure look."""
 
 
 @attrs.frozen
@@ -28,18 +26,18 @@ class Drawing:
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """A row for each name, the first at the top."""
+    """Give the axes a row for each name, the first at the top."""
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(range(len(names)), list(names), parse_math=False)
     axes.grid(visible=False, axis="y")
 
 
 def legend_at_side(axes: Axes) -> None:
-    """A legend at the right of the axes, of the lines that have a name; many leave no room inside."""
+    """Put a legend at the right of the axes, where many names have room."""
     words = {"family": FONT, "size": 7}
     axes.legend(frameon=False, prop=words, labelcolor=INK, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
 def finish(figure: Figure, name: str, title: str, caption: str) -> Drawing:
-    """The figure in both formats; neither holds a date, so that the same numbers give the same files."""
+    """Write the figure in both formats, without a date: the same numbers give the same files."""
     return Drawing(name, title, caption, to_png(figure), to_svg(figure, name))

@@ -1,4 +1,4 @@
-"""Bootstrap draws of cells, from their raw predictions: what intervals and paired differences are made of.
+"""Make bootstrap draws of cells from their raw predictions, for intervals and paired differences.
 
 Drawing costs seconds a cell, so draws are kept as files and made in several processes.
 """
@@ -24,11 +24,8 @@ from clocs_core.evaluation.pairing import mean_interval
 from clocs_core.files import write_atomically
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
-from grid.cells import Cell
-from grid.ledger import Entry
+from grid.cells import GridCell, digest
 from grid.measure import Measure
-
-__all__ = ["Source", "fill_draws", "read_draws", "source_of"]
 
 
 @attrs.frozen
@@ -44,12 +41,12 @@ class Source:
     kept: Path
 
 
-def source_of(cell: Cell, init: str, entry: Entry, measure: Measure, out: Path) -> Source:
-    """Where the draws of a cell come from, for the trained encoder or for `random`."""
+def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, out: Path) -> Source:
+    """Say where the draws of a cell come from, for the trained encoder or for `random`."""
     about = f"{init}-F{cell.label_fraction:g}-{measure.metric}-{measure.level}-{measure.resamples}"
-    kept = out / "draws" / entry.key / f"{about}.npy"
+    kept = out / "draws" / digest(cell.evaluation) / f"{about}.npy"
     seed = cell.pretraining.split_seed
-    return Source(out / entry.predictions, cell.protocol, init, cell.label_fraction, seed, measure, kept)
+    return Source(predictions, cell.protocol, init, cell.label_fraction, seed, measure, kept)
 
 
 def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
@@ -68,7 +65,7 @@ def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int
 
 
 def read_draws(source: Source) -> Interval | None:
-    """The value of a cell with its draws, or None where there are none."""
+    """Read the value of a cell with its draws; None where there are none."""
     if not source.kept.exists():
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from clocs_core.artifacts.reports import EvaluationReport, Report
 from grid.axes import Condition, Repeats
-from grid.ledger import Entry, Results
 from grid.measure import Measure
+from grid.results import Results
 from grid.rows import Sheet, say_spread
 from grid.summary import spread
 
-__all__ = ["control_sheet", "environments", "mixed_notes", "split_sheet"]
+AnyReport = Report | EvaluationReport
 
 
 def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Results, measure: Measure) -> Sheet:
-    """The untrained encoder and the class prior wherever something was scored."""
+    """Show the untrained encoder and the class prior wherever something was scored."""
     found: dict[tuple[str, ...], dict[str, dict[tuple[int, int], float]]] = {}
     for one in conditions:
         key = (one.downstream, one.protocol, str(one.embedding_dim), one.leads, f"{one.label_fraction:g}", one.part)
         for cell in one.cells(repeats):
-            entry = results.cell(cell)
-            for score in entry.scores if entry else ():
+            report = results.evaluated(cell)
+            for score in report.scores if report else ():
                 asked = (score.label_fraction, score.metric, score.level)
                 is_control = score.protocol == "prior" or score.init == "random"
                 if is_control and asked == (one.label_fraction, measure.metric, measure.level):
@@ -37,41 +38,28 @@ def _say_values(values: dict[tuple[int, int], float]) -> str:
     return say_spread(spread([value for (split, _), value in values.items() if split == one] for one in splits))
 
 
-def split_sheet(entries: Iterable[Entry]) -> Sheet:
-    """What certifies the parts: the same hash, the same patients in every part."""
+def split_sheet(reports: Iterable[AnyReport]) -> Sheet:
+    """Show what certifies the parts: the same hash, the same patients in every part."""
     headings = (
-        "data set",
-        "split seed",
-        "rule",
-        "train / validate / test",
-        "in two parts",
-        "same signal twice",
-        "hash",
+        *("data set", "split seed", "rule", "train / validate / test"),
+        *("in two parts", "same signal twice", "hash"),
     )
     rows = dict.fromkeys(
         (
-            _dataset(entry),
-            str(split.get("seed", "")),
-            str(split.get("rule", "")),
-            " / ".join(f"{count:,}" for count in split.get("patients", {}).values()),
-            str(split.get("shared_patients", "")),
-            str(split.get("duplicate_signals", "")),
-            str(split.get("hash", ""))[:16],
+            *(report.dataset, str(report.split.seed), report.split.rule),
+            " / ".join(f"{count:,}" for count in report.split.patients.values()),
+            *(str(report.split.shared_patients), str(report.split.duplicate_signals), report.split.hash[:16]),
         )
-        for entry in entries
-        if (split := entry.split)
+        for report in reports
     )
     return Sheet("", headings, tuple(rows), (False,) * len(rows))
 
 
-def mixed_notes(entries: Iterable[Entry]) -> tuple[str, ...]:
-    hashes: dict[tuple[str, object], set[object]] = {}
-    commits = set()
-    for entry in entries:
-        commits.add(entry.commit)
-        if entry.split:
-            key = (_dataset(entry), entry.split.get("seed"))
-            hashes.setdefault(key, set()).add(entry.split.get("hash"))
+def mixed_notes(reports: Iterable[AnyReport], commits: Collection[str]) -> tuple[str, ...]:
+    """Warn where cells are of different patients under one split seed, or of different states of the source."""
+    hashes: dict[tuple[str, int], set[str]] = {}
+    for report in reports:
+        hashes.setdefault((report.dataset, report.split.seed), set()).add(report.split.hash)
     mixed = [name for (name, _), found in hashes.items() if len(found) > 1]
     notes = [f"Cells on {name} are of different patients under one split seed: they do not compare." for name in mixed]
     if len(commits) > 1:
@@ -79,14 +67,10 @@ def mixed_notes(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def environments(entries: Iterable[Entry]) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Each environment once, less its plugins, with how many jobs ran in it."""
+def environments(reports: Iterable[AnyReport]) -> tuple[tuple[str, dict[str, str]], ...]:
+    """List each environment once, without its plugins, with how many jobs ran in it."""
     found: dict[tuple[tuple[str, str], ...], int] = {}
-    for entry in entries:
-        key = tuple((name, value) for name, value in entry.environment.items() if not name.startswith("plugin "))
+    for report in reports:
+        key = tuple((name, value) for name, value in report.environment.items() if not name.startswith("plugin "))
         found[key] = found.get(key, 0) + 1
     return tuple((f"{count} jobs", dict(key)) for key, count in found.items() if key)
-
-
-def _dataset(entry: Entry) -> str:
-    return str(entry.settings.get("downstream") or entry.settings.get("dataset", ""))

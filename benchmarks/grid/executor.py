@@ -24,8 +24,6 @@ import attrs
 
 from clocs_core.artifacts.run_folder import RunFolder
 
-__all__ = ["Executor", "Job", "LocalProcesses", "Outcome"]
-
 _TAIL = 2000  # characters of a log in which the error stands
 _PATIENCE = 20.0  # seconds for a command that is asked to stop, before it is killed
 _POLL = 0.2  # seconds between two looks at a lock that another process holds
@@ -51,7 +49,7 @@ class Job:
         return self.folder.with_name(f".{self.folder.name}.job")
 
     def command(self) -> tuple[str, ...] | None:
-        """What remains to be done: None where the report is there. Ask while holding the lock."""
+        """Choose the command that remains to be run; None where the report is there. Ask while holding the lock."""
         folder = RunFolder(self.folder)
         if folder.report.exists():
             return None
@@ -73,7 +71,8 @@ class Executor(Protocol):
     """
 
     @property
-    def at_once(self) -> int: ...
+    def at_once(self) -> int:
+        """How many jobs may be submitted before the first of them has ended."""
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Run a job when there is room for it. The future ends with an Outcome, whatever became of the job."""
@@ -191,7 +190,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """The file of a lock. The system lets go of a lock when the last process that has its file open ends."""
+    """Open the file of a lock. The system releases the lock when the last process that has the file open ends."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         yield file
@@ -208,7 +207,7 @@ def _take(lock: int) -> bool:
 
 
 def _error(code: int, log: Path, said_before: int) -> str:
-    """What a person needs to know of a command that left no report: its last words, or how it ended.
+    """Describe why a command left no report: its last words, or how it ended.
 
     said_before: how many bytes of the log are of earlier attempts, whose errors are not this one's.
     """

@@ -1,4 +1,4 @@
-"""The figures of a grid, as PNG and SVG: ours beside the paper's, by method, E, F, perturbation or patient distance."""
+"""Draw the figures of a grid: ours beside the paper's, by method, E, F, perturbation or patient distance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from grid.panels import DIMENSION, LABELS, Axis, Panel, panels_of
 from grid.summary import Line, Summary
 from grid.tables import Preset
 
-__all__ = ["draw_distances", "draw_scores"]
-
 
 def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing, ...]:
-    """The figures of a table; none where it has no score yet."""
+    """Draw the figures of a table; none where it has no score yet."""
     lines = [line for line in summary.lines if line.spread]
     if not lines:
         return ()
@@ -33,7 +31,7 @@ def draw_scores(preset: Preset, summary: Summary, metric: str) -> tuple[Drawing,
 
 
 def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawing, ...]:
-    """Mean distances within and between patients, a pair of dots for every encoder."""
+    """Draw mean distances within and between patients, a pair of dots for every encoder."""
     if not lines:
         return ()
     figure, (axes,) = sheet(1, 1, 7.2, 1.0 + 0.32 * len(lines))
@@ -56,7 +54,7 @@ def draw_distances(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawi
 
 
 def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A panel per place, a row per method: ours with its sd, the paper's beside it."""
+    """Draw a panel per place, a row per method: ours with its sd, the paper's beside it."""
     panels = panels_of(lines)
     deepest = max(len(panel.lines) for panel in panels)
     figure, grid = _arrange(panels, columns=3, width=3.4, height=0.9 + 0.3 * deepest)
@@ -79,14 +77,14 @@ def _dot(axes: Axes, line: Line, place: int) -> None:
 
 
 def _curves(preset: Preset, lines: Sequence[Line], metric: str, axis: Axis) -> Drawing:
-    """A panel per place, a line per method over one axis; the paper's is dashed."""
+    """Draw a panel per place, a line per method over one axis; the paper's is dashed."""
     figure, _, _ = _curve_panels(lines, metric, axis)
     caption = "Ours: solid, mean over seeds with its sd. The paper's: dashed, where it has numbers."
     return finish(figure, preset.name, preset.title, caption)
 
 
 def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A panel per place: the method by F, beside random initialisation with all labels."""
+    """Draw a panel per place: the method by F, beside random initialisation with all labels."""
     figure, grid, panels = _curve_panels(lines, metric, LABELS)
     for axes, panel in zip(grid, panels, strict=True):
         for line in panel.lines:
@@ -125,7 +123,7 @@ def _curve(axes: Axes, lines: Sequence[Line], axis: Axis, number: int) -> None:
 
 
 def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
-    """A row per method, a column per place, on one scale; a dot per perturbation, as in the paper."""
+    """Draw a row per method, a column per place, on one scale; a dot per perturbation, as in the paper."""
     panels = panels_of(lines)
     methods = list(dict.fromkeys(line.condition.method for line in lines if line.condition.method != "random"))
     down, across = max(1, len(methods)), len(panels)
@@ -165,7 +163,7 @@ _METHODS = tuple(colour for colour in PALETTE if colour != ORANGE)  # which is t
 
 
 def _arrange(panels: Sequence[Panel], columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A sheet with an axes for each panel, at most `columns` beside each other; width, height: of a panel, inches."""
+    """Make a sheet with axes for each panel, at most `columns` in a row. width, height: of a panel, in inches."""
     across = min(columns, len(panels))
     down = -(-len(panels) // across)
     figure, grid = sheet(down, across, max(4.8, width * across), height * down)

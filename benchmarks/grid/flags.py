@@ -18,8 +18,6 @@ from grid.axes import Repeats
 from grid.choose import Axes
 from grid.measure import Measure
 
-__all__ = ["Extent", "Mode", "Request", "build_parser", "read_request"]
-
 Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
 Extent = Literal["run", "dry-run", "report-only"]
 
@@ -34,15 +32,15 @@ _MODES: dict[Mode, str] = {
 
 _EXTENTS: dict[Extent, str] = {
     "dry-run": "list the cells and say how long they will take",
-    "report-only": "run nothing; tables and page from the ledger as it stands",
+    "report-only": "run nothing; tables and page from the folders as they stand",
 }
 
 _AXES = {
-    "--methods": "methods, such as cmsc,simclr",
+    "--methods": "methods, such as cmsc,simclr; byol:loss=cosine has an option",
     "--datasets": "data sets to pre-train on; chapman=ptbxl lets one stand in for one of the paper's",
     "--downstream": "data sets to fine-tune on; the pre-training set itself is evaluated linearly",
     "--protocols": "linear, finetune or both, whatever the downstream set",
-    "--leads": "presets of the data set, such as 4,12",
+    "--leads": "presets of the data set, such as 4,12, or names, such as II+V2",
     "--embedding-dims": "dimensions E of a representation",
     "--label-fractions": "shares F of the labels of the downstream set",
 }
@@ -76,7 +74,7 @@ class Request:
 
 
 def build_parser(description: str) -> argparse.ArgumentParser:
-    """Every flag, with its help."""
+    """Build the parser of every flag, with its help."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "tables", nargs="*", metavar="TABLE", help="tables or figures of the paper, by name: see --list"
@@ -116,7 +114,7 @@ def _add_measure(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_place(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--out", metavar="FOLDER", help="holds ledger, runs, tables and page (default runs/grid)")
+    group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
     group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores by jobs)")
@@ -130,7 +128,7 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
 
 
 def read_request(given: argparse.Namespace, now: datetime) -> Request:
-    """The records of the flags. Raises SettingsError for a value that makes no sense."""
+    """Turn the flags into a request. Raises SettingsError for a value that makes no sense."""
     seeds, cores = 5 if given.seeds is None else given.seeds, os.cpu_count() or 1
     jobs = given.jobs or (1 if given.mode == "tables" else cores)
     return Request(
@@ -175,7 +173,7 @@ def _count(text: str) -> int:
 
 
 def _folder(mode: Mode, now: datetime) -> str:
-    """Where a grid lives. The gates look at the code as it is now, so they never take up what was computed before."""
+    """Choose the folder of a grid. The gates test the code as it is now, so each of their calls has a new folder."""
     if mode == "tables":
         return "runs/grid"
     return f"runs/grid-{'smoke' if mode == 'smoke' else 'check'}-{now:%Y%m%d-%H%M%S}"

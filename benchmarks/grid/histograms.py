@@ -1,4 +1,4 @@
-"""Figures 6 and 9 of the paper: how distances within a patient, and between patients, are distributed."""
+"""Draw figures 6 and 9 of the paper: the distributions of distances within a patient and between patients."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from clocs_core.artifacts.reports import PatientSeparation
 from clocs_core.report.sheet import BLUE, ORANGE, label, legend, sheet
 from grid.distances import DistanceLine, say_encoders
 from grid.drawing import SMALL, Drawing, finish
-from grid.ledger import Distances
 from grid.tables import Preset
-
-__all__ = ["density", "draw_histograms"]
 
 _POINTS = 64
 _COLUMNS = 3
 
 
 def draw_histograms(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Drawing, ...]:
-    """A panel per encoder with two curves: distances within a patient, and between patients."""
+    """Draw a panel per encoder with two curves: distances within a patient, and between patients."""
     if not lines:
         return ()
     columns = min(_COLUMNS, len(lines))
@@ -42,7 +40,7 @@ def draw_histograms(preset: Preset, lines: Sequence[DistanceLine]) -> tuple[Draw
 
 
 def density(counts: Sequence[int], edges: Sequence[float], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The density between neighbouring places `at` (place,) of a histogram with other edges: (place - 1,).
+    """Compute the density of a histogram between neighbouring places `at` (place,), as (place - 1,).
 
     A bin that is cut is shared out by its width, so that the whole stays 1 where `at` covers all edges.
     """
@@ -50,8 +48,8 @@ def density(counts: Sequence[int], edges: Sequence[float], at: NDArray[np.float6
     return np.asarray(np.diff(np.interp(at, edges, share)) / np.diff(at))
 
 
-def _panel(axes: Axes, found: Sequence[Distances]) -> None:
-    """Both curves of one encoder; a sentence where no run of it kept a histogram."""
+def _panel(axes: Axes, found: Sequence[PatientSeparation]) -> None:
+    """Draw both curves of one encoder, or say that no run of it kept a histogram."""
     kept = [one for one in found if one.edges]
     if not kept:
         axes.text(0.5, 0.5, "no histogram was kept", transform=axes.transAxes, ha="center", **SMALL)

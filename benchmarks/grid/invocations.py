@@ -1,6 +1,6 @@
-"""Every call of the grid that ran jobs: how it was typed, when, for how long, and what it got done.
+"""Keep every call of the grid that ran jobs: how it was typed, when, for how long, and how many jobs ended.
 
-A line of `invocations.jsonl`, beside the ledger, is added when an invocation ends, be it by Ctrl-C; `kill -9` loses it.
+A file in `invocations/` is written when an invocation ends, be it by Ctrl-C; `kill -9` loses it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from pathlib import Path
 
 import attrs
 
-from grid.jsonlines import append_line, read_lines
-from grid.ledger import Ledger
+from clocs_core.artifacts.documents import dump_record, read_object, structure_record
+from clocs_core.files import write_atomically
+from grid.notes import read_notes
 
-__all__ = ["Call", "Invocation", "noted", "read_invocations", "say_command"]
-
-_FILE = "invocations.jsonl"
+_FOLDER = "invocations"
 
 
 @attrs.frozen
@@ -33,7 +32,7 @@ class Call:
 
     @property
     def mark(self) -> str:
-        """What the lines of this call bear in the ledger: microseconds, since two may begin within a second."""
+        """What the notes of this call bear: microseconds, since two may begin within a second."""
         return self.began.isoformat(timespec="microseconds")
 
 
@@ -41,7 +40,7 @@ class Call:
 class Invocation:
     """A call that ran jobs.
 
-    began: the mark of its lines in the ledger, a time in UTC. seconds: until its last job had ended or been stopped;
+    began: the mark of its notes, a time in UTC. seconds: until its last job had ended or been stopped;
     what the page took is not in it. at_once: how many jobs ran together. done, failed: how many of them ended so.
     machine: where the command was typed. ended: how the invocation itself did.
     """
@@ -57,7 +56,7 @@ class Invocation:
 
 
 def say_command(words: Sequence[str], home: str) -> str:
-    """The words of `sys.argv` as they can be pasted into a shell. Nothing is left out: the same command goes on.
+    """Quote the words of `sys.argv` so that they can be pasted into a shell.
 
     home: what a shell made of `~`; it is put back, since whoever typed `~` did not mean to tell their name.
     """
@@ -66,7 +65,7 @@ def say_command(words: Sequence[str], home: str) -> str:
 
 @contextmanager
 def noted(call: Call, out: Path, at_once: int, machine: str) -> Iterator[None]:
-    """Add a line about this call to those of the folder `out` when the block ends, however it ends."""
+    """Write a file about this call into the folder `out` when the block ends, however it ends."""
     ended = "broken off"
     try:
         yield
@@ -75,9 +74,9 @@ def noted(call: Call, out: Path, at_once: int, machine: str) -> Iterator[None]:
         ended = "stopped"
         raise
     finally:
-        entries = Ledger(out / "ledger.jsonl").read().entries
-        count = Counter(entry.status for entry in entries if entry.invocation == call.mark)
-        line = Invocation(
+        notes = (note for _, note in read_notes(out) if note.invocation == call.mark and note.finished)
+        count = Counter("failed" if note.error else "done" for note in notes)
+        found = Invocation(
             command=call.command,
             began=call.mark,
             seconds=round((call.now() - call.began).total_seconds(), 3),
@@ -87,17 +86,22 @@ def noted(call: Call, out: Path, at_once: int, machine: str) -> Iterator[None]:
             machine=machine,
             ended=ended,
         )
-        append_line(out / _FILE, line)
+        (out / _FOLDER).mkdir(parents=True, exist_ok=True)
+        write_atomically(out / _FOLDER / f"{call.began:%Y%m%dT%H%M%S.%f}.json", dump_record(found))
 
 
 def read_invocations(out: Path) -> tuple[Invocation, ...]:
-    """Those of the folder of a grid, in the order in which they ended. Raises RunFolderError for a damaged line."""
-    path = out / _FILE
-    return read_lines(path, Invocation, "a line about an invocation", "the page is made without it")
+    """Read the calls of a grid, in the order in which they began. Raises RunFolderError for a damaged file."""
+    return tuple(map(_read, sorted((out / _FOLDER).glob("*.json"))))
+
+
+def _read(path: Path) -> Invocation:
+    what = f"{path} (about a call of the grid; it holds no score, and the page can be made without it)"
+    return structure_record(read_object(path.read_text(encoding="utf-8"), what), Invocation, what)
 
 
 def _pasted(word: str, home: str) -> str:
-    """A word in quotes where it needs them, each part for itself: a shell expands nothing within single ones."""
+    """Quote a word where it needs it, part by part: a shell expands nothing within single quotes."""
     is_home = rf"(?<![^\s=:,'\"]){re.escape(home)}(?![^/\s:,'\"])"
     parts = re.split(is_home, word) if home.strip("/") else [word]
     return '"$HOME"'.join(shlex.quote(part) if part else "" for part in parts) or "''"

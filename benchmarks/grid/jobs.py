@@ -1,4 +1,4 @@
-"""From cells to jobs: the command lines of `clocs`, and the folders that they fill."""
+"""Turn cells into jobs: the command lines of `clocs`, and the folders that they fill."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from grid.cells import VERSION, Cell, Pretraining, digest
+from grid.cells import VERSION, GridCell, Pretraining, digest
 from grid.executor import Job
-
-__all__ = ["Place", "evaluation_job", "pretraining_job"]
-
 
 _ENCODER = "cnn"  # the paper's, and that of every built-in method
 
@@ -33,21 +30,34 @@ class Place:
     presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
 
     def flags(self, dataset: str) -> tuple[str, ...]:
-        """The flags that every command has."""
+        """Give the flags that every command has."""
         root = ("--root", self.roots[dataset]) if dataset in self.roots else ()
         above = ("--data-root", self.data_root) if self.data_root else ()
         return (*root, *above, "--device", self.device, "--workers", str(self.workers))
 
     def leads(self, dataset: str, leads: str) -> tuple[str, ...]:
-        """The flag for the leads, where the data set has such leads: one with a single lead has no choice of four."""
+        """Give the flag for the leads, if the data set has such leads: one with a single lead has no preset of four."""
         is_preset = leads.isdecimal()
         known = not is_preset or leads in self.presets.get(dataset, frozenset())
         return ("--leads", leads) if leads and known else ()
 
 
+def pretraining_folder(run: Pretraining, out: Path) -> Path:
+    """Where a pre-training lies."""
+    return out / "pretrained" / run.name
+
+
+def evaluation_folder(cell: GridCell, shares: str, out: Path) -> Path:
+    """Where the evaluation lies that scores a cell at these F, given as "0.5+1"."""
+    fractions = shares.replace("+", ",")
+    mark = hashlib.sha256(f"{digest(cell.evaluation)} {fractions}".encode()).hexdigest()[:8]
+    words = f"{cell.downstream}-{cell.protocol}-{cell.part}-F{shares}"
+    return out / "evaluated" / cell.pretraining.name / f"{words}-{mark}"
+
+
 def pretraining_job(run: Pretraining, place: Place) -> Job:
-    """Pre-train in a folder of its own. The run itself looks at validation patients only; cells do the testing."""
-    folder = place.out / "pretrained" / run.name
+    """Make the job of a pre-training. The run itself scores validation patients only; cells score the test patients."""
+    folder = pretraining_folder(run, place.out)
     fresh = (
         *("run", "--plugin", run.method, "--dataset", run.dataset, *place.leads(run.dataset, run.leads)),
         *("--embedding-dim", str(run.embedding_dim), "--seed", str(run.seed), "--split-seed", str(run.split_seed)),
@@ -57,16 +67,14 @@ def pretraining_job(run: Pretraining, place: Place) -> Job:
     return Job(name=run.name, folder=folder, fresh=fresh, resume=resume)
 
 
-def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
-    """Score one encoder on one downstream task at one or several F. Called again, it goes on where it stopped.
+def evaluation_job(cells: Sequence[GridCell], place: Place) -> Job:
+    """Make the job that scores one encoder on one downstream task at some F. Its command also resumes it.
 
     Untrained encoders are fine-tuned once for all pre-trainings, in a folder that the evaluations share.
     """
     first, run = cells[0], cells[0].pretraining
     fractions = ",".join(f"{cell.label_fraction:g}" for cell in cells)
-    mark = hashlib.sha256(f"{digest(first.evaluation)} {fractions}".encode()).hexdigest()[:8]
-    words = f"{first.downstream}-{first.protocol}-{first.part}-F{fractions.replace(',', '+')}"
-    folder = place.out / "evaluated" / run.name / f"{words}-{mark}"
+    folder = evaluation_folder(first, fractions.replace(",", "+"), place.out)
     command = (
         *("evaluate", *_encoder(run, place), "--dataset", first.downstream),
         *("--protocol", first.protocol, "--label-fraction", fractions, "--part", first.part),
@@ -75,13 +83,13 @@ def evaluation_job(cells: Sequence[Cell], place: Place) -> Job:
         *("--controls", str(place.out / "controls" / str(VERSION))),
         *(*place.flags(first.downstream), "--out", str(folder)),
     )
-    return Job(name=f"{run.name} on {words}", folder=folder, fresh=command, resume=command)
+    return Job(name=f"{run.name} on {folder.name.rpartition('-')[0]}", folder=folder, fresh=command, resume=command)
 
 
 def _encoder(run: Pretraining, place: Place) -> tuple[str, ...]:
-    """Whose weights are evaluated."""
+    """Give the words that name the encoder."""
     if run.trains:
-        return (str(place.out / "pretrained" / run.name),)
+        return (str(pretraining_folder(run, place.out)),)
     return ("--random", "--encoder", _ENCODER, "--embedding-dim", str(run.embedding_dim))
 
 

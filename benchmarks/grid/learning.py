@@ -1,4 +1,4 @@
-"""Figure 4 of the paper, "doing more with less": the validation score of fine-tuning, epoch by epoch."""
+"""Draw figure 4 of the paper, "doing more with less": the validation score of fine-tuning, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from clocs_core.artifacts.reports import Curve
 from clocs_core.report.sheet import BLUE, GREEN, GREY, ORANGE, PALETTE, label, sheet
 from grid.axes import Condition, Repeats
-from grid.cells import Cell
+from grid.cells import GridCell
 from grid.drawing import SMALL, Drawing, finish, legend_at_side
-from grid.ledger import Curve, Results
+from grid.results import Results
 from grid.tables import Preset
-
-__all__ = ["LearningLine", "draw_learning", "mean_curve", "summarise_learning"]
 
 
 @attrs.frozen
@@ -41,7 +40,7 @@ class LearningLine:
 
 
 def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, results: Results) -> tuple[LearningLine, ...]:
-    """Every method at its F, and in each place random initialisation at the largest of them, once a repetition."""
+    """Collect the curves of every method at its F, and of random initialisation at the largest F, once a repetition."""
     wanted = [one for one in conditions if one.protocol == "finetune"]
     lines = [_line(one, one.row, one.method, one.cells(repeats), results) for one in wanted]
     places: dict[tuple[object, ...], list[Condition]] = {}
@@ -50,7 +49,7 @@ def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, result
     for rows in places.values():
         most = max(one.label_fraction for one in rows)
         full = [one for one in rows if one.label_fraction == most]
-        once: dict[object, Cell] = {}
+        once: dict[object, GridCell] = {}
         for cell in (cell for one in full for cell in one.cells(repeats) if results.is_done(cell)):
             once.setdefault(cell.random, cell)
         lines.append(_line(full[0], "random", "random", tuple(once.values()), results))
@@ -59,7 +58,7 @@ def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, result
 
 
 def draw_learning(preset: Preset, lines: Sequence[LearningLine]) -> tuple[Drawing, ...]:
-    """A panel per pair of data sets: a thin line per repetition, a thick one for their mean."""
+    """Draw a panel per pair of data sets: a thin line per repetition, a thick one for their mean."""
     if not lines:
         return ()
     panels = list(dict.fromkeys(line.where for line in lines))
@@ -84,11 +83,11 @@ def draw_learning(preset: Preset, lines: Sequence[LearningLine]) -> tuple[Drawin
 
 
 def mean_curve(curves: Sequence[Curve]) -> tuple[list[int], list[float]]:
-    """Epochs and mean scores over repetitions, of the epochs that all of them have a score for.
+    """Average curves over the epochs that all of them have a score for. Returns epochs and mean scores.
 
     Later ones would be a mean over those that stopped late, which are not like the others.
     """
-    scores = [dict(zip(curve.epochs, curve.scores, strict=True)) for curve in curves]
+    scores = [{point.epoch: point.validation_score for point in curve.values} for curve in curves]
     shared = [epoch for epoch in sorted(scores[0]) if all(np.isfinite(one.get(epoch, np.nan)) for one in scores)]
     return shared, [float(np.mean([one[epoch] for one in scores])) for epoch in shared]
 
@@ -98,7 +97,7 @@ _COLOURS = (BLUE, GREEN, *(one for one in PALETTE if one not in (BLUE, GREEN, OR
 
 
 def _dress(line: LearningLine, lines: Sequence[LearningLine]) -> tuple[str, str]:
-    """Colour by F and dashes by method, so that what has the same labels looks alike; random is orange."""
+    """Choose a colour by F and dashes by method: lines with equally many labels look alike. Random is orange."""
     if line.init == "random":
         return ORANGE, "-"
     methods = list(dict.fromkeys(one.init for one in lines if one.init != "random"))
@@ -111,24 +110,25 @@ def _draw(axes: Axes, line: LearningLine, colour: str, dashes: str) -> None:
     if not line.curves:
         return
     for curve in line.curves if len(line.curves) > 1 else ():
-        axes.plot(curve.epochs, curve.scores, color=colour, linewidth=0.6, alpha=0.5, linestyle=dashes)
-    epochs, means = mean_curve(line.curves)
-    marker = "o" if len(epochs) == 1 else "None"  # a line of one point cannot be seen
-    (thick,) = axes.plot(epochs, means, color=colour, linewidth=1.8, linestyle=dashes, label=line.name)
+        epochs, scores = zip(*((point.epoch, point.validation_score) for point in curve.values), strict=True)
+        axes.plot(epochs, scores, color=colour, linewidth=0.6, alpha=0.5, linestyle=dashes)
+    shared, means = mean_curve(line.curves)
+    marker = "o" if len(shared) == 1 else "None"  # a line of one point cannot be seen
+    (thick,) = axes.plot(shared, means, color=colour, linewidth=1.8, linestyle=dashes, label=line.name)
     thick.set(marker=marker, markersize=4)
 
 
-def _line(condition: Condition, name: str, init: str, cells: Sequence[Cell], results: Results) -> LearningLine:
-    done = [entry for cell in cells if (entry := results.cell(cell)) and entry.status == "done"]
+def _line(condition: Condition, name: str, init: str, cells: Sequence[GridCell], results: Results) -> LearningLine:
+    done = [report for cell in cells if (report := results.evaluated(cell))]
     share = condition.label_fraction
     curves = tuple(
-        curve for entry in done for curve in entry.curves if (curve.init, curve.label_fraction) == (init, share)
+        curve for report in done for curve in report.curves if (curve.init, curve.label_fraction) == (init, share)
     )
     return LearningLine(condition, name, curves, len(done) - len(curves))
 
 
 def _say_where(where: tuple[str, ...], panels: Sequence[tuple[str, ...]]) -> str:
-    """The data sets of a panel, with leads and E where the panels differ in them."""
+    """Name the data sets of a panel, with leads and E where the panels differ in them."""
     pretraining, downstream, leads, dim = where
     words = [f"{pretraining} → {downstream}"]
     words += [f"{leads} leads"] if len({one[2] for one in panels}) > 1 else []

@@ -1,21 +1,19 @@
-"""What there is to run: every table and figure of the paper with the data that it needs; every cell of a grid."""
+"""List what can be run: every table and figure of the paper with its data, and every cell of a grid."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from grid.axes import Repeats
-from grid.cells import Cell
+from grid.cells import GridCell
 from grid.choose import wanted_cells, wanted_runs
-from grid.ledger import Results
 from grid.presence import Shelf
+from grid.results import Results
 from grid.tables import ELSEWHERE, Preset
-
-__all__ = ["list_cells", "list_presets"]
 
 
 def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
-    """A paragraph for each table or figure."""
+    """Write a paragraph for each table or figure."""
     lines: list[str] = []
     for preset in presets:
         lines += [f"{preset.name}  ({preset.printed_in}, section {preset.section})", f"  {preset.title}"]
@@ -25,8 +23,8 @@ def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> s
     return "\n".join(lines)
 
 
-def list_cells(cells: Iterable[Cell], results: Results) -> str:
-    """A line for each cell, with its state."""
+def list_cells(cells: Iterable[GridCell], results: Results) -> str:
+    """Write a line for each cell, with its state."""
     return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
 
 
@@ -41,12 +39,12 @@ def _data(preset: Preset, shelf: Shelf) -> list[str]:
     return [f"{name} ({'here' if shelf.has(name) else 'not here'})" for name in preset.datasets]
 
 
-def _state(cell: Cell, results: Results) -> str:
+def _state(cell: GridCell, results: Results) -> str:
     found = results.cell(cell)
-    return "missing" if found is None else found.status
+    return "missing" if found is None else "done" if found.report else "failed"
 
 
-def _say(cell: Cell) -> str:
+def _say(cell: GridCell) -> str:
     run = cell.pretraining
     about = " ".join([run.method, *run.options, *(("on", run.dataset) if run.trains else ())])
     return (

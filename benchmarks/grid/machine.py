@@ -1,4 +1,4 @@
-"""What machine this is, without its name: processor, cores, system."""
+"""Describe this machine without its name: processor, cores, system."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import platform
 import re
 import subprocess
 
-__all__ = ["cpu_model", "describe_machine"]
-
 _WHO_KNOWS = {"Linux": ("lscpu",), "Darwin": ("sysctl", "machdep.cpu.brand_string")}
 
 
 def describe_machine() -> str:
-    """The processor, how many cores it has, and the system, as "Neoverse-N1, 2 cores, Linux aarch64"."""
+    """Describe the processor, its cores and the system, as "Neoverse-N1, 2 cores, Linux aarch64"."""
     model = cpu_model(_ask(_WHO_KNOWS.get(platform.system(), ())))
     about = (model, f"{os.cpu_count()} cores", f"{platform.system()} {platform.machine()}")
     return ", ".join(filter(None, about))
 
 
 def cpu_model(said: str) -> str:
-    """The processor in what `lscpu` or `sysctl` says; "" where they do not know it."""
+    """Find the processor in the output of `lscpu` or `sysctl`; "" where it is not there."""
     found = re.search(r"^(?:Model name|machdep\.cpu\.brand_string):[ \t]*(\S.*?)[ \t]*$", said, re.MULTILINE)
     return found[1] if found and found[1] != "-" else ""
 

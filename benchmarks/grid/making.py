@@ -1,4 +1,4 @@
-"""How a page was made: the commands as they were typed, when, how long it took, and on which machine."""
+"""Describe how a page was made: the commands as they were typed, when, how long it took, and on which machine."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from datetime import datetime
 import attrs
 
 from grid.invocations import Call, Invocation
-from grid.ledger import Entry
+from grid.notes import Note
 from grid.pace import say_duration
 from grid.rows import Sheet
-
-__all__ = ["Making", "say_making"]
 
 
 @attrs.frozen
@@ -25,10 +23,10 @@ class Making:
     invocations: Sheet
 
 
-def say_making(call: Call, made: datetime, jobs: Sequence[Entry], invocations: Sequence[Invocation]) -> Making:
-    """jobs: the lines of the ledger that the page stands on, all done. invocations: all of the folder."""
+def say_making(call: Call, made: datetime, jobs: Sequence[Note], invocations: Sequence[Invocation]) -> Making:
+    """Describe how a page was made. jobs: notes of the jobs that it shows, all done. invocations: all of the folder."""
     commands = tuple(dict.fromkeys([call.command, *(one.command for one in invocations)]))
-    count = Counter(entry.invocation for entry in jobs)
+    count = Counter(note.invocation for note in jobs)
     sentences = (
         f"Made {_say_time(made)} UTC by command 1.",
         _say_jobs(jobs),
@@ -38,23 +36,23 @@ def say_making(call: Call, made: datetime, jobs: Sequence[Entry], invocations: S
     return Making(tuple(filter(None, sentences)), commands, _sheet(commands, count, invocations))
 
 
-def _say_jobs(jobs: Sequence[Entry]) -> str:
-    timed = [entry.seconds for entry in jobs if entry.seconds > 0]
+def _say_jobs(jobs: Sequence[Note]) -> str:
+    timed = [note.seconds for note in jobs if note.seconds > 0]
     untold = len(jobs) - len(timed)
-    but = f" Not in that time: {untold:,} that had ended before their line was written." if untold else ""
+    but = f" Not in that time: {untold:,} whose time is not known." if untold else ""
     return f"Jobs of this page: {len(jobs):,}, which took {say_duration(sum(timed))} one after the other.{but}"
 
 
 def _say_this(call: Call, total: int, here: int, invocations: Sequence[Invocation]) -> str:
     this = next((one for one in invocations if one.began == call.mark), None)
     if this is None:
-        return "Nothing was run for this page: it shows the ledger as it stood."
+        return "Nothing was run for this page: it shows the folders as they stood."
     how = f"{this.at_once} at once, in {say_duration(this.seconds)} of wall time"
     return f"Done in this invocation: {here:,}, {how}. There before: {total - here:,}."
 
 
 def _say_all(count: Counter[str], invocations: Sequence[Invocation]) -> str:
-    """Over all invocations that did some of the page's jobs."""
+    """Sum up all invocations that did some of the page's jobs."""
     known = [one for one in invocations if count[one.began]]
     lost = count.total() - sum(count[one.began] for one in known)
     wall = f"All invocations that did some of them: {say_duration(sum(one.seconds for one in known))} of wall time."

@@ -1,16 +1,32 @@
-"""What is measured."""
+"""What is measured, and what tables are made from. Light to import: a list of tables needs no torch."""
 
 from __future__ import annotations
 
-import attrs
+from collections.abc import Callable
 
-__all__ = ["Measure"]
+import attrs
+from paper_results import PaperResults
+
+from grid.axes import Repeats
+from grid.results import Results
 
 
 @attrs.frozen
 class Measure:
-    """What is measured: a metric by name, of frames or of recordings, with so many bootstrap samples of patients."""
+    """A metric by name, of frames or of recordings, with so many bootstrap samples of patients."""
 
     metric: str = "auroc"
     level: str = "frame"
     resamples: int = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Inputs:
+    """What tables are made from. at_once: processes that draw. tick: is told how many draws of how many are made."""
+
+    repeats: Repeats
+    results: Results
+    paper: PaperResults
+    measure: Measure
+    at_once: int = 1
+    tick: Callable[[int, int], None] = lambda done, total: None

@@ -1,24 +1,22 @@
-"""How long jobs will take, from how long others of their kind took."""
+"""Estimate how long jobs will take, from how long others of their kind took."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 
 import attrs
 
-from grid.cells import Cell, Pretraining
-from grid.ledger import Entry, Results
-
-__all__ = ["KNOWN", "Pace", "read_known", "say_duration"]
+from grid.cells import GridCell, Pretraining
+from grid.notes import Note
 
 Kind = tuple[str, ...]
 
 KNOWN = Path(__file__).parent / "pace.json"
-"""How long jobs took on two machines, for a first guess where a ledger is new."""
+"""How long jobs took on two machines, for a first guess where nothing was run yet."""
 
 
 @attrs.frozen
@@ -28,35 +26,37 @@ class Pace:
     seconds: dict[Kind, float]
 
     @classmethod
-    def of(cls, results: Results, known: Mapping[Kind, float] | None = None) -> Pace:
-        """What the ledger's lines took; those of jobs that failed, or were found finished, say nothing.
+    def of(cls, notes: Iterable[Note], known: Mapping[Kind, float] | None = None) -> Pace:
+        """Take the times of these jobs; those that failed, or have no time, say nothing.
 
-        known: what jobs took elsewhere, for kinds that the ledger has not seen; slower or quicker by as much as those
-        that it has.
+        known: what jobs took elsewhere, for kinds that were not seen here; slower or quicker by as much as those that
+        were.
         """
         times: dict[Kind, list[float]] = defaultdict(list)
-        for entry in results.entries:
-            if entry.status == "done" and entry.seconds > 0:
-                for kind in _kinds(*_about(entry)):
-                    times[kind].append(entry.seconds / max(1, len(entry.label_fractions)))
+        for note in notes:
+            if not note.error and note.seconds > 0:
+                for kind in _kinds(*_about(note)):
+                    times[kind].append(note.seconds / max(1, len(note.cells)))
         here = {kind: median(some) for kind, some in times.items()}
         there = dict(known or {})
         ratio = median([here[kind] / there[kind] for kind in there if kind in here] or [1.0])
         return cls({kind: seconds * ratio for kind, seconds in there.items()} | here)
 
     def of_run(self, run: Pretraining) -> float | None:
-        """Seconds of a pre-training, or None where nothing like it is known."""
+        """Estimate the seconds of a pre-training; None where nothing like it is known."""
         return self._find("pretrain", run.method, run.dataset, str(run.embedding_dim))
 
-    def of_evaluation(self, cells: Sequence[Cell]) -> float | None:
-        """Seconds of an evaluation of these F together, or None where nothing like it is known."""
+    def of_evaluation(self, cells: Sequence[GridCell]) -> float | None:
+        """Estimate the seconds of one evaluation of these F; None where nothing like it is known."""
         first = cells[0]
         dim = str(first.pretraining.embedding_dim)
         each = self._find(first.protocol, first.pretraining.method, first.downstream, dim)
         return None if each is None else each * len(cells)
 
-    def remaining(self, runs: Sequence[Pretraining], groups: Sequence[Sequence[Cell]], at_once: int) -> float | None:
-        """Seconds for all of these, `at_once` together. Kinds never seen count as the mean of the others."""
+    def remaining(
+        self, runs: Sequence[Pretraining], groups: Sequence[Sequence[GridCell]], at_once: int
+    ) -> float | None:
+        """Estimate the seconds for all of these, `at_once` together. Unknown kinds count as the mean of the others."""
         found = [*map(self.of_run, runs), *map(self.of_evaluation, groups)]
         known = [one for one in found if one is not None]
         if not known:
@@ -69,13 +69,13 @@ class Pace:
 
 
 def read_known(device: str) -> dict[Kind, float]:
-    """Seconds of jobs by kind, "cpu" or "cuda"; a kind is a protocol, a method where it matters, and a data set."""
+    """Read what jobs took on "cpu" or "cuda", by kind: a protocol, a method where it matters, and a data set."""
     found: dict[str, float] = json.loads(KNOWN.read_text(encoding="utf-8"))[device]["seconds"]
     return {tuple(name.split("/")): seconds for name, seconds in found.items()}
 
 
 def say_duration(seconds: float | None) -> str:
-    """Seconds as a person says them; "unknown" for None."""
+    """Write seconds as a person says them; "unknown" for None."""
     if seconds is None:
         return "unknown"
     if seconds < 90:
@@ -85,13 +85,11 @@ def say_duration(seconds: float | None) -> str:
 
 
 def _kinds(protocol: str, method: str, dataset: str, dim: str) -> tuple[Kind, ...]:
-    """The descriptions of a job, the closest first."""
+    """List the descriptions of a job, the closest first."""
     return ((protocol, method, dataset, dim), (protocol, method, dataset), (protocol, dataset), (protocol,))
 
 
-def _about(entry: Entry) -> tuple[str, str, str, str]:
-    protocol = entry.protocol.partition("/")[0]
-    settings = entry.settings
-    run = settings if protocol == "pretrain" else settings["pretraining"]
-    dataset = run["dataset"] if protocol == "pretrain" else settings["downstream"]
-    return protocol, run["method"], dataset, str(run["embedding_dim"])
+def _about(note: Note) -> tuple[str, str, str, str]:
+    run, cells = note.run, note.cells
+    protocol, dataset = (cells[0].protocol, cells[0].downstream) if cells else ("pretrain", run.dataset)
+    return protocol, run.method, dataset, str(run.embedding_dim)

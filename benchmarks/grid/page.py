@@ -1,19 +1,18 @@
-"""The report of a grid: tables, figures, controls, split certificates and environments, as HTML and as Markdown."""
+"""Write the report of a grid: tables, figures, controls, split certificates and environments, as HTML and Markdown."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import attrs
 from jinja2 import Environment, StrictUndefined
-from paper_results import PaperResults
 
 from clocs_core.files import write_atomically
-from grid.axes import Condition, Repeats
+from grid.axes import Condition
 from grid.distances import distance_sheet, summarise_distances
 from grid.drawing import Drawing
 from grid.evidence import control_sheet, environments, mixed_notes, split_sheet
@@ -21,14 +20,12 @@ from grid.figures import draw_distances, draw_scores
 from grid.histograms import draw_histograms
 from grid.invocations import Call, read_invocations
 from grid.learning import draw_learning, summarise_learning
-from grid.ledger import Entry, Results
 from grid.making import Making, say_making
-from grid.measure import Measure
+from grid.measure import Inputs
+from grid.results import CellResult, RunResult
 from grid.rows import Sheet, difference_sheet, markdown, score_sheet
 from grid.summary import Summary, summarise
 from grid.tables import Preset
-
-__all__ = ["Page", "Section", "build_page", "write_page"]
 
 
 @attrs.frozen
@@ -47,6 +44,7 @@ class Page:
     """All that a report shows. failures: the name and the error of every job that failed."""
 
     sections: tuple[Section, ...]
+    pretrainings: Sheet
     controls: Sheet
     splits: Sheet
     environments: tuple[tuple[str, dict[str, str]], ...]
@@ -57,41 +55,35 @@ class Page:
     making: Making
 
     def markdown_tables(self) -> str:
-        """The tables alone, as a console shows them."""
+        """Write the tables alone, as a console shows them."""
         return "\n".join(f"## {_heading(one.preset)}\n\n{markdown(one.sheet)}" for one in self.sections)
 
 
-def build_page(
-    presets: Sequence[Preset],
-    repeats: Repeats,
-    results: Results,
-    paper: PaperResults,
-    measure: Measure,
-    out: Path,
-    at_once: int,
-    tick: Callable[[int, int], None],
-    call: Call,
-) -> Page:
-    """Everything about these tables, as far as the ledger goes."""
-    sections = tuple(_section(one, repeats, results, paper, measure, out, at_once, tick) for one in presets)
-    used = _used(presets, repeats, results)
-    done = [entry for entry in used if entry.status == "done"]
+def build_page(presets: Sequence[Preset], inputs: Inputs, call: Call) -> Page:
+    """Gather everything about these tables, as far as they are done."""
+    repeats, results, measure = inputs.repeats, inputs.results, inputs.measure
+    sections = tuple(_section(one, inputs) for one in presets)
+    used = _used(presets, inputs)
+    done = [one.note for one in used if one.report]
+    reports = [one.report for one in used if one.report]
+    commits = tuple(dict.fromkeys(note.commit for note in done if note.commit))
     scored = [one for one, needs_scores in _conditions(presets) if needs_scores]
     return Page(
         sections=sections,
+        pretrainings=distance_sheet(summarise_distances([one for one, _ in _conditions(presets)], repeats, results)),
         controls=control_sheet(scored, repeats, results, measure),
-        splits=split_sheet(done),
-        environments=environments(done),
-        commits=tuple(dict.fromkeys(entry.commit for entry in done)),
-        failures=tuple((entry.name, entry.error) for entry in used if entry.status == "failed"),
-        notes=mixed_notes(done),
+        splits=split_sheet(reports),
+        environments=environments(reports),
+        commits=commits,
+        failures=tuple((one.note.name, one.note.error) for one in used if one.report is None),
+        notes=mixed_notes(reports, commits),
         measure=f"{measure.metric}, {measure.level} level",
-        making=say_making(call, call.now(), done, read_invocations(out)),
+        making=say_making(call, call.now(), done, read_invocations(results.out)),
     )
 
 
 def write_page(page: Page, out: Path) -> None:
-    """grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
+    """Write grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     for drawing in (drawing for section in page.sections for drawing in section.drawings):
         write_atomically(out / "figures" / f"{drawing.name}.png", drawing.png)
@@ -101,7 +93,7 @@ def write_page(page: Page, out: Path) -> None:
 
 
 def to_html(page: Page) -> str:
-    """One file that opens anywhere, in the dress of a run's report: no network, no script, figures inside."""
+    """Write one HTML file that opens anywhere and looks like a run's report: no network, no script, figures inside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"heading": _heading, "data_uri": _data_uri}
     template = Path(__file__).with_name("page.html.jinja").read_text(encoding="utf-8")
@@ -109,7 +101,7 @@ def to_html(page: Page) -> str:
 
 
 def to_markdown(page: Page) -> str:
-    """The same for a repository or a mail; figures lie beside it."""
+    """Write the same as Markdown, for a repository or a mail; figures lie beside it."""
     parts = [f"# Grid of benchmarks\n\n{_intro(page)}\n"]
     for section in page.sections:
         parts.append(f"## {_heading(section.preset)}\n\n{markdown(section.sheet)}")
@@ -117,8 +109,8 @@ def to_markdown(page: Page) -> str:
         parts += [f"{note}\n" for note in section.notes]
         if section.differences:
             parts.append(f"### Differences on the same patients\n\n{markdown(section.differences)}")
-    for title, sheet in (("Controls", page.controls), ("Splits", page.splits)):
-        parts.append(f"## {title}\n\n{markdown(sheet)}")
+    sheets = {"Pre-trainings": page.pretrainings, "Controls": page.controls, "Splits": page.splits}
+    parts += [f"## {title}\n\n{markdown(sheet)}" for title, sheet in sheets.items()]
     parts += ["## Failures\n", *(f"- {name}: {error}" for name, error in page.failures), ""] if page.failures else []
     parts.append(_making(page.making))
     parts.append(f"## Environment\n\nSource: {', '.join(page.commits) or 'unknown'}\n")
@@ -132,30 +124,22 @@ def _making(making: Making) -> str:
     return "\n".join(["## How this was made\n", *(f"{one}\n" for one in making.sentences), *commands, sheet])
 
 
-def _section(
-    preset: Preset,
-    repeats: Repeats,
-    results: Results,
-    paper: PaperResults,
-    measure: Measure,
-    out: Path,
-    at_once: int,
-    tick: Callable[[int, int], None],
-) -> Section:
+def _section(preset: Preset, inputs: Inputs) -> Section:
+    repeats, results = inputs.repeats, inputs.results
     if not preset.needs_scores:
         lines = summarise_distances(preset.conditions, repeats, results)
         drawings = (*draw_histograms(preset, lines), *draw_distances(preset, lines))
         return Section(preset, distance_sheet(lines), None, drawings)
-    summary = summarise(preset.conditions, repeats, results, paper, measure, out, at_once, tick)
+    summary = summarise(preset.conditions, inputs)
     differences = difference_sheet(summary) if summary.differences else None
-    drawings = draw_scores(preset, summary, measure.metric)
+    drawings = draw_scores(preset, summary, inputs.measure.metric)
     if preset.figure == "less":
         drawings = (*draw_learning(preset, summarise_learning(preset.conditions, repeats, results)), *drawings)
     return Section(preset, score_sheet(summary), differences, drawings, _claims(summary))
 
 
 def _claims(summary: Summary) -> tuple[str, ...]:
-    """How often CMSC is above SimCLR, here and in the paper: its first claim."""
+    """Count how often CMSC is above SimCLR, here and in the paper: its first claim."""
     ours = {line.condition.context: line for line in summary.lines if line.condition.row == "cmsc"}
     others = {line.condition.context: line for line in summary.lines if line.condition.row == "simclr"}
     both = [(ours[context], others[context]) for context in ours if context in others]
@@ -167,13 +151,16 @@ def _claims(summary: Summary) -> tuple[str, ...]:
     return (f"cmsc is above simclr in {sum(here)} of {len(here)} conditions{paper}.",)
 
 
-def _used(presets: Iterable[Preset], repeats: Repeats, results: Results) -> list[Entry]:
-    """Every line of the ledger that these tables stand on."""
-    found: list[Entry | None] = []
+def _used(presets: Iterable[Preset], inputs: Inputs) -> list[RunResult | CellResult]:
+    """List every job that ended of which these tables are made."""
+    results, found = inputs.results, dict[Path, RunResult | CellResult | None]()
     for one, needs_scores in _conditions(presets):
-        found += [results.pretraining(run) for run in one.pretrainings(repeats)]
-        found += [results.cell(cell) for cell in one.cells(repeats)] if needs_scores else []
-    return list({id(entry): entry for entry in found if entry is not None}.values())
+        ended: list[RunResult | CellResult | None] = [
+            results.pretraining(run) for run in one.pretrainings(inputs.repeats)
+        ]
+        ended += [results.cell(cell) for cell in one.cells(inputs.repeats)] if needs_scores else []
+        found |= {one.folder: one for one in ended if one is not None}
+    return [one for one in found.values() if one is not None]
 
 
 def _conditions(presets: Iterable[Preset]) -> list[tuple[Condition, bool]]:
@@ -194,7 +181,7 @@ def _intro(page: Page) -> str:
 
 
 def _style() -> str:
-    """The style sheet of a run's report, taken from its page, so that the two look alike."""
+    """Take the style sheet from the page of a run's report, so that the two look alike."""
     page = files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8")
     found = re.search(r"<style>\n(.*?)</style>", page, re.DOTALL)
     assert found, "the page of a run has a style sheet"

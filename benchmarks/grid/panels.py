@@ -1,4 +1,4 @@
-"""Which lines of a table share a panel of a figure: those that differ in method, and in what runs along its axis."""
+"""Divide the lines of a table into panels of a figure. Lines of a panel differ in method and along its axis only."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import attrs
 from grid.axes import Condition
 from grid.summary import Line
 
-__all__ = ["DIMENSION", "LABELS", "Axis", "Panel", "panels_of"]
-
 
 @attrs.frozen
 class Axis:
@@ -21,7 +19,7 @@ class Axis:
     title: str
 
     def of(self, one: Condition) -> float:
-        """Where a condition stands."""
+        """Find where a condition stands on this axis."""
         return float(getattr(one, self.field))
 
 
@@ -38,7 +36,7 @@ class Panel:
 
 
 def panels_of(lines: Iterable[Line], along: Axis | None = None) -> tuple[Panel, ...]:
-    """The lines by panel, in their order. Whatever else they differ in would be mixed in one panel."""
+    """Group the lines by panel, in their order."""
     hidden: dict[str, Any] = {along.field: 0} if along else {}
     panels: dict[Condition, list[Line]] = {}
     for line in lines:
@@ -58,7 +56,7 @@ _MORE: tuple[Callable[[Condition], str], ...] = (
 
 
 def _titles(places: Sequence[Condition]) -> list[str]:
-    """The data sets of each, and what else they do not all share; for whom a set stands in only where that differs."""
+    """Title each panel by its data sets and what else the panels differ in."""
     sets = {(one.pretraining, one.downstream) for one in places}
     stands = len({(*_sets(one), one.printed_pretraining, one.printed_downstream) for one in places}) > len(sets)
     asked = [say for say in _MORE if len({say(one) for one in places}) > 1]

@@ -1,4 +1,4 @@
-"""Which data sets are on this machine, and what they are called there."""
+"""Find which data sets are on this machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.settings.places import data_root, dataset_folder
 from grid.axes import Condition
 from grid.tables import Preset
-
-__all__ = ["Shelf", "leave_out_absent", "open_shelf"]
 
 
 @attrs.frozen
@@ -32,12 +30,12 @@ class Shelf:
         return dataset.embedded or folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
 
     def presets(self) -> dict[str, frozenset[str]]:
-        """The leads that each data set knows by a short name."""
+        """List the leads that each data set knows by a short name."""
         return {item.offer.name: frozenset(item.offer.presets) for item in self.catalogue.datasets}
 
 
 def open_shelf(above: str | None, roots: Mapping[str, str]) -> Shelf:
-    """The data sets of this machine."""
+    """Open the data sets of this machine."""
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
     return Shelf(catalogue, data_root(above), roots)
 
@@ -45,9 +43,9 @@ def open_shelf(above: str | None, roots: Mapping[str, str]) -> Shelf:
 def leave_out_absent(
     presets: Iterable[Preset], shelf: Shelf, is_known: Callable[[Condition, Preset], bool]
 ) -> tuple[tuple[Preset, ...], tuple[str, ...]]:
-    """The tables less the conditions whose data is not here, and the names of that data.
+    """Remove the conditions whose data is not here. Returns the tables that are left, and the names of that data.
 
-    is_known: whether a condition stays whatever lies here, as those do that a report finds in the ledger. Raises
+    is_known: whether a condition stays whatever lies here, as those do that were run elsewhere. Raises
     DataNotFound where nothing is left.
     """
     presets = tuple(presets)

@@ -17,10 +17,8 @@ from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 from grid.axes import Condition, Repeats
-from grid.ledger import Results
+from grid.results import Results
 from grid.tables import Preset
-
-__all__ = ["REFERENCE", "Verdict", "check", "read_reference", "record", "reference_preset", "reference_repeats"]
 
 REFERENCE = Path(__file__).with_name("reference.json")
 
@@ -48,7 +46,7 @@ class Verdict:
 
 
 def reference_preset(methods: Sequence[str]) -> Preset:
-    """Linear evaluation of these methods on the simulated data set."""
+    """Make a table of linear evaluations of these methods on the simulated data set."""
     conditions = tuple(
         Condition(
             method=method,
@@ -66,7 +64,7 @@ def reference_preset(methods: Sequence[str]) -> Preset:
 
 
 def reference_repeats() -> Repeats:
-    """One seed, one split: runs repeat exactly on one machine, and almost exactly on another."""
+    """Ask for one seed and one split: runs repeat exactly on one machine, and almost exactly on another."""
     return Repeats(pretrain_options=(_PATIENTS, *_TRAINING), evaluate_options=(_PATIENTS, *_SCORING))
 
 
@@ -75,13 +73,15 @@ def record(preset: Preset, results: Results, path: Path) -> None:
     found = {one.method: _score(one, results) for one in preset.conditions}
     missing = [method for method, score in found.items() if score is None]
     if missing:
-        raise RunFolderError(f"No reference was recorded: there is no score of {', '.join(missing)}. See the ledger.")
+        raise RunFolderError(
+            f"No reference was recorded: there is no score of {', '.join(missing)}. See the logs beside the folders."
+        )
     rows = {method: {"value": s.value, "low": s.low, "high": s.high} for method, s in found.items() if s is not None}
     write_atomically(path, json.dumps(rows, indent=2) + "\n")
 
 
 def read_reference(path: Path) -> dict[str, dict[str, float]]:
-    """The recorded scores by method. Raises RunFolderError where there are none."""
+    """Read the recorded scores by method. Raises RunFolderError where there are none."""
     try:
         found: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
@@ -90,7 +90,7 @@ def read_reference(path: Path) -> dict[str, dict[str, float]]:
 
 
 def check(preset: Preset, results: Results, reference: dict[str, dict[str, float]]) -> tuple[Verdict, ...]:
-    """The score of each method beside its interval."""
+    """Put the score of each method beside its interval."""
     verdicts = []
     for one in preset.conditions:
         kept, score = reference[one.method], _score(one, results)
@@ -101,8 +101,8 @@ def check(preset: Preset, results: Results, reference: dict[str, dict[str, float
 
 def _score(one: Condition, results: Results) -> Score | None:
     (cell,) = one.cells(reference_repeats())
-    entry = results.cell(cell)
-    for score in entry.scores if entry else ():
+    report = results.evaluated(cell)
+    for score in report.scores if report else ():
         if (score.protocol, score.init, score.metric, score.level) == ("linear", one.method, "auroc", "frame"):
             return score
     return None

@@ -1,4 +1,4 @@
-"""Lines of a table as text, for a console, for Markdown and for HTML alike. Nothing is printed."""
+"""Write the lines of a table as text, for a console, for Markdown and for HTML."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from clocs_core.evaluation.bootstrap import Interval
 from clocs_core.report.tables import show_number
 from grid.axes import Condition
 from grid.summary import Difference, Line, Spread, Summary
-
-__all__ = ["Sheet", "difference_sheet", "markdown", "say_spread", "score_sheet"]
 
 # The columns that say where a line stands. Those that are the same in all lines go into the caption.
 _PLACES: dict[str, Callable[[Condition], str]] = {
@@ -36,7 +34,7 @@ class Sheet:
 
 
 def score_sheet(summary: Summary) -> Sheet:
-    """Ours beside the paper's, a line per condition, the untrained encoder first."""
+    """Put ours beside the paper's, a line per condition, the untrained encoder first."""
     places, shared = _places([line.condition for line in summary.lines])
     splits = any(line.spread and line.spread.sd_splits is not None for line in summary.lines)
     printed = any(line.printed for line in summary.lines)
@@ -61,7 +59,7 @@ def score_sheet(summary: Summary) -> Sheet:
 
 
 def difference_sheet(summary: Summary) -> Sheet:
-    """The paired differences between methods, a line per pair."""
+    """List the paired differences between methods, a line per pair."""
     places, shared = _places([one.context for one in summary.differences])
     headings = (*places, "a", "b", "a - b", "95 % over patients", "reading", "repetitions")
     rows = tuple(
@@ -75,21 +73,21 @@ def difference_sheet(summary: Summary) -> Sheet:
 
 
 def say_spread(found: Spread | None) -> str:
-    """The mean with the sd over seeds, where there are several; nothing of nothing."""
+    """Write the mean with the sd over seeds, if there are several; "" where there is no score."""
     if found is None:
         return ""
     return show_number(found.mean) + (f" ± {show_number(found.sd_seeds)}" if found.sd_seeds is not None else "")
 
 
 def markdown(sheet: Sheet) -> str:
-    """The table in Markdown, what its lines share above it."""
+    """Write the table in Markdown, with what its lines share above it."""
     lines = [sheet.headings, ("---",) * len(sheet.headings), *sheet.rows]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
     return f"{sheet.shared}\n\n{table}\n" if sheet.shared else f"{table}\n"
 
 
 def _places(conditions: Sequence[Condition]) -> tuple[tuple[str, ...], str]:
-    """The places that vary, and a phrase of those that do not."""
+    """Find the places that vary, and a phrase for those that do not."""
     found = {name: list(dict.fromkeys(say(one) for one in conditions)) for name, say in _PLACES.items()}
     shared = ", ".join(f"{name} {values[0]}" for name, values in found.items() if len(values) == 1)
     return tuple(name for name, values in found.items() if len(values) > 1), shared
@@ -122,7 +120,7 @@ def _printed(line: Line) -> tuple[str, str]:
 
 
 def _runs(line: Line) -> str:
-    """How many repetitions there are; whether others failed."""
+    """Count the repetitions, and say whether others failed."""
     count = str(line.done) if line.done == line.wanted else f"{line.done} of {line.wanted}"
     return f"{count}, failed" if line.errors else count
 

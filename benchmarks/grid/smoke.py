@@ -1,4 +1,4 @@
-"""The whole grid in miniature: every table and figure, on a few simulated patients and for an epoch or two.
+"""Run the whole grid in miniature: every table and figure, on a few simulated patients and for an epoch or two.
 
 It shows that everything runs, from the first pre-training to the page; its numbers mean nothing.
 """
@@ -14,8 +14,6 @@ from grid.axes import Condition, Repeats, replace_datasets
 from grid.measure import Measure
 from grid.tables import Preset, paper_presets
 
-__all__ = ["DATASET", "smoke_measure", "smoke_presets", "smoke_repeats"]
-
 DATASET = "demo"
 
 _FEW = ("patients=30", "resamples=20")
@@ -30,7 +28,7 @@ _SHARES = frozenset({0.25, 0.5, 1.0})
 
 
 def smoke_presets(paper: PaperResults) -> tuple[Preset, ...]:
-    """Every table and figure with a few of its conditions, on the simulated data set in place of all others."""
+    """Make every table and figure with a few of its conditions, on the simulated data set in place of all others."""
     stand_ins = [f"{name}={DATASET}" for name in DATASETS]
     return tuple(
         attrs.evolve(preset, conditions=replace_datasets(_few(preset), stand_ins)) for preset in paper_presets(paper)
@@ -38,12 +36,12 @@ def smoke_presets(paper: PaperResults) -> tuple[Preset, ...]:
 
 
 def smoke_repeats() -> Repeats:
-    """One seed, one split, and settings that keep every process short."""
+    """Ask for one seed, one split, and settings that keep every process short."""
     return Repeats(pretrain_options=(*_FEW, *_SHORT), evaluate_options=_FEW, finetune_options=_SHORT)
 
 
 def smoke_measure(asked: Measure) -> Measure:
-    """What was asked for, with few bootstrap samples."""
+    """Measure what was asked for, with few bootstrap samples."""
     return attrs.evolve(asked, resamples=min(asked.resamples, 50))
 
 

@@ -1,4 +1,4 @@
-"""The story of a grid on one page: choose, look what is missing, run it, summarise, show."""
+"""Carry out a request from beginning to end: choose, find what is missing, run it, summarise, show."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from rich.console import Console
 
 from clocs_core.errors import RunFolderError, SettingsError
 from grid import smoke
-from grid.axes import Condition, Repeats
+from grid.axes import Condition, Repeats, read_method
 from grid.cells import RANDOM
 from grid.choose import choose_presets, wanted_cells, wanted_runs
 from grid.commit import source_commit
 from grid.display import ConsoleGrid
 from grid.executor import Executor, LocalProcesses
-from grid.flags import Request
+from grid.flags import Mode, Request
 from grid.invocations import Call, noted
 from grid.jobs import Place
-from grid.ledger import Ledger, Results
 from grid.listing import list_cells, list_presets
 from grid.machine import describe_machine
-from grid.outcomes import Stamp
+from grid.measure import Inputs
+from grid.notes import Stamp, read_notes
 from grid.pace import read_known, say_duration
 from grid.presence import Shelf, leave_out_absent, open_shelf
 from grid.reference import REFERENCE, check, read_reference, record, reference_preset, reference_repeats
-from grid.schedule import Work, missing_work, run_work
+from grid.results import Results
+from grid.schedule import missing_work, run_work, seconds_left
 from grid.tables import Preset, paper_presets
-
-__all__ = ["OpenExecutor", "carry_out", "local_processes"]
 
 _DISTRIBUTION = "clocs"  # whose methods the gate watches
 
@@ -43,7 +42,7 @@ OpenExecutor = Callable[[Request, Callable[[str], None]], Executor]
 
 
 def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
-    """Jobs as processes of this machine."""
+    """Run jobs as processes of this machine."""
     return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say)
 
 
@@ -54,27 +53,38 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
         print(list_presets(paper_presets(paper), shelf, request.repeats))
         return 0
     asked, repeats = _asked(request, paper, shelf)
-    ledger = Ledger(request.out / "ledger.jsonl")
-    results = ledger.read()
+    results = Results(request.out)
     presets = _possible(asked, repeats, results, request, shelf)
-    cells, runs = wanted_cells(presets, repeats), wanted_runs(presets, repeats)
-    work = missing_work(cells, runs, results)
-    known = _known_pace(request)
-    took = say_duration(work.seconds(results, request.jobs, known))
+    cells = wanted_cells(presets, repeats)
+    work = missing_work(cells, wanted_runs(presets, repeats), results)
+    known, notes = _known_pace(request), [note for _, note in read_notes(request.out)]
+    took = say_duration(seconds_left(work.pieces(), notes, request.jobs, known))
     print(f"{len(cells):,} cells; {len(work):,} jobs to do, {request.jobs} at once: {took}", file=sys.stderr)
     if request.extent == "dry-run":
         print(list_cells(cells, results))
         return 0
     if request.mode == "smoke":
         request = attrs.evolve(request, measure=smoke.smoke_measure(request.measure))
-    with ConsoleGrid(Console(stderr=True)) as show:
+    show = ConsoleGrid(Console(stderr=True))
+    with show:
         if request.extent != "report-only":
-            results = _run(work, request, call, shelf, ledger, show, open_executor(request, show.say), known)
-        return _tell(presets, repeats, results, request, call, paper, show)
+            stamp = Stamp(source_commit(Path(__file__).parent), call.now, call.mark)
+            executor = open_executor(request, show.say)
+            with noted(call, request.out, executor.at_once, describe_machine()), executor as running:
+                run_work(work, _place(request, shelf), running, stamp, show, known)
+        inputs = Inputs(
+            repeats=repeats,
+            results=Results(request.out),
+            paper=paper,
+            measure=request.measure,
+            at_once=request.jobs,
+            tick=show.tick,
+        )
+        return _tell(presets, inputs, request.mode, call)
 
 
 def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[Preset, ...], Repeats]:
-    """The tables that were asked for, and how often each of their cells is repeated."""
+    """Choose the tables that were asked for, and how often each of their cells is repeated."""
     # A name that is misspelt costs a second, not a grid of failures or a page that cannot be made in the end.
     shelf.catalogue.metrics.get(request.measure.metric)
     if request.mode == "smoke":
@@ -87,12 +97,12 @@ def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[P
         return (reference_preset(list(methods)),), reference_repeats()
     for method in request.axes.methods:
         if method != RANDOM:
-            shelf.catalogue.methods.get(method)
+            shelf.catalogue.methods.get(read_method(method)[0])
     return choose_presets(request.tables, request.axes, paper), request.repeats
 
 
 def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
-    """What jobs of full size took elsewhere, on a machine like this one; torch is not asked, which takes seconds."""
+    """Read what jobs of full size took on a machine like this one. Asking torch for a GPU would take seconds."""
     if request.mode != "tables":
         return {}
     has_gpu = request.device == "auto" and shutil.which("nvidia-smi") is not None
@@ -102,11 +112,11 @@ def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
 def _possible(
     asked: tuple[Preset, ...], repeats: Repeats, results: Results, request: Request, shelf: Shelf
 ) -> tuple[Preset, ...]:
-    """The tables less what needs data that is not here. A report needs none of what the ledger has."""
+    """Leave out what needs data that is not here. A report needs no data for what was run elsewhere."""
     only_told = request.extent == "report-only"
-    if only_told and not results.entries:
+    if only_told and results.is_empty:
         raise RunFolderError(
-            f"There is nothing to report: {request.out} has no ledger with a line in it. Run the grid first, or say "
+            f"There is nothing to report: {request.out} holds no job of a grid. Run the grid first, or say "
             "where its folder is with `--out`."
         )
 
@@ -125,17 +135,8 @@ def _is_told(one: Condition, needs_scores: bool, repeats: Repeats, results: Resu
     return any(results.pretraining(run) for run in one.pretrainings(repeats))
 
 
-def _run(
-    work: Work,
-    request: Request,
-    call: Call,
-    shelf: Shelf,
-    ledger: Ledger,
-    show: ConsoleGrid,
-    executor: Executor,
-    known: dict[tuple[str, ...], float],
-) -> Results:
-    place = Place(
+def _place(request: Request, shelf: Shelf) -> Place:
+    return Place(
         out=request.out,
         device=request.device,
         workers=request.workers,
@@ -143,30 +144,20 @@ def _run(
         roots=request.roots,
         presets=shelf.presets(),
     )
-    stamp = Stamp(request.out, source_commit(Path(__file__).parent), call.now, call.mark)
-    with noted(call, request.out, executor.at_once, describe_machine()), executor as running:
-        return run_work(work, place, running, ledger, stamp, show, known)
 
 
-def _tell(
-    presets: tuple[Preset, ...],
-    repeats: Repeats,
-    results: Results,
-    request: Request,
-    call: Call,
-    paper: PaperResults,
-    show: ConsoleGrid,
-) -> int:
+def _tell(presets: tuple[Preset, ...], inputs: Inputs, mode: Mode, call: Call) -> int:
     """Write the page, print the tables, and say whether all is well."""
     from grid.page import build_page, write_page  # draws and computes: seconds of imports that a list does not need
 
-    page = build_page(presets, repeats, results, paper, request.measure, request.out, request.jobs, show.tick, call)
-    write_page(page, request.out)
+    results = inputs.results
+    page = build_page(presets, inputs, call)
+    write_page(page, results.out)
     print(page.markdown_tables())
-    print(f"Page: {request.out / 'grid.html'}", file=sys.stderr)
-    if request.mode == "record-reference":
+    print(f"Page: {results.out / 'grid.html'}", file=sys.stderr)
+    if mode == "record-reference":
         record(presets[0], results, REFERENCE)
-    elif request.mode == "check":
+    elif mode == "check":
         return _judge(presets[0], results)
     return 1 if page.failures else 0
 

@@ -1,25 +1,22 @@
-"""Numbers of tables, from the ledger: means, spreads, intervals, gains over the untrained encoder, differences."""
+"""Compute the numbers of tables: means, spreads, intervals, gains over the untrained encoder, differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
 import attrs
 import numpy as np
-from paper_results import Cell as Printed
-from paper_results import PaperResults
+from paper_results import PaperResults, PrintedScore
 
 from clocs_core.evaluation.bootstrap import Interval, compare
 from clocs_core.evaluation.pairing import mean_interval
 from grid.axes import Condition, Repeats
-from grid.cells import Cell, Random
+from grid.cells import GridCell, Random
 from grid.draws import Source, fill_draws, read_draws, source_of
-from grid.ledger import Entry, Results
-from grid.measure import Measure
-
-__all__ = ["Difference", "Line", "Spread", "Summary", "spread", "summarise"]
+from grid.measure import Inputs, Measure
+from grid.results import Results
 
 
 @attrs.frozen
@@ -39,7 +36,7 @@ class Spread:
 class Line:
     """A line of a table. interval: 95 % over patients, of the mean. gain: over the untrained encoder, paired.
 
-    done, wanted: repetitions. errors: why others are missing. splits: the hashes of the parts that were used.
+    done, wanted: repetitions. errors: why others are missing.
     """
 
     condition: Condition
@@ -47,7 +44,7 @@ class Line:
     interval: Interval | None
     gain: Interval | None
     gain_value: float | None
-    printed: Printed | None
+    printed: PrintedScore | None
     done: int
     wanted: int
     errors: tuple[str, ...] = ()
@@ -77,19 +74,11 @@ class Summary:
     differences: tuple[Difference, ...]
 
 
-def summarise(
-    conditions: Sequence[Condition],
-    repeats: Repeats,
-    results: Results,
-    paper: PaperResults,
-    measure: Measure,
-    out: Path,
-    at_once: int,
-    tick: Callable[[int, int], None],
-) -> Summary:
-    """The table of these conditions as far as the ledger goes. Draws are made where they are missing."""
-    found = _Found(results, measure, out, repeats)
-    fill_draws(found.sources(conditions), at_once, tick)
+def summarise(conditions: Sequence[Condition], inputs: Inputs) -> Summary:
+    """Make the table of these conditions as far as they are done. Draws are made where they are missing."""
+    found = _Found(inputs.results, inputs.measure, inputs.repeats)
+    paper = inputs.paper
+    fill_draws(found.sources(conditions), inputs.at_once, inputs.tick)
     contexts: dict[Condition, list[Condition]] = {}
     for condition in conditions:
         contexts.setdefault(condition.context, []).append(condition)
@@ -103,7 +92,7 @@ def summarise(
 
 
 def spread(values: Iterable[Sequence[float]]) -> Spread | None:
-    """The spread of scores (split, seed); None of none. A split may have fewer seeds than another."""
+    """Compute the spread of scores (split, seed); None where there are none. Splits may differ in their seeds."""
     rows = tuple(tuple(row) for row in values if row)
     if not rows:
         return None
@@ -116,20 +105,19 @@ def spread(values: Iterable[Sequence[float]]) -> Spread | None:
 
 @attrs.frozen
 class _Found:
-    """What the ledger says of cells."""
+    """Looks up the numbers of cells."""
 
     results: Results
     measure: Measure
-    out: Path
     repeats: Repeats
 
     def sources(self, conditions: Iterable[Condition]) -> Iterator[Source]:
         for condition in conditions:
             for cell in condition.cells(self.repeats):
-                entry = self._done(cell)
-                if entry is not None and entry.predictions:
-                    yield source_of(cell, cell.pretraining.method, entry, self.measure, self.out)
-                    yield source_of(cell, "random", entry, self.measure, self.out)
+                predictions = self._predictions(cell)
+                if predictions is not None:
+                    yield source_of(cell, cell.pretraining.method, predictions, self.measure, self.results.out)
+                    yield source_of(cell, "random", predictions, self.measure, self.results.out)
 
     def line(self, condition: Condition, paper: PaperResults) -> Line:
         cells = condition.cells(self.repeats)
@@ -151,8 +139,8 @@ class _Found:
         )
 
     def random_line(self, context: Condition, rows: Sequence[Condition], paper: PaperResults) -> Line:
-        """The untrained encoder, taken once for every repetition: its evaluations of other methods are the same."""
-        once: dict[Random, Cell] = {}
+        """Summarise the untrained encoder, once a repetition: the evaluations of all methods score the same one."""
+        once: dict[Random, GridCell] = {}
         for cell in (cell for condition in rows for cell in condition.cells(self.repeats)):
             if self._value(cell, "random") is not None:
                 once.setdefault(cell.random, cell)
@@ -171,7 +159,7 @@ class _Found:
         )
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
-        """Between methods, over the repetitions that both have on the same patients: others cannot be paired."""
+        """Compare methods over the repetitions that both have on the same patients."""
         draws = {
             condition.row: {
                 (cell.pretraining.split_seed, cell.pretraining.seed, patients): found
@@ -186,40 +174,40 @@ class _Found:
                 of_a, of_b = (mean_interval([draws[name][key] for key in shared]) for name in (a, b))
                 yield Difference(context=context, a=a, b=b, interval=compare(of_a, of_b), repetitions=len(shared))
 
-    def _done(self, cell: Cell) -> Entry | None:
-        entry = self.results.cell(cell)
-        return entry if entry is not None and entry.status == "done" else None
+    def _predictions(self, cell: GridCell) -> Path | None:
+        found = self.results.cell(cell)
+        return found.predictions if found and found.report else None
 
-    def _patients(self, cell: Cell) -> str:
-        """The hash of the parts that a cell was scored on; "" where its line has none, and nothing can be paired."""
-        entry = self._done(cell)
-        return str(entry.split.get("hash", "")) if entry else ""
+    def _patients(self, cell: GridCell) -> str:
+        """Look up the hash of the parts of a cell's patients; "" where there is none, and nothing can be paired."""
+        report = self.results.evaluated(cell)
+        return report.split.hash if report else ""
 
-    def _value(self, cell: Cell, init: str) -> float | None:
-        entry = self._done(cell)
+    def _value(self, cell: GridCell, init: str) -> float | None:
+        report = self.results.evaluated(cell)
         asked = (cell.protocol, init, cell.label_fraction, self.measure.metric, self.measure.level)
-        for score in entry.scores if entry else ():
+        for score in report.scores if report else ():
             if (score.protocol, score.init, score.label_fraction, score.metric, score.level) == asked:
                 return score.value
         return None
 
-    def _draws(self, cell: Cell, random: bool = False) -> Interval | None:
-        entry = self._done(cell)
-        if entry is None or not entry.predictions:
+    def _draws(self, cell: GridCell, random: bool = False) -> Interval | None:
+        predictions = self._predictions(cell)
+        if predictions is None:
             return None
         init = "random" if random else cell.pretraining.method
-        return read_draws(source_of(cell, init, entry, self.measure, self.out))
+        return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
 
-    def _mean(self, cells: Iterable[Cell]) -> Interval | None:
-        """The interval of the mean over repetitions; None unless all of them have draws."""
+    def _mean(self, cells: Iterable[GridCell]) -> Interval | None:
+        """Compute the interval of the mean over repetitions; None unless all of them have draws."""
         found = [self._draws(cell) for cell in cells]
         whole = [one for one in found if one is not None]
         return mean_interval(whole) if whole and len(whole) == len(found) else None
 
-    def _spread(self, scored: Sequence[tuple[Cell, float]]) -> Spread | None:
+    def _spread(self, scored: Sequence[tuple[GridCell, float]]) -> Spread | None:
         splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)
         return spread([value for cell, value in scored if cell.pretraining.split_seed == split] for split in splits)
 
-    def _errors(self, cells: Iterable[Cell]) -> tuple[str, ...]:
-        entries = (self.results.cell(cell) for cell in cells)
-        return tuple(dict.fromkeys(entry.error for entry in entries if entry and entry.status == "failed"))
+    def _errors(self, cells: Iterable[GridCell]) -> tuple[str, ...]:
+        found = (self.results.cell(cell) for cell in cells)
+        return tuple(dict.fromkeys(one.note.error for one in found if one and one.report is None))

@@ -1,4 +1,4 @@
-"""Which table or figure of the paper is which grid."""
+"""Define every table and figure of the paper as a grid."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from paper_results import PaperResults
 
 from clocs_core.errors import UnknownName, neighbours
 from grid.axes import Condition
-
-__all__ = ["ELSEWHERE", "PERTURBATIONS", "Figure", "Preset", "find_preset", "paper_presets"]
 
 Figure = Literal["dots", "dimension", "labels", "perturbations", "less", "distances"]
 
@@ -65,7 +63,7 @@ class Preset:
 
 
 def paper_presets(paper: PaperResults) -> tuple[Preset, ...]:
-    """Every table and figure of the paper that is made of scores, in its order."""
+    """List every table and figure of the paper that is made of scores, in its order."""
     tables = {name: _table(name, paper) for name in _TABLES}
     return (
         _perturbations(),
@@ -80,7 +78,7 @@ def paper_presets(paper: PaperResults) -> tuple[Preset, ...]:
 
 
 def find_preset(name: str, presets: Iterable[Preset]) -> Preset:
-    """The preset of this name. Raises UnknownName with its neighbours."""
+    """Find the preset of this name. Raises UnknownName with its neighbours."""
     known = {preset.name: preset for preset in presets}
     if name not in known:
         raise UnknownName(f"No table or figure {name!r}.{neighbours(name, known)} `--list` shows all of them.")
@@ -88,7 +86,7 @@ def find_preset(name: str, presets: Iterable[Preset]) -> Preset:
 
 
 def _table(name: str, paper: PaperResults) -> Preset:
-    """A table with exactly the conditions that the paper printed. Random initialisation comes with every evaluation."""
+    """Make a table of the conditions that the paper printed. Random initialisation comes with every evaluation."""
     printed = [cell for cell in paper.cells if cell.table == name]
     conditions = tuple(
         Condition(
@@ -110,7 +108,7 @@ def _table(name: str, paper: PaperResults) -> Preset:
 
 
 def _decay(tau_d: float | None) -> tuple[str, ...]:
-    """The option of BYOL. 0.9 is its default: without an option, that pre-training is shared with other tables."""
+    """Give the option of BYOL. 0.9 is its default: without an option, that pre-training is shared with other tables."""
     return () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from clocs_core.artifacts.card import NetworkCard
+from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import ClocsWarning, DataError, SettingsError
-from clocs_core.inference.signal_file import SignalFile
 from clocs_core.inference.signals import OwnFrames, Unsaid, cut_own_frames
 
 _SIGNAL = "The signal"  # its name in error messages
@@ -90,4 +90,4 @@ def _hertz(name: str, value: object) -> float:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, ClocsWarning, stacklevel=6)
+    warnings.warn(text, ClocsWarning, stacklevel=5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.flags import ANY_OPTION
+from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clocs_core.progress import Display
 
 
-@click.command("embed", context_settings=ANY_OPTION)
+@click.command("embed", cls=AnyOption)
 @click.argument("run", metavar="RUN")
 @data_options
 @file_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clocs_core.cli.flags import ANY_OPTION, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -25,7 +25,7 @@ SECTIONS = {
 }
 
 
-@click.command("evaluate", context_settings=ANY_OPTION)
+@click.command("evaluate", cls=AnyOption)
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--random", is_flag=True, help="Instead of RUN: evaluate an untrained encoder, see --encoder.")
 @with_settings(

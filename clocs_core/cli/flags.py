@@ -23,8 +23,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 Sections: TypeAlias = Mapping[str, type[Any]]
 """By the name of a table: the settings class that reads it."""
 
-ANY_OPTION: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""context_settings of a command that takes options of plugins as flags."""
+_OTHERS = "clocs.other_flags"  # where a context keeps the flags that are options of plugins
+
+
+class AnyOption(click.Command):
+    """A command that takes every option of a plugin as a flag: `--temperature 0.05`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set flags that core does not know aside, each with its value, and parse the rest."""
+        known = {name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)}
+        rest: list[str] = []
+        others: list[str] = []
+        left = list(args)
+        while left:
+            word = left.pop(0)
+            name, equals, _ = word.partition("=")
+            if not word.startswith("--") or name in known or word == "--":
+                rest.append(word)
+                continue
+            others.append(word if equals or not left else f"{word}={left.pop(0)}")
+        ctx.meta[_OTHERS] = others
+        return super().parse_args(ctx, rest)
+
 
 _OTHER_NAMES = {"method": "plugin", "channels": "leads"}  # settings that have a second flag
 
@@ -89,7 +109,10 @@ def given_flags(context: click.Context, sections: Sections) -> list[str]:
     named = [field.name for cls in sections.values() for field in attrs.fields(cls)]
     both = [*named, *(f"{name}_as_{other}" for name, other in _OTHER_NAMES.items())]
     given = [name.rpartition("_as_")[2] for name in both if context.params.get(name) is not None]
-    return [*(f"--{name.replace('_', '-')}" for name in given), *(word for word in context.args if word[:2] == "--")]
+    return [
+        *(f"--{name.replace('_', '-')}" for name in given),
+        *(word.partition("=")[0] for word in context.meta[_OTHERS]),
+    ]
 
 
 def read_assignments(context: click.Context, sections: Sections, assignments: Sequence[str] = ()) -> list[Assignment]:
@@ -100,7 +123,7 @@ def read_assignments(context: click.Context, sections: Sections, assignments: Se
         for field in attrs.fields(cls)
         if (text := _text_of(context, field.name)) is not None
     ]
-    return [*given, *_other_flags(context.args), *map(split_assignment, assignments)]
+    return [*given, *map(_other_flag, context.meta[_OTHERS]), *map(split_assignment, assignments)]
 
 
 def _text_of(context: click.Context, name: str) -> str | None:
@@ -111,19 +134,10 @@ def _text_of(context: click.Context, name: str) -> str | None:
     return next((text for text in both if text is not None), None)
 
 
-def _other_flags(words: Sequence[str]) -> list[Assignment]:
-    """`--temperature 0.05` and `--temperature=0.05` as assignments. Raises SettingsError for anything else."""
-    found: list[Assignment] = []
-    left = list(words)
-    while left:
-        word = left.pop(0)
-        if not word.startswith("--"):
-            raise SettingsError(f"Got an unexpected extra argument ({word}).")
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not equals:
-            if not left:
-                raise SettingsError(f"--{name} needs a value.")
-            value = left.pop(0)
-        table, _, field = name.replace("-", "_").rpartition(".")
-        found.append(Assignment(table, field, value))
-    return found
+def _other_flag(word: str) -> Assignment:
+    """`--temperature=0.05` as an assignment. Raises SettingsError where the value is missing."""
+    name, equals, value = word.removeprefix("--").partition("=")
+    if not equals:
+        raise SettingsError(f"--{name} needs a value.")
+    table, _, field = name.replace("-", "_").rpartition(".")
+    return Assignment(table, field, value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.flags import ANY_OPTION
+from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, hertz, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 10  # rows in the terminal; `--out` has them all
 
 
-@click.command("predict", context_settings=ANY_OPTION)
+@click.command("predict", cls=AnyOption)
 @click.argument("classifier", metavar="CLASSIFIER")
 @click.option("--init", metavar="NAME", help="Initial weights of the classifier, where there are several.")
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
-from clocs_core.cli.flags import ANY_OPTION, given_flags, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 
 
-@click.command("run", context_settings=ANY_OPTION)
+@click.command("run", cls=AnyOption)
 @with_settings(SECTIONS)
 @click.option("--out", metavar="FOLDER", help="Run folder. Default: a new one under runs/.")
 @click.option("--config", metavar="FILE", help="Settings as TOML, such as the settings.toml of another run.")

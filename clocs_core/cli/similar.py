@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clocs_core.cli.flags import ANY_OPTION
+from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.reading import ask_dataset, data_options, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clocs_core.inference.similar import Similar
 
 
-@click.command("similar", context_settings=ANY_OPTION)
+@click.command("similar", cls=AnyOption)
 @click.argument("run", metavar="RUN")
 @data_options
 @click.option("--record", metavar="ID", required=True, help="The recording to start from.")

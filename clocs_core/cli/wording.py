@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import click
 
-_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`]*))?`")
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_.]*)(?:=([^`]*))?`")
 _OTHER_NAMES = {"method": "plugin"}  # arguments whose flag has another name
 
 

@@ -68,7 +68,7 @@ def choose_recordings(
     offer = catalogue.datasets.get(dataset).offer
     named = as_assignments(assignments)
     layers = Layers({}, default_tables(offer), _tables(card, offer, given, named), named)
-    layers.refuse_unknown({"data": DataSettings, "dataset": offer.options, "framing": Framing})
+    layers = layers.checked({"data": DataSettings, "dataset": offer.options, "framing": Framing})
     framing = layers.table("framing", Framing)
     if framing.frame_samples != card.frame_samples:
         raise SettingsError(
@@ -163,6 +163,6 @@ def embed_files(
     loaded: LoadedEncoder, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
 ) -> NamedRows:
     """Embed every usable frame of files with one recording each, of a patient of its own each, in eval mode."""
-    rows = run_on_files(loaded.encoder, loaded.card, paths, unsaid, device, show)
+    rows = run_on_files(loaded.encoder, loaded.card, paths, unsaid, device, show, "embedding")
     none = np.full(len(rows), "")
     return NamedRows(embedding=rows.features.embedding, **rows.columns(), part=none, label=none)

@@ -53,7 +53,7 @@ def choose_target(
         raise SettingsError(f"The normalisation comes with the classifier: {card.normalise}. Leave out `normalise`.")
     tables = _tables(card, own, given, named)
     layers = Layers({}, default_tables(offer), tables, named)
-    layers.refuse_unknown({"data": DataSettings, "dataset": offer.options})
+    layers = layers.checked({"data": DataSettings, "dataset": offer.options})
     data, task = settle(offer, known_channels(card, offer, layers.table("data", DataSettings)))
     framing = card.framing if own else fit_framing(card, None, trained_at)
     chosen = Chosen(offer, layers.table("dataset", offer.options))
@@ -98,7 +98,8 @@ def predict_files(
     loaded: LoadedClassifier, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
 ) -> Predicted:
     """Predict every usable frame of files with one recording each, of a patient of its own each."""
-    return _predicted(run_on_files(loaded.network, loaded.card, paths, unsaid, device, show), loaded.card)
+    rows = run_on_files(loaded.network, loaded.card, paths, unsaid, device, show, "predicting")
+    return _predicted(rows, loaded.card)
 
 
 def _predicted(rows: Rows, card: ClassifierCard) -> Predicted:

@@ -98,13 +98,22 @@ def run_on_frames(
 
 
 def run_on_files(
-    network: nn.Module, card: NetworkCard, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
+    network: nn.Module,
+    card: NetworkCard,
+    paths: Sequence[Path],
+    unsaid: Unsaid,
+    device: torch.device,
+    show: Display,
+    doing: str,
 ) -> Rows:
-    """Run a network over every usable frame of files with one recording each, of a patient of its own each."""
+    """Run a network over every usable frame of files with one recording each, of a patient of its own each.
+
+    doing: the word for it on the display, such as "embedding".
+    """
     names = name_files(paths)
     parts = []
     for number, (path, name) in enumerate(zip(paths, names, strict=True)):
-        show.stage(f"reading {name}")
+        show.stage(f"{doing} {name}")
         rows = read_own_frames(card, path, unsaid, show.say)
         output = outputs_of(as_trained(network, card, rows.factor), rows.signal, device, show.tick)
         channel = np.full(len(output), TOGETHER) if card.input_channels > 1 else rows.channel

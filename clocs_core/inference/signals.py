@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import DropReport, Framing, Record
 from clocs_core.data.framing import cut_frames
+from clocs_core.data.signal_file import SignalFile, read_signal_file
 from clocs_core.errors import DataError
-from clocs_core.inference.signal_file import SignalFile, read_signal_file
 from clocs_core.plan.compatibility import (
     fit_channels,
     fit_framing,

@@ -51,7 +51,7 @@ def resolve_recordings(
     dataset = catalogue.datasets.get(name).offer
     classes: dict[str, type[Any]] = {"data": DataSettings, "dataset": dataset.options}
     layers = Layers({}, default_tables(dataset), tables, as_assignments(assignments))
-    layers.refuse_unknown(classes)
+    layers = layers.checked(classes)
     chosen = Chosen(dataset, layers.table("dataset", dataset.options))
     data, task = settle(dataset, layers.table("data", DataSettings))
     return Recordings(chosen, data, task)

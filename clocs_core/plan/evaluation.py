@@ -104,7 +104,7 @@ def resolve_evaluation(
     if untrained is not None:
         classes["encoder"] = untrained.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
-    layers.refuse_unknown(classes)
+    layers = layers.checked(classes)
     if untrained is not None:
         chosen = Chosen(untrained, layers.table("encoder", untrained.options))
         opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)

@@ -48,8 +48,11 @@ class Layers:
         mine = [one for one in self.given if one.table in ("", name) and one.name in field_types(cls)]
         return structure(cls, overlaid(cls, low, mine), name)
 
-    def refuse_unknown(self, classes: Mapping[str, type[Any]]) -> None:
-        """Every table of the file and every assignment must belong to exactly one class of this run."""
+    def checked(self, classes: Mapping[str, type[Any]]) -> Layers:
+        """The same with every assignment at its table. Raises SettingsError or PluginError where one belongs nowhere.
+
+        classes: the class that reads each table of this run.
+        """
         for name in self.presets:
             if name not in classes:
                 raise PluginError(
@@ -61,26 +64,28 @@ class Layers:
                 raise SettingsError(
                     f"The settings have a table [{name}] that this run has no use for.{neighbours(name, classes)}"
                 )
-        for one in self.given:
-            holders = [name for name, cls in classes.items() if one.name in field_types(cls)]
-            if one.table and one.table not in classes:
-                raise SettingsError(
-                    f"`{one.path}=...`: this run has no part {one.table!r}.{neighbours(one.table, classes)}"
-                )
-            if one.table and one.table not in holders:
-                raise SettingsError(
-                    f"`{one.path}=...`: {one.table!r} has no option {one.name!r}."
-                    f"{neighbours(one.name, field_types(classes[one.table]))}"
-                )
-            if not holders:
-                known = [field for cls in classes.values() for field in field_types(cls)]
-                raise SettingsError(
-                    f"`{one.name}=...`: no part of this run has an option {one.name!r}.{neighbours(one.name, known)}"
-                )
-            # Tables of one class, such as the two framings, are set together.
-            if not one.table and len({classes[name] for name in holders}) > 1:
-                ways = " or ".join(f"`{name}.{one.name}=...`" for name in holders)
-                raise SettingsError(f"`{one.name}=...` is ambiguous: write {ways}.")
+        return attrs.evolve(self, given=[_at_its_table(one, classes) for one in self.given])
+
+
+def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignment:
+    """An assignment with the table that it belongs to. Tables of one class, the two framings, are set together."""
+    holders = [name for name, cls in classes.items() if one.name in field_types(cls)]
+    if one.table and one.table not in classes:
+        raise SettingsError(f"`{one.path}=...`: this run has no part {one.table!r}.{neighbours(one.table, classes)}")
+    if one.table and one.table not in holders:
+        near = neighbours(one.name, field_types(classes[one.table]))
+        raise SettingsError(f"`{one.path}=...`: {one.table!r} has no option {one.name!r}.{near}")
+    if one.table:
+        return one
+    if not holders:
+        near = neighbours(one.name, [field for cls in classes.values() for field in field_types(cls)])
+        raise SettingsError(f"`{one.name}=...`: no part of this run has an option {one.name!r}.{near}")
+    if "dataset" in holders:  # an option of the data set, such as its sampling rate, hides that of a framing
+        holders = [name for name in holders if not name.endswith("framing")]
+    if len({classes[name] for name in holders}) > 1:
+        ways = " or ".join(f"`{name}.{one.name}=...`" for name in holders)
+        raise SettingsError(f"`{one.name}=...` is ambiguous: write {ways}.")
+    return attrs.evolve(one, table=holders[0]) if len(holders) == 1 else one
 
 
 def split_assignment(text: str) -> Assignment:

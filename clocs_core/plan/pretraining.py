@@ -89,7 +89,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    layers.refuse_unknown({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
+    layers = layers.checked({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))

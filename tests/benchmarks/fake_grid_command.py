@@ -48,7 +48,8 @@ def trained(settings: dict) -> dict:
     if not os.environ.get("FAKE_OLD"):
         for one, top in zip(far, (2.0, 3.0), strict=True):
             one |= {"edges": [0.0, top / 2, top], "intra": [6, 2], "inter": [1, 3]}
-    return {"patients": far, "scores": [], "split": split(settings), "environment": {"python": "3"}}
+    about = {"method": method, "task": None, "epochs_run": 3, "best_epoch": 2, "stopped": "all epochs"}
+    return report_of(settings, patients=far, **about)
 
 
 def evaluated(settings: dict, before: dict, folder: Path) -> dict:
@@ -66,8 +67,17 @@ def evaluated(settings: dict, before: dict, folder: Path) -> dict:
         scores.append(score(flags, "prior", "random", share, 0.5))
     if os.environ.get("FAKE_PREDICTIONS"):
         predictions(folder, flags, before["flags"]["--plugin"])
-    report = {"scores": scores, "split": split(settings), "environment": {"python": "3"}, "notes": []}
+    about = {"name": "cnn", "dataset": "", "inputs": 1, "frame_samples": 8, "embedding_dim": 8, "sha256": ""}
+    report = report_of(settings, scores=scores, encoder=about, init=before["flags"]["--plugin"], how="", task="rhythm")
+    report |= {"protocol": flags["--protocol"], "part": flags["--part"]}
     return report if os.environ.get("FAKE_OLD") else report | {"curves": curves(scores)}
+
+
+def report_of(settings: dict, **more: object) -> dict:
+    """What the reports of runs and evaluations share."""
+    flags = settings["flags"]
+    about = {"schema": 1, "dataset": flags["--dataset"], "seed": int(flags.get("--seed", 0)), "settings": {}}
+    return {**about, "split": split(settings), "environment": {"python": "3"}, **more}
 
 
 def curves(scores: list[dict]) -> list[dict]:
@@ -110,6 +120,8 @@ def split(settings: dict) -> dict:
         "rule": "60/20/20",
         "seed": seed,
         "patients": {"train": 18, "validation": 6, "test": 6},
+        "frames": {},
+        "records": {},
         "shared_patients": 0,
         "duplicate_signals": 0,
     }

@@ -10,14 +10,15 @@ import attrs
 import pytest
 from grid import cells
 from grid.axes import Condition, Repeats, product, replace_datasets, replace_downstream, set_axis
-from grid.cells import Cell, Pretraining, digest, group_by_evaluation
+from grid.cells import GridCell, Pretraining, digest, group_by_evaluation
+from grid.choose import Axes, choose_presets
 from grid.jobs import Place, evaluation_job, pretraining_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
 
 RUN = Pretraining(method="cmsc", dataset="chapman", options=("decay=0.5",))
-CELL = Cell(pretraining=RUN, downstream="cardiology", protocol="finetune", label_fraction=0.25)
+CELL = GridCell(pretraining=RUN, downstream="cardiology", protocol="finetune", label_fraction=0.25)
 PLACE = Place(out=Path("/grid"), presets={"chapman": frozenset({"4", "12"}), "cardiology": frozenset()})
 
 
@@ -66,10 +67,10 @@ def test_a_new_version_shares_nothing_with_older_ones(monkeypatch: pytest.Monkey
 
 
 def test_a_digest_is_the_same_in_another_process() -> None:
-    """The ledger is read by other processes than wrote it; Python's own hash differs from one to the next."""
+    """Folders are found by other processes than made them; Python's own hash differs from one to the next."""
     code = (
         "from grid.cells import *; r = Pretraining(method='cmsc', dataset='chapman', options=('decay=0.5',)); "
-        "print(digest(Cell(pretraining=r, downstream='cardiology', protocol='finetune', label_fraction=0.25)))"
+        "print(digest(GridCell(pretraining=r, downstream='cardiology', protocol='finetune', label_fraction=0.25)))"
     )
     folder = Path(__file__).parents[2] / "benchmarks"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
@@ -201,3 +202,17 @@ def test_a_grid_fine_tunes_elsewhere_and_is_evaluated_linearly_at_home() -> None
     found = product(("cmsc",), ("ptbxl",), ("cardiology", "ptbxl"))
     assert [(one.downstream, one.protocol) for one in found] == [("cardiology", "finetune"), ("ptbxl", "linear")]
     assert [one.protocol for one in product(("cmsc",), ("ptbxl",), ())] == ["linear"]
+
+
+def test_a_method_may_have_options_and_leads_may_be_named() -> None:
+    """Each is a row of its own, and its encoder another one; within a value, "+" stands for a comma."""
+    axes = Axes(methods=("byol", "byol:loss=cosine:perturbations=gaussian+sa_t"), datasets=("demo",), leads=("II+V2",))
+    plain, other = axes.grid()
+    assert (plain.row, plain.leads) == ("byol", "II,V2")
+    assert other.options == ("loss=cosine", "perturbations=gaussian,sa_t")
+    assert other.context == plain.context
+    job = pretraining_job(other.pretrainings(Repeats())[0], Place(out=Path("out")))
+    for words in ("--plugin byol", "--leads II,V2", "-o loss=cosine", "-o perturbations=gaussian,sa_t"):
+        assert words in " ".join(job.fresh)
+    (first, *_) = choose_presets(["linear-main"], Axes(methods=("cmsc:pairs=cross",)), load_results())[0].conditions
+    assert (first.method, first.options, first.printed(load_results())) == ("cmsc", ("pairs=cross",), None)

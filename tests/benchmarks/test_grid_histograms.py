@@ -1,20 +1,22 @@
-"""Figures 6 and 9 from the ledger: densities against a loop, and what is said where no histogram was kept."""
+"""Figures 6 and 9 from the reports of runs: densities against a loop, and what is said where no histogram was kept."""
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 from grid.axes import Condition, Repeats
-from grid.cells import digest
 from grid.distances import distance_sheet, say_encoders, summarise_distances
 from grid.histograms import density, draw_histograms
-from grid.ledger import Distances, Entry, Results, protocol_id
+from grid.results import Results
 from grid.tables import Preset
+from grid_folders import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from clocs_core.artifacts.reports import PatientSeparation
 
 PLACE = Condition(method="cmsc", pretraining="physionet2020", downstream="physionet2020", protocol="linear")
 SEEDS = Repeats(seeds=(0, 1))
@@ -24,26 +26,17 @@ PRESET = Preset(
 )  # fmt: skip
 
 
-def distances(init: str, top: float, kept: bool = True) -> Distances:
-    found = Distances(init=init, intra_mean=1.0, inter_mean=2.0, separation=0.8)
+def distances(init: str, top: float, kept: bool = True) -> PatientSeparation:
+    found = PatientSeparation(init=init, intra_mean=1.0, inter_mean=2.0, separation=0.8)
     return attrs.evolve(found, edges=(0.0, top / 2, top), intra=(3, 1), inter=(1, 3)) if kept else found
 
 
-def entries(*kept: bool) -> Results:
-    runs = PLACE.pretrainings(SEEDS)
-    return Results(
-        tuple(
-            Entry(
-                key=digest(run),
-                protocol=protocol_id("pretrain"),
-                name="x",
-                seed=run.seed,
-                status="done",
-                distances=tuple(distances(init, 2.0 + number, has) for init in ("cmsc", "random")),
-            )
-            for number, (run, has) in enumerate(zip(runs, kept, strict=True))
-        )
-    )
+def results(out: Path, *kept: bool, places: tuple[Condition, ...] = (PLACE,)) -> Results:
+    """Two seeds of every place. kept: whether the reports of each seed have histograms."""
+    for place in places:
+        for number, (run, has) in enumerate(zip(place.pretrainings(SEEDS), kept, strict=True)):
+            write_run(out, run, [distances(init, 2.0 + number, has) for init in ("cmsc", "random")])
+    return Results(out)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6).filter(any), st.floats(0.1, 9), st.floats(1, 3))
@@ -62,9 +55,9 @@ def test_a_density_on_other_edges_shares_bins_out_by_their_width(counts: list[in
     assert float((found * np.diff(at)).sum()) == pytest.approx(1.0)
 
 
-def test_every_encoder_has_a_panel_from_all_repetitions() -> None:
+def test_every_encoder_has_a_panel_from_all_repetitions(tmp_path: Path) -> None:
     """Seeds have edges of their own, as far as their largest distance."""
-    lines = summarise_distances([PLACE], SEEDS, entries(True, True))
+    lines = summarise_distances([PLACE], SEEDS, results(tmp_path, True, True))
     assert [(line.name, [one.edges[-1] for one in line.found]) for line in lines] == [
         ("random", [2.0, 3.0]),
         ("cmsc", [2.0, 3.0]),
@@ -76,15 +69,11 @@ def test_every_encoder_has_a_panel_from_all_repetitions() -> None:
     assert "are not drawn" not in drawing.caption
 
 
-def test_leads_and_options_have_lines_of_their_own() -> None:
+def test_leads_and_options_have_lines_of_their_own(tmp_path: Path) -> None:
     """Four leads and twelve are other encoders: one must not stand for both. Random knows no method's options."""
     more = [attrs.evolve(PLACE, leads="12"), attrs.evolve(PLACE, options=("decay=0.5",))]
-    lines = [
-        attrs.evolve(one, key=digest(run))
-        for place in (PLACE, *more)
-        for one, run in zip(entries(True, True).entries, place.pretrainings(SEEDS), strict=True)
-    ]
-    found = summarise_distances([PLACE, *more], SEEDS, Results(tuple(lines)))
+    places = (PLACE, *more)
+    found = summarise_distances(places, SEEDS, results(tmp_path, True, True, places=places))
     assert say_encoders(found) == [
         *("4 leads, random, E = 128", "4 leads, cmsc, E = 128"),
         *("12 leads, random, E = 128", "12 leads, cmsc, E = 128"),
@@ -95,14 +84,10 @@ def test_leads_and_options_have_lines_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("kept", "said"), [((True, False), "2 of 4"), ((False, False), "4 of 4")])
-def test_runs_of_before_histograms_were_kept_are_counted_and_said(kept: tuple[bool, bool], said: str) -> None:
+def test_runs_of_before_histograms_were_kept_are_counted_and_said(
+    kept: tuple[bool, bool], said: str, tmp_path: Path
+) -> None:
     """The figure of one seed must not pass for that of both."""
-    (drawing,) = draw_histograms(PRESET, summarise_distances([PLACE], SEEDS, entries(*kept)))
+    (drawing,) = draw_histograms(PRESET, summarise_distances([PLACE], SEEDS, results(tmp_path, *kept)))
     assert drawing.caption.endswith(f"{said} were measured before histograms were kept, and are not drawn.")
     assert draw_histograms(PRESET, ()) == ()
-
-
-def test_a_line_of_before_histograms_were_kept_is_read() -> None:
-    """Ledgers outlive versions."""
-    old = {"init": "cmsc", "intra_mean": 1.0, "inter_mean": 2.0, "separation": 0.5}
-    assert json.loads(json.dumps(attrs.asdict(Distances(**old)))) == {**old, "edges": [], "intra": [], "inter": []}

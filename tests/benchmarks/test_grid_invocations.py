@@ -1,4 +1,4 @@
-"""Every call of a grid leaves a line: its command can be pasted, its time and its jobs are its own."""
+"""Every call of a grid leaves a file: its command can be pasted, its time and its jobs are its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import attrs
 import pytest
 import run_all
+from grid.cells import Pretraining
 from grid.executor import Job, LocalProcesses, Outcome
 from grid.flags import Request
 from grid.invocations import Call, Invocation, noted, read_invocations, say_command
-from grid.ledger import Entry, Ledger
+from grid.notes import Note, note_path
 
+from clocs_core.artifacts.documents import dump_record
 from clocs_core.errors import RunFolderError
 
 FAKE = f"{sys.executable} -S -E {Path(__file__).parent / 'fake_grid_command.py'}"
@@ -31,8 +34,11 @@ def clock(*seconds: float) -> Callable[[], datetime]:
     return lambda: next(times)
 
 
-def line(name: str, status: str, invocation: str) -> Entry:
-    return Entry(key=name, protocol="linear/1", name=name, seed=0, status=status, invocation=invocation)
+def write_note(out: Path, name: str, error: str, invocation: str, finished: str = "x") -> None:
+    note = Note(name=name, run=Pretraining(method="cmsc", dataset="demo"), error=error, invocation=invocation)
+    path = note_path(out / "pretrained" / name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(dump_record(attrs.evolve(note, finished=finished)))
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
@@ -71,18 +77,18 @@ def _path() -> dict[str, str]:
     return {"PATH": os.environ["PATH"]}
 
 
-# --------------------------------------------------------------------------------------------------------------- lines
+# --------------------------------------------------------------------------------------------------------------- files
 
 
-def test_a_line_counts_the_jobs_of_its_own_invocation(tmp_path: Path) -> None:
+def test_a_file_counts_the_jobs_of_its_own_invocation(tmp_path: Path) -> None:
     """A folder is shared with invocations of before, and with others at the same time."""
     call = Call("python x.py", clock(0, 90.5))
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    ledger.append(line("old", "done", ""))
+    write_note(tmp_path, "old", "", "")
     with noted(call, tmp_path, 3, "a machine"):
-        for name, status in (("a", "done"), ("b", "failed"), ("c", "done")):
-            ledger.append(line(name, status, call.mark))
-        ledger.append(line("theirs", "done", "2026-03-01T12:00:00.000251+00:00"))
+        for name, error in (("a", ""), ("b", "broke"), ("c", "")):
+            write_note(tmp_path, name, error, call.mark)
+        write_note(tmp_path, "begun", "", call.mark, finished="")
+        write_note(tmp_path, "theirs", "", "2026-03-01T12:00:00.000251+00:00")
     assert read_invocations(tmp_path) == (
         Invocation(
             command="python x.py",
@@ -98,7 +104,7 @@ def test_a_line_counts_the_jobs_of_its_own_invocation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("problem", "ended"), [(KeyboardInterrupt, "stopped"), (OSError, "broken off")])
-def test_an_invocation_that_is_stopped_leaves_its_line(
+def test_an_invocation_that_is_stopped_leaves_its_file(
     tmp_path: Path, problem: type[BaseException], ended: str
 ) -> None:
     """Hours that were stopped are hours that it took; and the problem is not swallowed."""
@@ -108,34 +114,32 @@ def test_an_invocation_that_is_stopped_leaves_its_line(
     assert (found.ended, found.seconds, found.done) == (ended, 7.0, 0)
 
 
-def test_lines_are_added_and_a_torn_one_is_dropped(tmp_path: Path) -> None:
-    """As in the ledger: a kill costs the line that was being written, no other."""
-    for seconds in (1, 2):
-        with noted(Call("x", clock(0, seconds)), tmp_path, 1, ""):
+def test_every_invocation_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """Two may end at the same moment: neither waits for the other."""
+    for day, seconds in ((2, 1), (1, 2)):
+        began = BEGAN + timedelta(days=day)
+        with noted(Call("x", clock(seconds + 86400 * day), began), tmp_path, 1, ""):
             pass
-    path = tmp_path / "invocations.jsonl"
-    path.write_bytes(path.read_bytes()[:-5])
-    assert [one.seconds for one in read_invocations(tmp_path)] == [1.0]
-    with noted(Call("x", clock(0, 3)), tmp_path, 1, ""):
-        pass
-    assert [one.seconds for one in read_invocations(tmp_path)] == [1.0, 3.0]
+    assert [one.seconds for one in read_invocations(tmp_path)] == [2.0, 1.0]  # in the order in which they began
+    assert read_invocations(tmp_path / "empty") == ()
 
 
 @pytest.mark.parametrize("text", ['{"command": "x"}', "no JSON"])
-def test_a_damaged_line_is_an_error_that_says_what_to_do(tmp_path: Path, text: str) -> None:
-    """It holds times only, so that taking it out costs no score."""
-    (tmp_path / "invocations.jsonl").write_text(f"{text}\n")
-    with pytest.raises(RunFolderError, match=r"invocations.jsonl, line 1, .*take that line out"):
+def test_a_damaged_file_is_an_error_that_says_what_to_do(tmp_path: Path, text: str) -> None:
+    """It holds times only, so that taking it away costs no score."""
+    (tmp_path / "invocations").mkdir()
+    (tmp_path / "invocations" / "one.json").write_text(text)
+    with pytest.raises(RunFolderError, match=r"one\.json .*the page can be made without it"):
         read_invocations(tmp_path)
 
 
-def test_a_line_with_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
     """The page says when an invocation began: it would fail there, far from the file."""
     with noted(Call("x", clock(0, 1)), tmp_path, 1, ""):
         pass
-    path = tmp_path / "invocations.jsonl"
+    (path,) = (tmp_path / "invocations").iterdir()
     path.write_text(path.read_text().replace("2026-03-01", "yesterday"))
-    with pytest.raises(RunFolderError, match="line 1"):
+    with pytest.raises(RunFolderError, match="invalid value"):
         read_invocations(tmp_path)
 
 

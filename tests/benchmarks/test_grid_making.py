@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import attrs
+from grid.cells import Pretraining
 from grid.invocations import Call, Invocation
-from grid.ledger import Entry
 from grid.making import say_making
+from grid.notes import Note
 
 NOW = datetime(2026, 3, 3, 9, 30, 5, tzinfo=UTC)
 CALL = Call("python run_all.py b", lambda: NOW, datetime(2026, 3, 3, 9, tzinfo=UTC))
@@ -27,8 +28,9 @@ OTHER = attrs.evolve(
 THIS = attrs.evolve(OTHER, command=CALL.command, began=CALL.mark, seconds=600.0, at_once=2, done=1)
 
 
-def job(seconds: float, invocation: str) -> Entry:
-    return Entry(key="x", protocol="linear/1", name="x", seed=0, status="done", seconds=seconds, invocation=invocation)
+def job(seconds: float, invocation: str) -> Note:
+    run = Pretraining(method="cmsc", dataset="demo")
+    return Note(name="x", run=run, finished="x", seconds=seconds, invocation=invocation)
 
 
 def test_a_resumed_page_adds_up_its_jobs_and_its_invocations() -> None:
@@ -51,20 +53,19 @@ def test_a_resumed_page_adds_up_its_jobs_and_its_invocations() -> None:
 
 
 def test_a_page_says_what_it_does_not_know() -> None:
-    """A job that outlived its grid has no time; an invocation that was killed, or of an older ledger, has no line."""
+    """A job that outlived its grid has no time; an invocation that was killed, or of an older folder, has no file."""
     jobs = [job(30.0, FIRST.began), job(0.0, "2026-02-01T00:00:00.000000+00:00"), job(5.0, "")]
     found = say_making(CALL, NOW, jobs, [FIRST])
     assert found.sentences[1:] == (
-        "Jobs of this page: 3, which took 35 s one after the other. "
-        "Not in that time: 1 that had ended before their line was written.",
-        "Nothing was run for this page: it shows the ledger as it stood.",
+        "Jobs of this page: 3, which took 35 s one after the other. Not in that time: 1 whose time is not known.",
+        "Nothing was run for this page: it shows the folders as they stood.",
         "All invocations that did some of them: 2 h 00 min of wall time. "
         "Done by invocations that have no line (killed, still running, or of before lines were kept): 2.",
     )
 
 
 def test_a_page_of_an_older_folder_has_its_own_command_at_least() -> None:
-    """Ledgers of before invocations were kept still make a page."""
+    """Folders of before invocations were kept still make a page."""
     found = say_making(CALL, NOW, [], [])
     assert found.commands == (CALL.command,)
     assert found.invocations.rows == ()

@@ -6,46 +6,43 @@ from io import StringIO
 
 import attrs
 import pytest
-from grid.cells import Cell, Pretraining
+from grid.cells import GridCell, Pretraining
 from grid.display import ConsoleGrid
-from grid.ledger import Entry, Results
+from grid.notes import Note
 from grid.pace import Pace, read_known, say_duration
 from rich.console import Console
 
 RUN = Pretraining(method="cmsc", dataset="chapman")
-CELL = Cell(pretraining=RUN, downstream="cardiology", protocol="finetune")
+CELL = GridCell(pretraining=RUN, downstream="cardiology", protocol="finetune")
 
 
-def line(seconds: float, **changes: object) -> Entry:
-    first = Entry(
-        key="k", protocol="pretrain/1", name="n", seed=0, status="done", seconds=seconds, settings=attrs.asdict(RUN)
-    )
-    return attrs.evolve(first, **changes)
+def note(seconds: float, **changes: object) -> Note:
+    return attrs.evolve(Note(name="n", run=RUN, finished="x", seconds=seconds), **changes)
 
 
-def tuned(seconds: float, shares: tuple[float, ...]) -> Entry:
-    return line(seconds, protocol="finetune/1", settings=attrs.asdict(CELL), label_fractions=shares)
+def tuned(seconds: float, shares: tuple[float, ...]) -> Note:
+    return note(seconds, cells=tuple(attrs.evolve(CELL, label_fraction=share) for share in shares))
 
 
 def test_the_closest_kind_counts_and_its_median() -> None:
     """One run that met a busy machine must not double the estimate."""
-    other = {**attrs.asdict(RUN), "method": "simclr"}
-    pace = Pace.of(Results((line(10), line(12), line(500), line(3, settings=other))))
+    other = attrs.evolve(RUN, method="simclr")
+    pace = Pace.of((note(10), note(12), note(500), note(3, run=other)))
     assert pace.of_run(RUN) == 12
     assert pace.of_run(attrs.evolve(RUN, method="simclr")) == 3
     assert pace.of_run(attrs.evolve(RUN, method="byol")) == 11  # of the data set: 3, 10, 12, 500
 
 
 def test_an_evaluation_takes_as_long_as_it_has_shares() -> None:
-    """A line holds the seconds of all its F together."""
-    pace = Pace.of(Results((tuned(40, (0.25, 0.5)),)))
+    """A note holds the seconds of all its F together."""
+    pace = Pace.of((tuned(40, (0.25, 0.5)),))
     assert pace.of_evaluation((CELL,)) == 20
     assert pace.of_evaluation((CELL, CELL, CELL)) == 60
 
 
 def test_failures_and_what_was_found_finished_say_nothing() -> None:
     """Their seconds are those of something else."""
-    pace = Pace.of(Results((line(0), line(1, status="failed"))))
+    pace = Pace.of((note(0), note(1, error="broke")))
     assert pace.of_run(RUN) is None
     assert pace.remaining([RUN], [], 1) is None
     assert pace.remaining([], [], 1) == 0
@@ -53,7 +50,7 @@ def test_failures_and_what_was_found_finished_say_nothing() -> None:
 
 def test_jobs_at_once_share_the_time_and_unknown_kinds_count_as_the_mean() -> None:
     """Ten seconds of pre-training known, evaluations not: two of each, two at once."""
-    pace = Pace.of(Results((line(10),)))
+    pace = Pace.of((note(10),))
     assert pace.remaining([RUN, RUN], [(CELL,), (CELL,)], 2) == pytest.approx(20)
     assert pace.remaining([RUN], [], 8) == pytest.approx(10)  # one job is not quicker on eight places
 
@@ -71,8 +68,8 @@ def test_without_a_terminal_every_job_is_a_line_with_what_is_left() -> None:
     file = StringIO()
     with ConsoleGrid(Console(file=file, width=200)) as show:
         show.advance(0, 2, None, None)
-        show.advance(1, 2, 120.0, line(30, name="first"))
-        show.advance(2, 2, 0.0, line(1, name="second", status="failed", error="Error: broke"))
+        show.advance(1, 2, 120.0, note(30, name="first"))
+        show.advance(2, 2, 0.0, note(1, name="second", error="Error: broke"))
         show.tick(1, 1)
     assert file.getvalue().splitlines() == [
         "1 of 2: first, 30 s; about 2 min left",
@@ -81,10 +78,10 @@ def test_without_a_terminal_every_job_is_a_line_with_what_is_left() -> None:
 
 
 def test_what_jobs_took_elsewhere_is_a_first_guess_scaled_by_what_they_take_here() -> None:
-    """A new ledger knows nothing, and a grid of hours must say so before it starts."""
+    """A new grid knows nothing, and a grid of hours must say so before it starts."""
     known = {("pretrain", "cmsc", "chapman"): 100.0, ("finetune", "cardiology"): 30.0}
-    assert Pace.of(Results(()), known).remaining([RUN], [(CELL, CELL)], 1) == pytest.approx(160)
-    here = Pace.of(Results((line(300),)), known)  # three times as long as there
+    assert Pace.of((), known).remaining([RUN], [(CELL, CELL)], 1) == pytest.approx(160)
+    here = Pace.of((note(300),), known)  # three times as long as there
     assert here.of_run(RUN) == 300
     assert here.of_evaluation((CELL,)) == pytest.approx(90)
 
@@ -92,7 +89,7 @@ def test_what_jobs_took_elsewhere_is_a_first_guess_scaled_by_what_they_take_here
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_both_kinds_of_machine_are_known(device: str) -> None:
     """The jobs of the documented results have a time on each."""
-    pace = Pace.of(Results(()), read_known(device))
+    pace = Pace.of((), read_known(device))
     for method in ("supervised", "mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc"):
         assert pace.of_run(Pretraining(method=method, dataset="ptbxl")) is not None
     assert pace.of_evaluation((CELL,)) is not None

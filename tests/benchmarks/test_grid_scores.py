@@ -1,14 +1,18 @@
-"""The scores of ledgers as one table."""
+"""The scores of grids as one table."""
 
 import csv
 
+import attrs
 import grid_scores
-from grid.ledger import Entry, Ledger
+from grid.cells import GridCell, Pretraining
+from grid_folders import write_evaluation, write_run
 
 from clocs_core.contracts.scores import Score
 
+RUN = Pretraining(method="cmsc", dataset="ptbxl", options=("epochs=2",))
 
-def entry(seed, method="cmsc", status="done", protocol="finetune/1"):
+
+def write(out, seed, method="cmsc", error=""):
     about = {
         "dataset": "cardiology",
         "label_fraction": 0.5,
@@ -22,31 +26,19 @@ def entry(seed, method="cmsc", status="done", protocol="finetune/1"):
         Score(protocol="finetune", init="random", value=0.6 + seed / 100, **about),
         Score(protocol="prior", init="random", value=0.5, **about),
     )
-    run = {"method": method, "dataset": "ptbxl", "leads": "4", "embedding_dim": 128, "seed": seed, "split_seed": 0}
-    settings = {"pretraining": run | {"options": ["epochs=2"]}, "downstream": "cardiology", "protocol": "finetune"}
-    settings |= {"part": "test", "options": []}
-    return Entry(
-        key=f"{method}{seed}",
-        protocol=protocol,
-        name="",
-        seed=seed,
-        status=status,
-        error="",
-        commit="abc",
-        finished="",
-        seconds=1.0,
-        settings=settings,
-        folder="",
-        label_fractions=(0.5,),
-        scores=scores,
+    cell = GridCell(
+        pretraining=attrs.evolve(RUN, method=method, seed=seed), downstream="cardiology", protocol="finetune"
     )
+    write_evaluation(out, [cell], scores, commit="abc", error=error)
 
 
 def test_each_encoder_has_a_line_a_score_and_the_untrained_one_is_told_once(tmp_path, capsys):
     """Evaluations of two methods score the same untrained encoder; what failed, and pre-trainings, have no score."""
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    for line in (entry(0), entry(1), entry(0, "simclr"), entry(2, status="failed"), entry(3, protocol="pretrain/1")):
-        ledger.append(line)
+    write(tmp_path, 0)
+    write(tmp_path, 1)
+    write(tmp_path, 0, "simclr")
+    write(tmp_path, 2, error="Error: broke")
+    write_run(tmp_path, RUN)
     assert grid_scores.main([str(tmp_path), "--out", str(tmp_path / "scores.csv")]) == 0
     with (tmp_path / "scores.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import run_all
 from grid.commit import source_commit
-from grid.ledger import Ledger
+from grid.notes import read_notes
 
 HERE = Path(__file__).parent
 FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
@@ -35,7 +34,7 @@ def grid(place: Path, *more: str) -> int:
 
 
 def test_a_second_call_runs_nothing_and_prints_the_same(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Four pre-trainings and their four evaluations; then the ledger knows."""
+    """Four pre-trainings and their four evaluations; then their folders say that they are done."""
     assert grid(place) == 0
     first, jobs = capsys.readouterr().out, begun(place / "log")
     assert len(jobs) == len(set(jobs)) == 8
@@ -55,8 +54,9 @@ def test_more_seeds_and_shares_run_only_what_is_new(place: Path) -> None:
     before += len(new)
     assert grid(place, "--seeds", "3") == 0
     assert len(begun(place / "log")) == before + 4
-    lines = [entry.name for entry in Ledger(place / "out" / "ledger.jsonl").read().entries]
-    assert len(lines) == len(set(lines))  # an encoder that was asked for again is not told again
+    seconds = [note.seconds for _, note in read_notes(place / "out")]
+    assert len(seconds) == before + 4
+    assert all(seconds)  # an encoder that is there keeps the time of its own training
 
 
 def test_the_untrained_encoder_is_a_method_that_needs_no_pre_training(
@@ -75,7 +75,7 @@ def test_the_untrained_encoder_is_a_method_that_needs_no_pre_training(
 
 
 def test_a_deleted_encoder_is_trained_again_only_where_it_is_needed(place: Path) -> None:
-    """The ledger says it was trained; a new evaluation still needs the file."""
+    """What was scored stays scored; a new evaluation needs the file."""
     assert grid(place) == 0
     before = len(begun(place / "log"))
     for folder in (place / "out" / "pretrained").iterdir():
@@ -85,8 +85,6 @@ def test_a_deleted_encoder_is_trained_again_only_where_it_is_needed(place: Path)
     assert len(begun(place / "log")) == before
     assert grid(place, "--label-fractions", "0.25") == 0
     assert len(begun(place / "log")) == before + 8
-    lines = Counter(entry.name for entry in Ledger(place / "out" / "ledger.jsonl").read().entries)
-    assert sorted(lines.values()) == [1] * 8 + [2] * 4  # what was trained again is told again
 
 
 def test_a_failed_cell_is_recorded_and_the_others_go_on(
@@ -95,11 +93,10 @@ def test_a_failed_cell_is_recorded_and_the_others_go_on(
     """One broken data set must not cost a night; and what failed is tried again when it is asked for again."""
     monkeypatch.setenv("FAKE_FAIL", "simclr-demo")
     assert grid(place) == 1
-    entries = Ledger(place / "out" / "ledger.jsonl").read().entries
-    failed = [entry for entry in entries if entry.status == "failed"]
+    failed = [note for _, note in read_notes(place / "out") if note.error]
     assert len(failed) == 4  # two pre-trainings, and the two evaluations that could not be tried
-    assert all("Error: made to fail. (exit code 2" in entry.error for entry in failed)
-    assert sum(entry.error.startswith("Not tried: its pre-training failed") for entry in failed) == 2
+    assert all("Error: made to fail. (exit code 2" in note.error for note in failed)
+    assert sum(note.error.startswith("Not tried: its pre-training failed") for note in failed) == 2
     shown = capsys.readouterr()
     assert "| simclr |  |  |  | 0 of 2, failed |" in shown.out
     assert "failed: simclr-demo" in shown.err
@@ -111,7 +108,7 @@ def test_a_failed_cell_is_recorded_and_the_others_go_on(
 
 
 def test_a_dry_run_lists_the_cells_and_runs_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With how long it will take: unknown at first, and then from what the ledger's lines took."""
+    """With how long it will take: unknown at first, and then from what jobs took."""
     assert grid(place, "--dry-run") == 0
     said = capsys.readouterr()
     assert "4 cells; 8 jobs to do, 2 at once: unknown" in said.err
@@ -144,10 +141,8 @@ def test_the_page_has_tables_figures_controls_splits_and_environment(
     assert 'src="data:image/png;base64,' in html
     assert (out / "figures" / "grid.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "figures" / "grid.svg").read_text().startswith("<?xml")
-    entries = Ledger(out / "ledger.jsonl").read().entries
-    kept = [entry.predictions for entry in entries if entry.scores]
-    assert kept
-    assert all((out / path).is_file() for path in kept)
+    for words in ("## Pre-trainings", "| demo | 4 | 128 | cmsc | 3, 3 | "):
+        assert words in text
 
 
 def test_only_the_report_is_made_where_that_is_asked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +155,7 @@ def test_only_the_report_is_made_where_that_is_asked(place: Path, capsys: pytest
     assert "| 1 of 2 |" in capsys.readouterr().out
 
 
-def test_a_report_needs_the_ledger_and_no_recordings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_needs_the_folders_and_no_recordings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page of a grid that ran on another machine, or whose recordings are gone."""
     own = place / "recordings"
     own.mkdir()
@@ -173,7 +168,7 @@ def test_a_report_needs_the_ledger_and_no_recordings(place: Path, capsys: pytest
     said = capsys.readouterr()
     assert said.out == first
     assert "| cmsc | 0." in first
-    assert "cardiology is not on this machine" in said.err  # and nothing of it is in the ledger
+    assert "cardiology is not on this machine" in said.err  # and nothing of it was run
     assert run_all.main([*arguments, "--report-only", "--out", str(place / "other")]) == 2
     assert "There is nothing to report" in capsys.readouterr().err
 

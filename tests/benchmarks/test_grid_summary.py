@@ -10,11 +10,12 @@ import attrs
 import numpy as np
 import pytest
 from grid.axes import Condition, Repeats
-from grid.cells import Cell, digest
-from grid.ledger import Entry, Results, protocol_id
-from grid.measure import Measure
+from grid.cells import GridCell
+from grid.measure import Inputs, Measure
+from grid.results import Results
 from grid.rows import difference_sheet, markdown, score_sheet
 from grid.summary import Summary, spread, summarise
+from grid_folders import write_evaluation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
@@ -29,32 +30,21 @@ def by_method(*names: str) -> list[Condition]:
     return [attrs.evolve(PLACE, method=name) for name in names]
 
 
-def score(cell: Cell, init: str, value: float) -> Score:
+def score(cell: GridCell, init: str, value: float) -> Score:
     return Score(
         *(cell.protocol, init, cell.downstream, cell.label_fraction),  # type: ignore[arg-type]
         *("auroc", "frame", value, value - 0.1, value + 0.1),
     )
 
 
-def entry(cell: Cell, trained: float, random: float, **more: object) -> Entry:
-    return Entry(
-        key=digest(cell.evaluation),
-        protocol=protocol_id(cell.protocol),
-        name="x",
-        seed=cell.pretraining.seed,
-        status="done",
-        label_fractions=(cell.label_fraction,),
-        scores=(score(cell, cell.pretraining.method, trained), score(cell, "random", random)),
-        split={"hash": "of the patients", "seed": cell.pretraining.split_seed},
-        **more,  # type: ignore[arg-type]
-    )
+def write(out: Path, cell: GridCell, trained: float, random: float, **more: str) -> Path:
+    scores = (score(cell, cell.pretraining.method, trained), score(cell, "random", random))
+    return write_evaluation(out, [cell], scores, **more)
 
 
-def table(
-    conditions: list[Condition], repeats: Repeats, entries: list[Entry], out: Path, resamples: int = 15
-) -> Summary:
+def table(conditions: list[Condition], repeats: Repeats, out: Path, resamples: int = 15) -> Summary:
     measure = Measure(resamples=resamples)
-    return summarise(conditions, repeats, Results(tuple(entries)), PAPER, measure, out, 1, lambda done, total: None)
+    return summarise(conditions, Inputs(repeats=repeats, results=Results(out), paper=PAPER, measure=measure))
 
 
 # ------------------------------------------------------------------------------------------------------------- spreads
@@ -94,15 +84,12 @@ def test_a_table_by_hand(tmp_path: Path) -> None:
     """Two methods, three seeds, one of which is missing for SimCLR; the paper's numbers stand beside."""
     repeats = Repeats(seeds=(0, 1, 2))
     cmsc, simclr = by_method("cmsc", "simclr")
-    entries = [
-        entry(cell, value, random)
-        for cell, value, random in zip(cmsc.cells(repeats), (0.80, 0.84, 0.88), (0.60, 0.62, 0.64), strict=True)
-    ]
-    entries += [entry(cell, value, 0.99) for cell, value in zip(simclr.cells(repeats)[:2], (0.70, 0.74), strict=True)]
-    entries.append(
-        attrs.evolve(entry(simclr.cells(repeats)[2], 0, 0), status="failed", error="Error: broke", scores=())
-    )
-    random, first, second = table([cmsc, simclr], repeats, entries, tmp_path).lines
+    for cell, value, untrained in zip(cmsc.cells(repeats), (0.80, 0.84, 0.88), (0.60, 0.62, 0.64), strict=True):
+        write(tmp_path, cell, value, untrained)
+    for cell, value in zip(simclr.cells(repeats)[:2], (0.70, 0.74), strict=True):
+        write(tmp_path, cell, value, 0.99)
+    write(tmp_path, simclr.cells(repeats)[2], 0, 0, error="Error: broke")
+    random, first, second = table([cmsc, simclr], repeats, tmp_path).lines
     assert random.condition.method == "random"
     assert random.spread is not None
     assert random.spread.values == ((0.60, 0.62, 0.64),)  # once a seed, of the first method that has it
@@ -123,8 +110,9 @@ def test_the_table_as_text(tmp_path: Path) -> None:
     """What all lines share stands above; ours, the paper's and the difference stand side by side."""
     repeats = Repeats(seeds=(0, 1))
     (cmsc,) = by_method("cmsc")
-    entries = [entry(cell, value, 0.5) for cell, value in zip(cmsc.cells(repeats), (0.9, 0.8), strict=True)]
-    text = markdown(score_sheet(table([cmsc], repeats, entries, tmp_path)))
+    for cell, value in zip(cmsc.cells(repeats), (0.9, 0.8), strict=True):
+        write(tmp_path, cell, value, 0.5)
+    text = markdown(score_sheet(table([cmsc], repeats, tmp_path)))
     assert text.splitlines() == [
         "pre-training chapman, downstream chapman, protocol linear, leads 4, E 128, F 0.5, patients test",
         "",
@@ -139,8 +127,9 @@ def test_places_that_differ_are_columns_and_splits_have_a_spread_of_their_own(tm
     """A table over F and two splits."""
     repeats = Repeats(seeds=(0,), splits=(0, 1))
     both = [attrs.evolve(PLACE, label_fraction=share) for share in (0.25, 1.0)]
-    entries = [entry(cell, 0.6 + 0.1 * cell.pretraining.split_seed, 0.5) for one in both for cell in one.cells(repeats)]
-    sheet = score_sheet(table(both, repeats, entries, tmp_path))
+    for cell in (cell for one in both for cell in one.cells(repeats)):
+        write(tmp_path, cell, 0.6 + 0.1 * cell.pretraining.split_seed, 0.5)
+    sheet = score_sheet(table(both, repeats, tmp_path))
     assert sheet.headings[:4] == ("F", "method", "ours, mean ± sd over seeds", "sd over splits")
     assert [row[:4] for row in sheet.rows] == [
         ("0.25", "random", "0.500", "0.000"),
@@ -152,11 +141,11 @@ def test_places_that_differ_are_columns_and_splits_have_a_spread_of_their_own(tm
 
 
 def test_cells_of_other_settings_do_not_count(tmp_path: Path) -> None:
-    """A ledger holds many grids; a score on validation patients must not slip into a table of test patients."""
+    """A folder holds many grids; a score on validation patients must not slip into a table of test patients."""
     repeats = Repeats()
     (cell,) = PLACE.cells(repeats)
-    other = entry(attrs.evolve(cell, part="validation"), 0.9, 0.5)
-    _, line = table([PLACE], repeats, [other], tmp_path).lines
+    write(tmp_path, attrs.evolve(cell, part="validation"), 0.9, 0.5)
+    _, line = table([PLACE], repeats, tmp_path).lines
     assert line.spread is None
     assert line.done == 0
 
@@ -211,23 +200,26 @@ def cut(numbers: list[float]) -> tuple[float, float]:
 
 
 @pytest.fixture
-def scored(tmp_path: Path) -> tuple[Path, list[Condition], Repeats, list[Entry]]:
-    """Two methods and two seeds with predictions."""
-    repeats, conditions, entries = Repeats(seeds=(0, 1)), by_method("cmsc", "simclr"), []
+def scored(tmp_path: Path) -> tuple[Path, list[Condition], Repeats, dict[str, Path]]:
+    """Two methods and two seeds with predictions; the folder of each."""
+    repeats, conditions, folders = Repeats(seeds=(0, 1)), by_method("cmsc", "simclr"), {}
     for condition, sharpness in zip(conditions, (0.8, 0.1), strict=True):
         for cell in condition.cells(repeats):
-            name = f"{condition.method}-{cell.pretraining.seed}.npz"
-            make_predictions(tmp_path / name, {condition.method: sharpness}, "linear", 0.5, cell.pretraining.seed)
-            entries.append(entry(cell, 0.9, 0.5, predictions=name))
-    return tmp_path, conditions, repeats, entries
+            folder = write(tmp_path, cell, 0.9, 0.5)
+            predictions = folder / "predictions.npz"
+            make_predictions(predictions, {condition.method: sharpness}, "linear", 0.5, cell.pretraining.seed)
+            folders[f"{condition.method}-{cell.pretraining.seed}"] = folder
+    return tmp_path, conditions, repeats, folders
 
 
 def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(scored) -> None:
     """Seeds share their test patients: draws are averaged before the interval is cut."""
-    out, conditions, repeats, entries = scored
-    _, line, _ = table(conditions, repeats, entries, out).lines
-    own = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/cmsc/0.5", 15, 0) for seed in (0, 1)]
-    untrained = [draws_by_hand(out / f"cmsc-{seed}.npz", "probability/linear/random/0.5", 15, 0) for seed in (0, 1)]
+    out, conditions, repeats, folders = scored
+    _, line, _ = table(conditions, repeats, out).lines
+    files = [folders[f"cmsc-{seed}"] / "predictions.npz" for seed in (0, 1)]
+    own, untrained = (
+        [draws_by_hand(file, f"probability/linear/{init}/0.5", 15, 0) for file in files] for init in ("cmsc", "random")
+    )
     mean = [sum(two) / 2 for two in zip(*own, strict=True)]
     gain = [a - sum(two) / 2 for a, two in zip(mean, zip(*untrained, strict=True), strict=True)]
     assert line.interval is not None
@@ -238,11 +230,14 @@ def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(s
 
 def test_differences_are_paired_draw_by_draw(scored) -> None:
     """The same patients stand in both: what is hard about them cancels."""
-    out, conditions, repeats, entries = scored
-    summary = table(conditions, repeats, entries, out)
+    out, conditions, repeats, folders = scored
+    summary = table(conditions, repeats, out)
     (found,) = summary.differences
     ours, theirs = (
-        [draws_by_hand(out / f"{method}-{seed}.npz", f"probability/linear/{method}/0.5", 15, 0) for seed in (0, 1)]
+        [
+            draws_by_hand(folders[f"{method}-{seed}"] / "predictions.npz", f"probability/linear/{method}/0.5", 15, 0)
+            for seed in (0, 1)
+        ]
         for method in ("cmsc", "simclr")
     )
     apart = [sum(a) / 2 - sum(b) / 2 for a, b in zip(zip(*ours, strict=True), zip(*theirs, strict=True), strict=True)]
@@ -253,11 +248,12 @@ def test_differences_are_paired_draw_by_draw(scored) -> None:
 
 def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
     """A mean over five seeds less one over three would be a difference of seeds too."""
-    out, conditions, repeats, entries = scored
-    (found,) = table(conditions, repeats, entries[:-1], out).differences
+    out, conditions, repeats, folders = scored
+    (folders["simclr-1"] / "report.json").unlink()
+    (found,) = table(conditions, repeats, out).differences
     assert found.repetitions == 1
-    own = draws_by_hand(out / "cmsc-0.npz", "probability/linear/cmsc/0.5", 15, 0)
-    other = draws_by_hand(out / "simclr-0.npz", "probability/linear/simclr/0.5", 15, 0)
+    own = draws_by_hand(folders["cmsc-0"] / "predictions.npz", "probability/linear/cmsc/0.5", 15, 0)
+    other = draws_by_hand(folders["simclr-0"] / "predictions.npz", "probability/linear/simclr/0.5", 15, 0)
     assert (found.interval.low, found.interval.high) == pytest.approx(
         cut([a - b for a, b in zip(own, other, strict=True)])
     )
@@ -265,28 +261,29 @@ def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
 
 def test_other_patients_are_not_paired(scored) -> None:
     """A draw names patients by their number: of other patients, the same numbers are other people."""
-    out, conditions, repeats, entries = scored
-    others = attrs.evolve(entries[-1], split={"hash": "of other patients", "seed": 0})
-    (found,) = table(conditions, repeats, [*entries[:-1], others], out).differences
+    out, conditions, repeats, _ = scored
+    write(out, conditions[1].cells(repeats)[1], 0.9, 0.5, patients="of other patients")
+    (found,) = table(conditions, repeats, out).differences
     assert found.repetitions == 1
-    unknown = [attrs.evolve(one, split={}) for one in entries]
-    assert table(conditions, repeats, unknown, out).differences == ()
+    for cell in (cell for one in conditions for cell in one.cells(repeats)):
+        write(out, cell, 0.9, 0.5, patients="")
+    assert table(conditions, repeats, out).differences == ()
 
 
 def test_draws_are_made_once(scored, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand bootstrap samples of a large test set take seconds; a page is made many times."""
-    out, conditions, repeats, entries = scored
-    before = table(conditions, repeats, entries, out)
+    out, conditions, repeats, _ = scored
+    before = table(conditions, repeats, out)
     monkeypatch.setattr("grid.draws.bootstrap", lambda *_: pytest.fail("drawn again"))
-    after = table(conditions, repeats, entries, out)
+    after = table(conditions, repeats, out)
     assert score_sheet(after) == score_sheet(before)
 
 
 def test_a_cell_without_predictions_has_a_mean_and_no_interval(scored) -> None:
-    """Somebody may have deleted them to save space; the ledger still holds the score."""
-    out, conditions, repeats, entries = scored
-    (out / "cmsc-1.npz").unlink()
-    _, line, other = table(conditions, repeats, entries, out).lines
+    """Somebody may have deleted them to save space; the report still holds the score."""
+    out, conditions, repeats, folders = scored
+    (folders["cmsc-1"] / "predictions.npz").unlink()
+    _, line, other = table(conditions, repeats, out).lines
     assert line.spread is not None
     assert line.interval is None
     assert line.gain is None

@@ -13,7 +13,7 @@ import attrs
 import extract_paper_results
 import pytest
 from extract_paper_results import extract, find_tabulars
-from paper_results import RESULTS, Cell, PaperResults, load_results
+from paper_results import RESULTS, PaperCondition, PaperResults, PrintedScore, load_results
 
 CHAPMAN, P2020, P2017, CARDIOLOGY = "chapman", "physionet2020", "physionet2017", "cardiology"
 SAME = ((CHAPMAN, CHAPMAN), (P2020, P2020))
@@ -83,7 +83,7 @@ def paper() -> PaperResults:
     return load_results()
 
 
-def condition(cell: Cell) -> tuple:
+def condition(cell: PrintedScore) -> tuple:
     where = (cell.pretraining, cell.downstream)
     return (cell.table, cell.embedding_dim, cell.label_fraction, cell.method, cell.tau_d, *where)
 
@@ -183,19 +183,19 @@ def test_counts_are_those_of_appendix_a(paper):
 
 def test_a_condition_is_found_in_the_main_text_first_and_in_the_table_that_is_asked_for(paper):
     asked = {"protocol": "linear", "method": "cmsc", "pretraining": CHAPMAN, "downstream": CHAPMAN}
-    assert paper.find(**asked).table == "linear-main"
-    assert paper.find(**asked, table="linear-4-leads").printed_in == "9b"
-    assert paper.find(**asked, leads=12, embedding_dim=256).printed == "0.906 ± 0.002"
+    assert paper.find(PaperCondition(**asked)).table == "linear-main"
+    assert paper.find(PaperCondition(**asked), table="linear-4-leads").printed_in == "9b"
+    assert paper.find(PaperCondition(**asked, leads=12, embedding_dim=256)).printed == "0.906 ± 0.002"
 
 
 def test_what_the_paper_has_no_number_for_is_none(paper):
     chapman = {"protocol": "linear", "pretraining": CHAPMAN, "downstream": CHAPMAN}
-    assert paper.find(**chapman, method="mt-ssl") is not None
-    assert paper.find(**chapman, method="mt-ssl", label_fraction=0.25) is None
-    assert paper.find(**chapman, method="byol", leads=12) is None
-    assert paper.find(**chapman, method="random") is None
-    assert paper.find(**chapman, method="cmsc", tau_d=0.9) is None
-    assert paper.find(**chapman, method="cmsc", table="transfer-main") is None
+    assert paper.find(PaperCondition(**chapman, method="mt-ssl")) is not None
+    assert paper.find(PaperCondition(**chapman, method="mt-ssl", label_fraction=0.25)) is None
+    assert paper.find(PaperCondition(**chapman, method="byol", leads=12)) is None
+    assert paper.find(PaperCondition(**chapman, method="random")) is None
+    assert paper.find(PaperCondition(**chapman, method="cmsc", tau_d=0.9)) is None
+    assert paper.find(PaperCondition(**chapman, method="cmsc"), table="transfer-main") is None
 
 
 def test_the_same_condition_has_the_same_number_everywhere(paper):

@@ -15,16 +15,20 @@ _positive = (lambda value: value is None or value > 0, "be positive")
 
 @attrs.frozen
 class ArraysOptions:
-    """What the files do not say."""
+    """Facts that the files do not say."""
 
-    patients: str | None = option(None, "csv, txt or npy with the id of the patient of each recording")
-    labels: str | None = option(None, "csv, txt or npy with the class of each recording, by name; empty where unknown")
-    sampling_rate: float | None = option(None, "in Hz; an .npz may hold it as sampling_rate", check=_positive)
-    unit: str = option("", "of the samples, divided by the gain, such as mV")
-    gain: float = option(1.0, "samples divided by it are in the unit", check=_positive)
-    names: tuple[str, ...] = option((), "names for the channels, all of them, in the order of the files")
-    axes: tuple[str, ...] = option((), "of an array, such as recording,sample,channel", check=_are_axes)
-    label_separator: str = option(";", "between the classes of one recording, for the task findings")
+    patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
+    labels: Path | None = option(
+        None, "File (csv, txt, npy) with the class of each recording, by name; empty where unknown.", metavar="FILE"
+    )
+    sampling_rate: float | None = option(
+        None, "Sampling rate in Hz; an .npz may hold it as sampling_rate.", check=_positive, metavar="HZ"
+    )
+    unit: str = option("", "Unit of the samples divided by the gain, such as mV.", metavar="UNIT")
+    gain: float = option(1.0, "Gain: samples divided by it are in the unit.", check=_positive)
+    names: tuple[str, ...] = option((), "Names of all channels, in the order of the files.", metavar="NAMES")
+    axes: tuple[str, ...] = option((), "Axes of an array, such as recording,sample,channel.", check=_are_axes)
+    label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
 
 
 def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
@@ -43,7 +47,7 @@ def load(entry: Entry, options: ArraysOptions) -> Record:
 
 @hookimpl
 def clocs_datasets() -> list[Dataset]:
-    """Offer whatever lies at --root."""
+    """Offer whatever files the user has."""
     return [
         Dataset(
             name="arrays",

@@ -6,16 +6,14 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from clocs_core import DataError, DataNotFound
-from clocs_plugins.arrays.layout import Found, axes_of, recordings_of
-from clocs_plugins.arrays.numpyfiles import headers
-from clocs_plugins.arrays.textfiles import read_heading, read_signal
+import attrs
 
-ONE_RECORDING = {1: ("sample",), 2: ("channel", "sample")}
-"""What the axes of a file with one recording are unless the user says otherwise, by how many there are."""
+from clocs_core import DataError, DataNotFound, SignalFile, open_array_file, read_signal_file
+from clocs_plugins.arrays.layout import Found, axes_of, one_recording
 
-TEXT_RECORDING = {2: ("sample", "channel")}
-"""The same for text: a line per sample."""
+# What the axes of a file with one recording are unless the user says otherwise, by how many there are.
+_ARRAY = {1: ("sample",), 2: ("channel", "sample")}
+_TEXT = {2: ("sample", "channel")}
 
 _ENDINGS = (".npy", ".csv", ".txt")
 _WHOLE = (".npz", ".parquet")
@@ -33,42 +31,55 @@ def find_single(root: Path, tables: Collection[Path]) -> Path:
             continue
         whole = [path for path in inside if path.suffix.lower() in _WHOLE]
         if len(whole) > 1:
-            raise DataError(f"{root} has {', '.join(path.name for path in whole[:4])}: point `--root` at one of them.")
+            names = ", ".join(path.name for path in whole[:4])
+            raise DataError(f"{root} has {names}: point `root=PATH` at one of them.")
         return whole[0] if whole else root
     return root
 
 
 def describe_folder(root: Path, axes: tuple[str, ...], tables: Collection[Path]) -> Found:
-    """What a folder of recordings holds. Raises DataNotFound where none of its files can be one."""
+    """Describe a folder of recordings. Raises DataNotFound where none of its files can be one."""
     files = [
         path
         for path in root.rglob("*")
-        if path.suffix.lower() in _ENDINGS and _is_visible(path.relative_to(root)) and path.resolve() not in tables
+        if path.suffix.lower() in _ENDINGS
+        and _is_visible(path.relative_to(root))
+        and path.resolve() not in tables
+        and path.is_file()
     ]
-    files = sorted((path for path in files if path.is_file()), key=lambda path: natural(str(path.relative_to(root))))
-    below = [path for path in files if path.parent != root]
+    files.sort(key=lambda path: natural(str(path.relative_to(root))))
     if not files:
         held = ", ".join(path.name for path in _visible(root)[:5]) or "nothing"
         raise DataNotFound(
             f"No recordings in {root}: looked for an .npz, .npy or .parquet, or for .npy, .csv and .txt files in one "
-            f"folder per patient, and found {held}. Point `--root` at the file or the folder that holds them."
+            f"folder per patient, and found {held}. Point `root=PATH` at the file or the folder that holds them."
         )
+    below = [path for path in files if path.parent != root]
     aside = [path.name for path in files if path.parent == root] if below else []
-    chosen = below or files
-    names, count = _first_that_opens(chosen, axes)
-    records = tuple(path.relative_to(root).as_posix() for path in chosen)
+    chosen = [path.relative_to(root) for path in below or files]
+    first = _first_that_opens(below or files, axes)
     return Found(
         form=f"{len(chosen):,} files, " + ("one folder per patient" if below else "side by side"),
-        records=records,
-        files=tuple(chosen),
-        table_keys=tuple(
-            (record, record.rpartition(".")[0], Path(record).name, Path(record).stem) for record in records
-        ),
-        patients=tuple(path.relative_to(root).parts[0] for path in chosen) if below else None,
-        channels=names,
-        channel_count=count,
+        records=tuple(path.as_posix() for path in chosen),
+        files=tuple(below or files),
+        table_keys=tuple((one.as_posix(), one.with_suffix("").as_posix(), one.name, one.stem) for one in chosen),
+        patients=tuple(path.parts[0] for path in chosen) if below else None,
+        channels=first.channels,
+        channel_count=len(first.samples),
         notes=(f"Not read, for they are in no patient's folder: {', '.join(aside[:5])}.",) if aside else (),
     )
+
+
+def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
+    """Read the recording of one file."""
+    if path.suffix.lower() == ".npy":
+        array = open_array_file(path).arrays[""]
+        return SignalFile(one_recording(array.open(), axes_of(array, axes, _ARRAY, path.name)))
+    found = read_signal_file(path)
+    table = found.samples.T  # (line, column)
+    names = axes_of(table, axes, _TEXT, path.name)
+    channels = found.channels if names == ["sample", "channel"] else None
+    return attrs.evolve(found, samples=one_recording(table, names), channels=channels)
 
 
 def natural(text: str) -> list[tuple[int, int | str]]:
@@ -84,15 +95,12 @@ def _is_visible(path: Path) -> bool:
     return not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> tuple[tuple[str, ...] | None, int]:
-    """The channels of the first file that can be read; the others are looked at when they are loaded."""
-    first: Exception | None = None
+def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> SignalFile:
+    """The first file that can be read; the others are looked at when they are loaded."""
+    problems = []
     for path in files:
         try:
-            if path.suffix.lower() != ".npy":
-                return (None, len(read_signal(path))) if axes == ("channel", "sample") else read_heading(path)
-            header = headers(path)[""]
-            return None, recordings_of(header.shape, axes_of(header.shape, axes, ONE_RECORDING, path.name))[1]
+            return read_file(path, axes)
         except (ValueError, OSError) as problem:
-            first = first or problem
-    raise DataError(f"None of {len(files):,} files can be read. The first, {files[0]}: {first}.".replace("..", "."))
+            problems.append(str(problem).rstrip("."))
+    raise DataError(f"None of {len(files):,} files can be read. The first, {files[0]}: {problems[0]}.")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clocs_core import DataError
+from clocs_core import DataError, StoredArray
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Numbers: TypeAlias = NDArray[np.floating | np.integer]
 
 FEWEST_SAMPLES = 16  # of a recording; fewer mean that another axis counts the samples
 
@@ -32,53 +30,43 @@ class Found:
     channels: tuple[str, ...] | None = None
     channel_count: int
     sampling_rate: float | None = None
-    unit: str = ""
     notes: tuple[str, ...] = ()
 
 
 def axes_of(
-    shape: Sequence[int], asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]], where: str
+    array: StoredArray | NDArray[Any], asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]], where: str
 ) -> list[str]:
     """Name the axes of an array: as asked, or what is usual for so many. Raises DataError where that cannot be."""
-    shown = "(" + ", ".join(map(str, shape)) + ")"
+    if array.dtype.kind not in "iuf":
+        raise DataError(f"{where} has values of type {array.dtype}, expected numbers.")
+    shape = array.shape
+    shown, said = f"{where} has the shape ({', '.join(map(str, shape))})", f"`axes={list(asked)}`"
     if asked and len(asked) != len(shape):
-        raise DataError(f"{where} has the shape {shown}, but `-o axes={','.join(asked)}` names {len(asked)} axes.")
+        raise DataError(f"{shown}, but {said} names {len(asked)} axes.")
     if len(set(asked)) < len(asked):
-        raise DataError(f"`-o axes={','.join(asked)}` names an axis twice.")
+        raise DataError(f"{said} names an axis twice.")
     if not asked and len(shape) not in usual:
         known = " or ".join(f"({', '.join(axes)})" for axes in usual.values())
-        raise DataError(f"{where} has the shape {shown}, expected {known}.")
+        raise DataError(f"{shown}, expected {known}.")
     axes = list(asked or usual[len(shape)])
     if any(axis not in {name for known in usual.values() for name in known} for axis in axes):
-        raise DataError(f"{where} holds one recording, so its axes are channel and sample, got {','.join(axes)}.")
+        raise DataError(f"{where} holds one recording, so its axes are channel and sample, but {said} was asked for.")
     size = dict(zip(axes, shape, strict=True))
     if 0 in size.values():
-        raise DataError(f"{where} is empty: its shape is {shown}.")
+        raise DataError(f"{shown}, so it is empty.")
     crossed = size.get("channel", 1) > size["sample"] or size["sample"] < FEWEST_SAMPLES
     if crossed and not asked:
+        swap = {"channel": "sample", "sample": "channel", "recording": "recording"}  # what is meant most often
+        other = [swap[axis] for axis in axes] if "channel" in axes else ["sample", "channel"]
         raise DataError(
-            f"{where} has the shape {shown}; read as ({', '.join(axes)}) that is {size.get('channel', 1):,} channels "
-            f"of {size['sample']:,} samples. Say what its axes are, as in `-o axes={_other(axes)}`."
+            f"{shown}; read as ({', '.join(axes)}) that is {size.get('channel', 1):,} channels of "
+            f"{size['sample']:,} samples. Say what its axes are, as in `axes={other}`."
         )
     return axes
 
 
-def _other(axes: list[str]) -> str:
-    """The same axes with sample and channel in each other's place: what is meant most often."""
-    if "channel" not in axes:
-        return "sample,channel"
-    swap = {"channel": "sample", "sample": "channel", "recording": "recording"}
-    return ",".join(swap[axis] for axis in axes)
-
-
-def recordings_of(shape: Sequence[int], axes: list[str]) -> tuple[int, int]:
-    """How many recordings of how many channels an array holds."""
-    size = dict(zip(axes, shape, strict=True))
-    return size.get("recording", 1), size.get("channel", 1)
-
-
-def one_recording(array: NDArray[Any], axes: list[str], number: int) -> Numbers:
-    """One recording of an array, (channel, sample), copied out of whatever file it is mapped from."""
+def one_recording(array: NDArray[Any], axes: Sequence[str], number: int = 0) -> NDArray[np.floating | np.integer]:
+    """Copy one recording, (channel, sample), out of an array and whatever file that is mapped from."""
     import numpy as np
 
     part, left = array, list(axes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -13,7 +13,7 @@ from clocs_plugins.arrays.folders import describe_folder, find_single, natural
 from clocs_plugins.arrays.layout import Found
 from clocs_plugins.arrays.numpyforms import describe_array
 from clocs_plugins.arrays.parquetfiles import describe_parquet
-from clocs_plugins.arrays.tables import LABEL, PATIENT, Column, is_missing, read_column
+from clocs_plugins.arrays.tables import LABEL, PATIENT, is_missing, read_column
 
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
@@ -52,7 +52,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
 
 def _describe(root: Path, axes: tuple[str, ...], tables: Sequence[Path]) -> Found:
     if not root.exists():
-        raise DataNotFound(f"There is nothing at {root}: point `--root` at a file or a folder of recordings.")
+        raise DataNotFound(f"There is nothing at {root}: point `root=PATH` at a file or a folder of recordings.")
     known = {path.resolve() for path in tables}
     place = find_single(root, known)
     if place.is_dir():
@@ -70,9 +70,11 @@ def _describe(root: Path, axes: tuple[str, ...], tables: Sequence[Path]) -> Foun
 def _check_rate(found: Found, given: float | None) -> tuple[str, ...]:
     if given is None and found.sampling_rate is None:
         raise DataError(
-            "The sampling rate is not known: give it in Hz with `--sampling-rate`, or in an .npz as "
+            "The sampling rate is not known: give it in Hz with `sampling_rate=HZ`, or in an .npz as "
             "np.savez(file, x=…, sampling_rate=125)."
         )
+    if found.sampling_rate is not None and not 0 < found.sampling_rate < float("inf"):
+        raise DataError(f"The file says {found.sampling_rate:g} Hz: the rate must be one positive number.")
     if given is not None and found.sampling_rate not in (None, given):
         return (f"The file says {found.sampling_rate:g} Hz; {given:g} Hz was given, and is used.",)
     return ()
@@ -92,66 +94,62 @@ def _channels(found: Found, names: tuple[str, ...]) -> tuple[tuple[str, ...], bo
 
 def _patients(found: Found, path: Path | None) -> tuple[list[str | None], tuple[str, ...]]:
     """The patient of each recording; None where a table that goes by file does not name it."""
-    notes: tuple[str, ...] = ()
-    if path is not None:
-        ids, notes = _per_recording(found, read_column(path, PATIENT, "--patients"), "--patients", None)
-        where = path.name
-    elif found.patients is not None:
-        ids, where = _in_order(found, found.patients, "the file's patients"), "the file"
-    else:
-        return list(found.records), ("No patients were given (`--patients`): each recording counts as its own.",)
+    ids, notes = _per_recording(found, found.patients, path, "patients")
+    if ids is None:
+        return list(found.records), ("No patients were given (`patients=FILE`): each recording counts as its own.",)
     for record, patient in zip(found.records, ids, strict=True):
         if patient is not None and is_missing(patient):
             raise DataError(
-                f"{where} has no patient for recording {record} ({patient or 'empty'}). Recordings of one person must "
-                "not be in training and test: give every recording an id, or leave it out."
+                f"{path.name if path else 'The file'} has no patient for recording {record} ({patient or 'empty'}). "
+                "Recordings of one person must not be in training and test: give every recording an id, or leave it "
+                "out."
             )
     return ids, notes
 
 
 def _labels(found: Found, path: Path | None, patients: list[str | None]) -> tuple[list[str | None], tuple[str, ...]]:
     """The text of each recording's label; None where there is none."""
-    texts: list[str | None]
-    notes: tuple[str, ...] = ()
-    if path is not None:
-        texts, notes = _per_recording(found, read_column(path, LABEL, "--labels"), "--labels", patients)
-    elif found.labels is not None:
-        texts = _in_order(found, found.labels, "the file's labels")
-    else:
-        return [None] * len(found.records), ("No labels were given (`--labels`): there will be no score.",)
+    texts, notes = _per_recording(found, found.labels, path, "labels", patients)
+    if texts is None:
+        return [None] * len(found.records), ("No labels were given (`labels=FILE`): there will be no score.",)
     return [None if text is None or is_missing(text) else text for text in texts], notes
 
 
 def _per_recording(
-    found: Found, column: Column, flag: str, patients: list[str | None] | None
-) -> tuple[list[str | None], tuple[str, ...]]:
-    """The values of a table, recording by recording: by file, in order, or by patient."""
-    where = column.path.name
+    found: Found,
+    own: Sequence[str | None] | None,
+    path: Path | None,
+    what: Literal["patients", "labels"],
+    patients: list[str | None] | None = None,
+) -> tuple[list[str | None] | None, tuple[str, ...]]:
+    """The values of a table, recording by recording: by file, in order, or by patient. Without one, the file's own."""
+    if path is None:
+        return None if own is None else _in_order(found, own, f"the file's {what}"), ()
+    column = read_column(path, PATIENT if what == "patients" else LABEL, f"`{what}=FILE`")
+    where = f"`{what}=FILE`: {path.name}"
     if found.table_keys is not None and column.files is not None:
-        by_file = _mapping(column.files, column.values, flag, where)
+        by_file = _mapping(column.files, column.values, where)
         values = [next((by_file[key] for key in keys if key in by_file), None) for keys in found.table_keys]
-        known = {key for keys in found.table_keys for key in keys}
-        absent = sum(file not in known for file in by_file)
         if all(value is None for value in values):
             raise DataError(
-                f"{flag}: {where} names none of the files; it has {next(iter(by_file))!r}, there is "
-                f"{found.records[0]!r}."
+                f"{where} names none of the files; it has {next(iter(by_file), '')!r}, there is {found.records[0]!r}."
             )
-        return values, (f"{absent:,} of {len(by_file):,} files in {where} are not there.",) if absent else ()
+        absent = len(by_file.keys() - {key for keys in found.table_keys for key in keys})
+        return values, (f"{absent:,} of {len(by_file):,} files in {path.name} are not there.",) if absent else ()
     in_order = found.table_keys is None and len(column.values) == len(found.records)
     if patients is not None and column.patients is not None and not in_order:
-        by_patient = _mapping(column.patients, column.values, flag, where)
+        by_patient = _mapping(column.patients, column.values, where)
         return [by_patient.get(patient or "") for patient in patients], ()
     if found.table_keys is not None:
-        raise DataError(f"{flag}: {where} must say which file each row is of: give it a column called 'file'.")
-    return _in_order(found, column.values, f"{flag}: {where}"), ()
+        raise DataError(f"{where} must say which file each row is of: give it a column called 'file'.")
+    return _in_order(found, column.values, where), ()
 
 
-def _mapping(keys: Sequence[str], values: Sequence[str], flag: str, where: str) -> dict[str, str]:
+def _mapping(keys: Sequence[str], values: Sequence[str], where: str) -> dict[str, str]:
     made: dict[str, str] = {}
     for key, value in zip(keys, values, strict=True):
         if made.setdefault(key, value) != value:
-            raise DataError(f"{flag}: {where} has both {made[key]!r} and {value!r} for {key!r}.")
+            raise DataError(f"{where} has both {made[key]!r} and {value!r} for {key!r}.")
     return made
 
 

@@ -1,6 +1,7 @@
 """Parquet: a row per sample, with the columns patient, record, perhaps label, and one per channel.
 
-The rows of a recording follow each other, in the order of time.
+The rows of a recording follow each other, in the order of time. Columns of ids are read first, and their rows say which
+row groups a recording lies in. pandas.read_parquet can choose rows only by statistics that a file need not have.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from clocs_core import DataError
-from clocs_plugins.arrays.layout import Found
-from clocs_plugins.arrays.tables import as_texts, is_missing
+from clocs_core import DataError, SignalFile
+from clocs_plugins.arrays.layout import Found, one_recording
+from clocs_plugins.arrays.tables import as_text, is_missing
+
+_AT_ONCE = 1 << 20  # rows of ids
 
 
 @attrs.frozen
@@ -25,45 +27,40 @@ class _Run:
     """The rows of one recording."""
 
     patient: str
-    record: str
     label: str | None
     start: int
     stop: int
 
 
 def describe_parquet(path: Path) -> Found:
-    """What a parquet file holds. Raises DataError in one sentence where it cannot be used."""
+    """Describe a parquet file. Raises DataError in one sentence where it cannot be used."""
     try:
         runs, channels = _runs(path, *_stamp(path))
+    except DataError:
+        raise
     except (OSError, ValueError) as problem:
-        raise (
-            problem
-            if isinstance(problem, DataError)
-            else DataError(f"{path.name} cannot be read as parquet: {problem}".rstrip(".") + ".")
-        ) from None
-    labelled = any(run.label is not None for run in runs.values())
+        raise DataError(f"{path.name} cannot be read as parquet: {str(problem).rstrip('.')}.") from None
+    labels = tuple(run.label for run in runs.values())
     return Found(
         form=f"{path.name}, a row per sample",
         records=tuple(runs),
         files=(path,) * len(runs),
         patients=tuple(run.patient for run in runs.values()),
-        labels=tuple(run.label for run in runs.values()) if labelled else None,
+        labels=labels if any(label is not None for label in labels) else None,
         channels=channels,
         channel_count=len(channels),
     )
 
 
-def read_rows(path: Path, record: str) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """The samples of one recording, (sample, channel), and the channels; other row groups are not read."""
+def read_rows(path: Path, record: str) -> SignalFile:
+    """Read one recording; row groups of others are not read."""
     runs, channels = _runs(path, *_stamp(path))
-    run = runs[record]
-    file = _module().ParquetFile(path)
-    edges = np.cumsum([0, *(file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups))])
-    groups = [g for g in range(len(edges) - 1) if edges[g] < run.stop and edges[g + 1] > run.start]
+    run, file = runs[record], _module().ParquetFile(path)
+    edges = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
+    groups = [g for g, (first, end) in enumerate(pairwise(edges)) if first < run.stop and end > run.start]
     table = file.read_row_groups(groups, columns=list(channels))
-    first = int(run.start - edges[groups[0]])
-    part = table.slice(first, run.stop - run.start)
-    return np.stack([part.column(name).to_numpy() for name in channels], axis=1), channels
+    part = table.slice(int(run.start - edges[groups[0]]), run.stop - run.start)
+    return SignalFile(one_recording(part.to_pandas(ignore_metadata=True).to_numpy(), ("sample", "channel")), channels)
 
 
 def _module() -> Any:
@@ -79,63 +76,48 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=2)
-def _runs(path: Path, _size: int, _mtime: int) -> tuple[dict[str, _Run], tuple[str, ...]]:
-    """The recordings of a file, from its columns of ids, which are small; no signal is read."""
+def _runs(path: Path, _size: int, _changed: int) -> tuple[dict[str, _Run], tuple[str, ...]]:
+    """Find the recordings of a file by its columns of ids, which are small; no signal is read."""
     file = _module().ParquetFile(path)
     columns = list(file.schema_arrow.names)
-    missing = [name for name in ("patient", "record") if name not in columns]
-    if missing:
+    ids = [name for name in ("patient", "record", "label") if name in columns]
+    channels = tuple(name for name in columns if name not in ids)
+    absent = [name for name in ("patient", "record") if name not in columns]
+    if absent:
         raise DataError(
-            f"{path.name} has the columns {', '.join(columns)}, but no {missing[0]!r}; a row is a sample, with the "
+            f"{path.name} has the columns {', '.join(columns)}, but no {absent[0]!r}; a row is a sample, with the "
             "columns patient, record, perhaps label, and one per channel."
         )
-    channels = tuple(name for name in columns if name not in ("patient", "record", "label"))
     if not channels:
         raise DataError(f"{path.name} has no column for a channel beside {', '.join(columns)}.")
-    ids = ["patient", "record", *(["label"] if "label" in columns else [])]
-    runs: list[_Run] = []
-    row = 0
-    for group in range(file.metadata.num_row_groups):
-        for run in _runs_of(file.read_row_group(group, columns=ids), ids, row, path):
-            last = runs[-1] if runs else None
-            if last is not None and (last.patient, last.record, last.label) == (run.patient, run.record, run.label):
-                runs[-1] = attrs.evolve(last, stop=run.stop)
-            else:
-                runs.append(run)
-            row = run.stop
-    by_name: dict[str, _Run] = {}
-    for run in runs:
-        if by_name.setdefault(f"{run.patient}/{run.record}", run) is not run:
+    firsts = _first_rows(file, ids)
+    ends = [*(row for row, _ in firsts[1:]), file.metadata.num_rows]
+    runs: dict[str, _Run] = {}
+    for (row, (patient, record, *label)), end in zip(firsts, ends, strict=True):
+        if is_missing(patient) or is_missing(record):
+            raise DataError(f"Row {row:,} of {path.name} has no {'patient' if is_missing(patient) else 'record'}.")
+        run = _Run(patient, next((one for one in label if not is_missing(one)), None), row, end)
+        if runs.setdefault(f"{patient}/{record}", run) is not run:
             raise DataError(
-                f"The rows of record {run.record} of patient {run.patient} do not follow each other in {path.name}, "
-                "or have several labels; sort it by patient, record and time."
+                f"The rows of record {record} of patient {patient} do not follow each other in {path.name}, or have "
+                "several labels; sort it by patient, record and time."
             )
-    return by_name, channels
+    return runs, channels
 
 
-def _runs_of(table: Any, ids: list[str], first: int, path: Path) -> list[_Run]:
-    """The stretches of rows with equal ids."""
-    if not table.num_rows:
-        return []
-    values, codes = [], np.zeros((len(ids), table.num_rows), dtype=np.int64)
-    for number, name in enumerate(ids):
-        column = table.column(name).combine_chunks()
-        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-        codes[number] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        values.append(_texts(encoded.dictionary.to_pylist()))
-    edges = [0, *(np.flatnonzero((codes[:, 1:] != codes[:, :-1]).any(axis=0)) + 1).tolist(), table.num_rows]
-    runs = []
-    for start, stop in pairwise(edges):
-        found = [values[n][codes[n, start]] if codes[n, start] >= 0 else "" for n in range(len(ids))]
-        if is_missing(found[0]) or is_missing(found[1]):
-            raise DataError(
-                f"Row {first + start:,} of {path.name} has no {'patient' if is_missing(found[0]) else 'record'}."
-            )
-        label = None if len(found) < 3 or is_missing(found[2]) else found[2]
-        runs.append(_Run(found[0], found[1], label, first + start, first + stop))
-    return runs
+def _first_rows(file: Any, ids: list[str]) -> list[tuple[int, list[str]]]:
+    """The number and the ids of each row whose ids are not those of the row before it."""
+    import pandas as pd
 
-
-def _texts(values: list[object]) -> tuple[str, ...]:
-    plain = [value if isinstance(value, (int, float)) else str(value) for value in values]
-    return tuple(as_texts(np.array([value]), "an id")[0] for value in plain)
+    found: list[tuple[int, list[str]]] = []
+    begin = 0
+    for batch in file.iter_batches(_AT_ONCE, columns=ids):
+        table = batch.to_pandas(integer_object_nulls=True, ignore_metadata=True)[ids]
+        codes = np.stack([pd.factorize(table[name])[0] for name in ids])
+        changes = np.flatnonzero((np.diff(codes, axis=1, prepend=-2) != 0).any(axis=0))
+        for row, values in zip(changes.tolist(), table.iloc[changes].itertuples(index=False), strict=True):
+            texts = ["" if pd.isna(value) else as_text(value) for value in values]
+            if not found or found[-1][1] != texts:
+                found.append((begin + row, texts))
+        begin += len(table)
+    return found

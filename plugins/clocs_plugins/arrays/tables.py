@@ -1,69 +1,79 @@
-"""Ids and labels, one per recording: read from csv, txt or npy, of any type, as text."""
+"""Ids and labels, one per recording: read from csv, txt or npy, of any type, as text.
+
+Tables are read by the csv module: pandas fills up a row that is too short with empty cells, which here would be labels
+that are not known, and refuses a row that is too long.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 
-from clocs_core import DataError, DataNotFound
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from clocs_core import DataError, DataNotFound, StoredArray, open_array_file
 
 PATIENT = ("patient", "patients", "patient_id", "patient_ids", "patientid", "subject", "subjects", "subject_id", "id")
 LABEL = ("label", "labels", "class", "target", "y")
 FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id")
 
-_WHOLE_FLOAT = re.compile(r"[+-]?\d+\.0*")
+_WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0*")
 
 
 @attrs.frozen
 class Column:
     """A column of a table, row by row, with the columns beside it that say whose row it is."""
 
-    path: Path
     values: tuple[str, ...]
     files: tuple[str, ...] | None = None
     patients: tuple[str, ...] | None = None
 
 
-def read_column(path: Path, names: Sequence[str], flag: str) -> Column:
-    """Read the column that has one of these names, or the only one. `flag` is how the user gave the file."""
+def read_column(path: Path, names: Sequence[str], argument: str) -> Column:
+    """Read the column that has one of these names, or the only one. `argument` is how the user gave the file."""
     if not path.is_file():
-        raise DataNotFound(f"{flag}: there is no file {path}. Give a csv, txt or npy with one value per recording.")
-    if path.suffix.lower() == ".npy":
-        return Column(path, _npy_values(path, flag))
+        raise DataNotFound(f"{argument}: there is no file {path}. Give a csv, txt or npy with one value per recording.")
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        return Column(as_texts(open_array_file(path).arrays[""], f"{argument}: "))
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{flag}: {path} is not text in UTF-8; save it as csv, txt or npy.") from None
-    if path.suffix.lower() == ".txt":
-        return Column(path, tuple(_plain(line) for line in text.splitlines()))
+        raise DataError(f"{argument}: {path} is not text in UTF-8; save it as csv, txt or npy.") from None
+    if kind == ".txt":
+        return Column(tuple(map(as_text, text.splitlines())))
+    mark = max(",;\t", key=text.partition("\n")[0].count)
     try:
-        rows = list(csv.reader(text.splitlines(), delimiter=_delimiter(text)))
+        rows = list(csv.reader(StringIO(text), delimiter=mark))
     except csv.Error as problem:
-        raise DataError(f"{flag}: {path} is not a table: {problem}.") from None
+        raise DataError(f"{argument}: {path} is not a table: {problem}.") from None
     if max(map(len, rows), default=0) > 1:
         rows = [row for row in rows if row]  # a blank line; in a single column it is an empty cell
-    return _from_rows(path, [row or [""] for row in rows], names, flag)
+    return _from_rows([row or [""] for row in rows], names, f"{argument}: {path}")
 
 
-def as_texts(values: NDArray[np.generic], where: str) -> tuple[str, ...]:
-    """An array of any type as text: 12.0 is "12". A missing number is empty."""
-    if values.ndim != 1:
+def as_texts(array: StoredArray, where: str = "") -> tuple[str, ...]:
+    """The values of an array of any type as text: 12.0 is "12". A missing number is empty."""
+    if len(array.shape) > 1:
         raise DataError(
-            f"{where} has the shape {values.shape}, expected one value per recording; several classes of one "
-            "recording are written as text, such as 'a;b', with `--task findings`."
+            f"{where}{array} has the shape {array.shape}, expected one value per recording; several classes of one "
+            "recording are written as text, such as 'a;b', with `task='findings'`."
         )
-    if values.dtype.kind not in "biufSU":
-        raise DataError(f"{where} has values of type {values.dtype}, expected numbers or text.")
-    return tuple(_as_text(one) for one in values.tolist())
+    if array.dtype.kind not in "biufSU":
+        raise DataError(f"{where}{array} has values of type {array.dtype}, expected numbers or text.")
+    return tuple(map(as_text, array.values()))
+
+
+def as_text(value: object) -> str:
+    """A value as text; whole numbers have no point, whether they are numbers or text."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    whole = _WHOLE_FLOAT.fullmatch(text)
+    return whole[1] if whole else text
 
 
 def is_missing(value: str) -> bool:
@@ -71,59 +81,32 @@ def is_missing(value: str) -> bool:
     return value in ("", "NA", "<NA>") or value.lower() == "nan"
 
 
-def _as_text(value: object) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return _plain(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
-
-
-def _plain(value: str) -> str:
-    text = value.strip()
-    return text.split(".")[0] if _WHOLE_FLOAT.fullmatch(text) else text
-
-
-def _npy_values(path: Path, flag: str) -> tuple[str, ...]:
-    from clocs_plugins.arrays.numpyfiles import Unreadable, headers, read_small
-
-    try:
-        return as_texts(read_small(path, headers(path)[""]), f"{flag}: {path.name}")
-    except Unreadable as problem:
-        raise DataError(f"{flag}: {problem}.") from None
-
-
-def _delimiter(text: str) -> str:
-    first = text.partition("\n")[0]
-    return max(",;\t", key=first.count)
-
-
-def _from_rows(path: Path, rows: list[list[str]], names: Sequence[str], flag: str) -> Column:
+def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Column:
     if not rows:
-        raise DataError(f"{flag}: {path} is empty.")
+        raise DataError(f"{where} is empty.")
     heads = [cell.strip().lower() for cell in rows[0]]
+
+    def column(called: Sequence[str]) -> tuple[str, ...] | None:
+        place = next((heads.index(name) for name in called if name in heads), None)
+        return None if place is None else tuple(as_text(row[place]) for row in rows[1:])
+
     if not any(head in (*PATIENT, *LABEL, *FILE) for head in heads):
-        return _headless(path, rows, names, flag)
-    place = next((heads.index(name) for name in names if name in heads), None)
-    if place is None:
-        raise DataError(f"{flag}: {path} has the columns {', '.join(rows[0])}; call one of them {names[0]!r}.")
+        return _headless(rows, names, where)
     ragged = next((number for number, row in enumerate(rows, 1) if len(row) < len(heads)), None)
     if ragged is not None:
-        raise DataError(f"{flag}: row {ragged} of {path} has fewer cells than the heading.")
-
-    def column(position: int | None) -> tuple[str, ...] | None:
-        return None if position is None else tuple(_plain(row[position]) for row in rows[1:])
-
-    file = next((heads.index(name) for name in FILE if name in heads), None)
-    patient = next((heads.index(name) for name in PATIENT if name in heads), None)
-    return Column(path, column(place) or (), column(file), column(patient) if patient != place else None)
+        raise DataError(f"{where}: row {ragged} of the table has fewer cells than the heading.")
+    values = column(names)
+    if values is None:
+        raise DataError(f"{where} has the columns {', '.join(rows[0])}; call one of them {names[0]!r}.")
+    return Column(values, column(FILE), None if names is PATIENT else column(PATIENT))
 
 
-def _headless(path: Path, rows: list[list[str]], names: Sequence[str], flag: str) -> Column:
+def _headless(rows: list[list[str]], names: Sequence[str], where: str) -> Column:
     widths = {len(row) for row in rows}
-    if widths == {1}:
-        return Column(path, tuple(_plain(row[0]) for row in rows))
-    if widths == {2}:
-        return Column(path, tuple(_plain(row[1]) for row in rows), files=tuple(row[0].strip() for row in rows))
-    raise DataError(
-        f"{flag}: {path} has several columns and none is called {names[0]!r}; its first line is {','.join(rows[0])!r}. "
-        "Give it a heading, or a single column."
-    )
+    if widths not in ({1}, {2}):
+        raise DataError(
+            f"{where} has several columns and none is called {names[0]!r}; its first line is {','.join(rows[0])!r}. "
+            "Give it a heading, or a single column."
+        )
+    files = None if widths == {1} else tuple(row[0].strip() for row in rows)
+    return Column(tuple(as_text(row[-1]) for row in rows), files)

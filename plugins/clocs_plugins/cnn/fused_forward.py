@@ -12,7 +12,7 @@ of BatchNorm; only the running mean sees it.
 """
 
 # Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
-# ruff: noqa: ANN001, ANN202, N803
+# ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

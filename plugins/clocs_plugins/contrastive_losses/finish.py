@@ -13,7 +13,7 @@ in slopes.py.
 Every sum is a tree in a program and then parts in their order: the same input gives the same bits.
 """
 # Triton's compiler reads these functions and not Python's types.
-# ruff: noqa: ANN001, ANN201, ANN202, N803, N806
+# ruff: noqa: ANN001, ANN201, N803, N806
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

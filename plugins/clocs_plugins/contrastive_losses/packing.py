@@ -10,7 +10,7 @@ batch by counting: an instance stands behind all smaller ids, and behind the sam
 is too large for that was sorted before, and `groups` looks up where each patient begins and ends.
 """
 # Triton's compiler reads these functions and not Python's types.
-# ruff: noqa: ANN001, ANN201, ANN202, N803
+# ruff: noqa: ANN001, ANN201, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums of exponentials over a row, of the parts that the programs of the tiles left: added in their order."""
 # Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
-# ruff: noqa: ANN001, ANN201, ANN202, N803, SIM102
+# ruff: noqa: ANN001, ANN201, N803, SIM102
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

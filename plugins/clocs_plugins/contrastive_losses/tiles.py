@@ -10,7 +10,7 @@ Cosines are bounded, so that one shift serves all rows: no running maximum, and 
 Exponents are of base 2, which is what the hardware has. Padded rows of h are zeros.
 """
 # Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
-# ruff: noqa: ANN001, ANN201, ANN202, N803, SIM102
+# ruff: noqa: ANN001, ANN201, N803, SIM102
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
 from __future__ import annotations

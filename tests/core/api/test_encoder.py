@@ -196,7 +196,7 @@ def test_a_channel_that_it_never_saw_is_embedded_only_where_it_is_meant(encoders
 def test_a_rate_that_no_recording_has_is_refused(encoders, rate):
     for name, words in (("sampling_rate", {}), ("trained_at", {"sampling_rate": 500})):
         given = rate if name == "sampling_rate" else rate or 0  # no rate of training at all may be right
-        message = rf"^{name} must be a positive number of Hz, got {re.escape(repr(given))}\.$"
+        message = rf"^`{name}` must be a positive number of Hz, got {re.escape(repr(given))}\.$"
         with pytest.raises(clocs.SettingsError, match=message):
             encoders["one"].embed(noise(2500), channels="II", **words, **{name: given})
 

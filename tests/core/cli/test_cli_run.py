@@ -78,8 +78,11 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ([*BASE, "--channels", "II,x9"], "Data set 'demo' has no channel 'x9'. There is: "),
         ([*BASE, "--leads", "II", "--channels", "II"], "--leads and --channels are two names for one setting"),
         ([*BASE, "--task", "rythm"], "Data set 'demo' has no task 'rythm'. Did you mean 'rhythm'?"),
-        ([*BASE, "-o", "temprature=1"], "-o temprature: no part of this run has an option 'temprature'. Did you mean"),
-        ([*BASE, "-o", "loss.tau=1"], "-o loss.tau: 'loss' has no option 'tau'. There is: "),
+        (
+            [*BASE, "-o", "temprature=1"],
+            "`-o temprature=…`: no part of this run has an option 'temprature'. Did you mean",
+        ),
+        ([*BASE, "-o", "loss.tau=1"], "`-o loss.tau=…`: 'loss' has no option 'tau'. There is: "),
         ([*BASE, "-o", "temperature=hot"], "loss.temperature: expected a number, got 'hot'."),
         ([*BASE, "-o", "temperature"], "-o temperature: expected NAME=VALUE or PART.NAME=VALUE."),
         ([*BASE, "-o", "segments=1"], "[views] segments must be 2 or more, got 1."),
@@ -94,10 +97,10 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "none is not a run folder: it is not there. Give the folder that `clocs run` made.",
         ),
         (["run", "--resume", "."], ". is not a run folder: it has no settings.toml."),
-        ([*BASE, "--resume", "x"], "--resume goes on with the run's own settings; leave out --plugin, --dataset."),
+        ([*BASE, "--resume", "x"], "--resume uses the run's own settings; leave out --dataset, --plugin."),
         (
             ["run", "--resume", "x", "--batch-size", "3", "-o", "a=1", "--out", "y", "--config", "z"],
-            "--resume goes on with the run's own settings; leave out --batch-size, --config, --out, -o.",
+            "--resume uses the run's own settings; leave out --batch-size, --config, --out, -o.",
         ),
         ([*BASE, "-o", "dataset.patients=2"], "Training, validation and test need at least one patient each"),
         ([*BASE, "-o", "patients=4", "-o", "frame_samples=100000"], "demo: no recording gives a frame of 100000"),
@@ -206,9 +209,12 @@ def test_a_folder_without_permission_is_a_mistake(place: Path, capsys: pytest.Ca
 
 
 def test_an_unknown_flag_is_a_mistake(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """click tells the usage as well; the last line is the error."""
+    """A flag may be an option of any part of the run, so the answer names the nearest of all of them."""
     assert main([*BASE, "--epoch", "3"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("Error: No such option")
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == "Error: `-o epoch=…`: no part of this run has an option 'epoch'. Did you mean 'epochs'?"
+    assert main([*BASE, "--temperature"]) == 2
+    assert capsys.readouterr().err == "Error: --temperature needs a value.\n"
 
 
 # ----------------------------------------------------------------------------------------------------- a run, and again

@@ -52,7 +52,7 @@ def test_representations_are_written_by_a_process(place: Path) -> None:
     """What it answers is on stdout, how it gets on is on stderr, and nothing else is left."""
     done = run_process("embed", "run", "--part", "test", "--out", "z.npz", folder=place)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"\d+ representations of 8 numbers, of \d+ recordings of 3 patients: z\.npz\n", done.stdout)
+    assert re.fullmatch(r"\d+ embeddings of 8 numbers, of \d+ recordings of 3 patients: z\.npz\n", done.stdout)
     assert done.stderr.splitlines() == ["preparing recordings …", "embedding …"]
     assert sorted(path.name for path in place.iterdir()) == ["run", "z.npz"]
     with np.load(place / "z.npz", allow_pickle=False) as held:
@@ -125,7 +125,7 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--split-seed", "x"], "data.split_seed: expected a whole number, got 'x'."),
         (["embed", "run", "--out", "z", "-o", "frame_samples=9"], "The encoder reads frames of 2500 samples, got"),
         (["embed", "run", "--out", "z", "--dataset", "ptbxl", "--root", "/x"], "Data set 'ptbxl' is not at /x."),
-        (["embed", "run", "--out", "z", "--unit", "mV"], "--unit: data set 'demo' has no option 'unit'."),
+        (["embed", "run", "--out", "z", "--unit", "mV"], "`-o dataset.unit=…`: 'dataset' has no option 'unit'."),
         (["embed", "run", "--out", "z", "--input", "x.csv", "--part", "test"], "--input reads a file, and --part is"),
         (["embed", "run", "--out", "z", "--input", "x.csv", "--task", "rhythm"], "--input reads a file, and --task is"),
         (["embed", "run", "--out", "z", "--input", "x.csv", "--sampling-rate", "no"], "--sampling-rate must be a posi"),
@@ -186,7 +186,7 @@ def test_a_file_of_ones_own_is_embedded(place: Path, capsys: pytest.CaptureFixtu
     np.savetxt(place / "my_ecg.csv", np.sin(2 * np.pi * seconds) + 0.1 * np.sin(35 * seconds))
     words = ["--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "ii", "--unit", "mV"]
     assert main(["embed", "run", *words, "--out", "z.npz"]) == 0
-    assert capsys.readouterr().out == "2 representations of 8 numbers, of 1 recording: z.npz\n"
+    assert capsys.readouterr().out == "2 embeddings of 8 numbers, of 1 recording: z.npz\n"
     with np.load(place / "z.npz", allow_pickle=False) as held:
         assert (held["channel"].tolist(), held["start"].tolist()) == (["II", "II"], [0, 2000])
         assert set(held["record"]) == {"my_ecg"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -58,6 +60,12 @@ def get(loaded, catalogue, given=(), assignments=(), show=None):
     return get_recordings(loaded.card, target, 1, show or Told())
 
 
+def embed(loaded, cohort, part, show=None, also=frozenset()):
+    """Embed a part of a cohort, normalised as the card says."""
+    target = SimpleNamespace(recordings=SimpleNamespace(data=SimpleNamespace(normalise="min-max")))
+    return embed_recordings(loaded, target, cohort, part, CPU, show or Told(), also)
+
+
 # ----------------------------------------------------------------------------------------------------- which recordings
 
 
@@ -77,7 +85,7 @@ def test_on_another_data_set_what_the_encoder_fixes_stays(catalogue, loaded):
     target = choose_recordings(card, catalogue, "ptbxl", {"data": {"root": "somewhere"}})
     offer = catalogue.datasets.get("ptbxl").offer
     assert target.framing == attrs.evolve(offer.framing(1), frame_samples=1000)
-    assert (target.recordings.data.normalise, target.recordings.data.root) == ("none", "somewhere")
+    assert (target.recordings.data.normalise, target.recordings.data.root) == ("none", Path("somewhere"))
     assert target.recordings.data.channels == ("II", "V2", "aVL", "aVR")  # the run's: the data set has them all
     assert target.recordings.task == offer.tasks[0]
     assert choose_recordings(card, catalogue, "cardiology", {}).recordings.data.channels != card.channels
@@ -87,11 +95,11 @@ def test_on_another_data_set_what_the_encoder_fixes_stays(catalogue, loaded):
 def test_a_data_folder_that_is_given_wins_over_the_runs_own_place(tmp_path, catalogue):
     write_encoder(tmp_path, plan_of(catalogue, root="/somewhere/of/the/run"))
     card = load_encoder(tmp_path, catalogue, CPU).card
-    assert choose_recordings(card, catalogue, "demo", {}).recordings.data.root == "/somewhere/of/the/run"
+    assert choose_recordings(card, catalogue, "demo", {}).recordings.data.root == Path("/somewhere/of/the/run")
     data = choose_recordings(card, catalogue, "demo", {"data": {"data_root": "elsewhere"}}).recordings.data
-    assert (data.root, data.data_root) == (None, "elsewhere")
+    assert (data.root, data.data_root) == (None, Path("elsewhere"))
     data = choose_recordings(card, catalogue, "demo", {}, ["data_root=elsewhere"]).recordings.data
-    assert (data.root, data.data_root) == (None, "elsewhere")
+    assert (data.root, data.data_root) == (None, Path("elsewhere").absolute())
 
 
 @pytest.mark.parametrize(
@@ -148,35 +156,35 @@ def test_other_signals_than_those_of_the_run_are_a_warning(catalogue, loaded):
 def test_every_row_is_the_encoder_on_its_frame(catalogue, loaded):
     """One by one, from the frames on disk: a row under a wrong name is worse than no row."""
     cohort = get(loaded, catalogue)
-    found = embed_recordings(loaded, cohort, "all", True, CPU, Told())
+    found = embed(loaded, cohort, "all")
     prepared = cohort.evaluate
-    assert len(found) == int(prepared.valid[:, [prepared.channels.index(name) for name in found.channels]].sum())
+    assert len(found) == int(prepared.valid[:, [prepared.channels.index(name) for name in found.rows.channels]].sum())
     for row in range(0, len(found), 7):
-        frame, name = found.frame[row], found.channel_name(row)
+        frame, name = found.rows.frame[row], found.channel_name(row)
         signal = prepared.frames[frame, prepared.channels.index(name)].astype(np.float64) / prepared.gain[frame]
         signal = (signal - signal.min()) / (signal.max() - signal.min())
         with torch.no_grad():
             expected = loaded.encoder(torch.from_numpy(signal).float()[None, None])[0]
-        np.testing.assert_allclose(found.features.embedding[row], expected, atol=1e-5)
+        np.testing.assert_allclose(found.rows.features.embedding[row], expected, atol=1e-5)
         record, patient = prepared.records[prepared.record[frame]]
-        assert found.records[found.features.record[row]] == record
-        assert found.patients[found.features.patient[row]] == patient
-        assert found.start(row) == prepared.start[frame]
+        assert found.rows.records[found.rows.features.record[row]] == record
+        assert found.rows.patients[found.rows.features.patient[row]] == patient
+        assert found.rows.start[row] == prepared.start[frame]
 
 
 @pytest.mark.parametrize("part", ["train", "validation", "test"])
 def test_a_part_has_its_patients_only_and_those_who_were_asked_for(catalogue, loaded, part):
     cohort = get(loaded, catalogue)
-    found = embed_recordings(loaded, cohort, part, True, CPU, Told())
-    assert {found.patients[n] for n in found.features.patient} == set(cohort.split.patients(part))
+    found = embed(loaded, cohort, part)
+    assert {found.rows.patients[n] for n in found.rows.features.patient} == set(cohort.split.patients(part))
     other = next(name for name, where in cohort.split.parts.items() if where != part)
-    more = embed_recordings(loaded, cohort, part, True, CPU, Told(), frozenset({other}))
-    assert {more.patients[n] for n in more.features.patient} == {*cohort.split.patients(part), other}
+    more = embed(loaded, cohort, part, also=frozenset({other}))
+    assert {more.rows.patients[n] for n in more.rows.features.patient} == {*cohort.split.patients(part), other}
 
 
 def test_progress_is_told(catalogue, loaded):
     show = Told()
-    embed_recordings(loaded, get(loaded, catalogue, show=show), "all", True, CPU, show)
+    embed(loaded, get(loaded, catalogue, show=show), "all", show)
     assert show.stages == ["preparing recordings", "embedding"]
     assert show.ticks[-1] == (1, 1)
 
@@ -184,7 +192,7 @@ def test_progress_is_told(catalogue, loaded):
 def test_channels_that_are_read_at_once_make_one_row(tmp_path, catalogue):
     write_encoder(tmp_path, plan_of(catalogue, ALL_AT_ONCE))
     loaded = load_encoder(tmp_path, catalogue, CPU)
-    found = embed_recordings(loaded, get(loaded, catalogue), "all", True, CPU, Told())
+    found = embed(loaded, get(loaded, catalogue), "all")
     assert {found.channel_name(row) for row in range(len(found))} == {"all"}
     assert len(found) == len(found.cohort.evaluate.frames)
 
@@ -193,7 +201,7 @@ def test_no_frame_at_all_is_said(catalogue, loaded):
     cohort = get(loaded, catalogue)
     prepared = attrs.evolve(cohort.evaluate, valid=np.zeros_like(cohort.evaluate.valid))
     with pytest.raises(DataError, match="No recording of the test patients has a frame of 2500 samples"):
-        embed_recordings(loaded, attrs.evolve(cohort, evaluate=prepared), "test", True, CPU, Told())
+        embed(loaded, attrs.evolve(cohort, evaluate=prepared), "test")
 
 
 # ------------------------------------------------------------------------------------------------------------- the file
@@ -201,12 +209,12 @@ def test_no_frame_at_all_is_said(catalogue, loaded):
 
 def test_the_file_has_the_names_of_every_row_and_no_pickle(tmp_path, catalogue, loaded):
     cohort = get(loaded, catalogue)
-    found = embed_recordings(loaded, cohort, "all", True, CPU, Told())
+    found = embed(loaded, cohort, "all")
     save_rows(name_rows(found), {"dataset": "demo"}, tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz", allow_pickle=False) as file:
         held = {name: file[name] for name in file.files}
     assert held["embedding"].dtype == np.float32
-    np.testing.assert_array_equal(held["embedding"], found.features.embedding)
+    np.testing.assert_array_equal(held["embedding"], found.rows.features.embedding)
     entries = {entry.record: entry for entry in cohort.listing.entries}
     for row in range(len(found)):
         entry = entries[held["record"][row]]
@@ -214,15 +222,16 @@ def test_the_file_has_the_names_of_every_row_and_no_pickle(tmp_path, catalogue, 
         assert held["part"][row] == cohort.split.parts[entry.patient]
         assert held["label"][row] == cohort.task.classes[entry.label]
         assert held["channel"][row] == found.channel_name(row)
-        assert held["start"][row] == found.start(row)
+        assert held["start"][row] == found.rows.start[row]
     assert json.loads(str(held["about"])) == {"dataset": "demo"}
     assert len(set(held["patient"])) == PATIENTS
 
 
 def test_rows_without_a_label_have_an_empty_one(tmp_path, catalogue, loaded):
-    found = embed_recordings(loaded, get(loaded, catalogue), "test", True, CPU, Told())
-    bare = attrs.evolve(found.features, label=np.full(len(found), -1))
-    save_rows(name_rows(attrs.evolve(found, features=bare)), {}, tmp_path / "z.npz")
+    found = embed(loaded, get(loaded, catalogue), "test")
+    bare = attrs.evolve(found.rows.features, label=np.full(len(found), -1))
+    unlabelled = attrs.evolve(found, rows=attrs.evolve(found.rows, features=bare))
+    save_rows(name_rows(unlabelled), {}, tmp_path / "z.npz")
     with np.load(tmp_path / "z.npz", allow_pickle=False) as file:
         assert set(file["label"]) == {""}
 
@@ -233,7 +242,7 @@ def test_rows_without_a_label_have_an_empty_one(tmp_path, catalogue, loaded):
 def test_a_file_is_embedded_as_the_recording_of_the_data_set_is(tmp_path, catalogue, loaded):
     """The same samples by another way: rows with the same channels, starts and numbers."""
     cohort = get(loaded, catalogue)
-    found = name_rows(embed_recordings(loaded, cohort, "all", True, CPU, Told()))
+    found = name_rows(embed(loaded, cohort, "all"))
     prepared = cohort.evaluate
     name = found.record[0]
     mine = next(n for n, (record, _) in enumerate(prepared.records) if record == name)
@@ -242,7 +251,10 @@ def test_a_file_is_embedded_as_the_recording_of_the_data_set_is(tmp_path, catalo
     show = Told()
     rows = embed_files(loaded, [tmp_path / "mine.npz"], Unsaid(), CPU, show)
     same = found.record == name
-    assert (rows.channel.tolist(), rows.start.tolist()) == (found.channel[same].tolist(), found.start[same].tolist())
+    assert (rows.channel.tolist(), rows.start.tolist()) == (
+        found.channel[same].tolist(),
+        found.start[same].tolist(),
+    )
     np.testing.assert_allclose(rows.embedding, found.embedding[same], atol=1e-5)
     assert (set(rows.record), set(rows.patient), set(rows.part), set(rows.label)) == ({"mine"}, {"mine"}, {""}, {""})
     assert show.stages == ["embedding mine"]

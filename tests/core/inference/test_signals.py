@@ -9,8 +9,8 @@ from tiny_card import tiny_card
 
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import Framing
+from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import DataError
-from clocs_core.inference.signal_file import SignalFile
 from clocs_core.inference.signals import Unsaid, cut_own_frames
 
 CARD = tiny_card(NetworkCard, normalise="min-max", frame_rate=100.0)

@@ -30,7 +30,9 @@ def recordings_in_loops(found):
     """The mean of the rows of each recording, by name."""
     rows = {}
     for row in range(len(found)):
-        rows.setdefault(found.records[found.features.record[row]], []).append(found.features.embedding[row])
+        rows.setdefault(found.rows.records[found.rows.features.record[row]], []).append(
+            found.rows.features.embedding[row]
+        )
     return {
         name: [sum(float(one[d]) for one in some) / len(some) for d in range(len(some[0]))]
         for name, some in rows.items()
@@ -67,16 +69,19 @@ def test_frames_are_compared_one_by_one(cohort):
     found = representations(cohort)
     similar = find_similar(found, "r2-1", "frame", "euclidean", 6, frame=2, channel="Z")
     asks = similar.query.row
-    assert (found.channel_name(asks), found.cohort.evaluate.position[found.frame[asks]]) == ("Z", 2)
-    mine = found.features.patient[asks]
+    assert (found.channel_name(asks), found.cohort.evaluate.position[found.rows.frame[asks]]) == ("Z", 2)
+    mine = found.rows.features.patient[asks]
     expected = sorted(
-        (euclidean(found.features.embedding[asks], found.features.embedding[row]), row)
+        (euclidean(found.rows.features.embedding[asks], found.rows.features.embedding[row]), row)
         for row in range(len(found))
-        if found.features.patient[row] != mine
+        if found.rows.features.patient[row] != mine
     )
     assert [one.place.row for one in similar.neighbours] == [row for _, row in expected[:6]]
     for one in similar.neighbours:
-        assert (one.place.channel, one.place.start) == (found.channel_name(one.place.row), found.start(one.place.row))
+        assert (one.place.channel, one.place.start) == (
+            found.channel_name(one.place.row),
+            found.rows.start[one.place.row],
+        )
 
 
 def test_a_place_says_whose_it_is(cohort):
@@ -91,7 +96,7 @@ def test_a_place_says_whose_it_is(cohort):
 def test_the_patients_own_recordings_are_never_neighbours(cohort):
     """They are the nearest of all; nobody asks who the patient is."""
     found = representations(cohort)
-    centre = found.features.patient.astype(np.float64)[:, None] * 100
+    centre = found.rows.features.patient.astype(np.float64)[:, None] * 100
     found = representations(cohort, embedding=centre + np.zeros((len(found), 3)))
     for level in ("recording", "frame"):
         similar = find_similar(found, "r3-1", level, "euclidean", 50)
@@ -104,16 +109,17 @@ def test_those_that_are_equally_near_share_a_rank(cohort):
     similar = find_similar(equal, "r0-0", "recording", "cosine", 3)
     assert [one.rank for one in similar.neighbours] == [1, 1, 1]
     assert [one.place.record for one in similar.neighbours] == ["r1-0", "r1-1", "r2-0"]
-    backwards = attrs.evolve(equal, records=tuple(sorted(equal.records, reverse=True)))
+    turned = attrs.evolve(equal.rows, records=tuple(sorted(equal.rows.records, reverse=True)))
+    backwards = attrs.evolve(equal, rows=turned)
     similar = find_similar(backwards, "r5-1", "recording", "cosine", 3)
     assert [one.place.record for one in similar.neighbours] == ["r0-0", "r0-1", "r1-0"]
 
 
 def test_embeddings_that_are_not_finite_are_left_out(cohort):
     found = representations(cohort)
-    embedding = found.features.embedding.copy()
-    embedding[found.features.record == found.records.index("r1-0")] = np.nan
-    embedding[np.flatnonzero(found.features.record == found.records.index("r0-0"))[0]] = np.inf
+    embedding = found.rows.features.embedding.copy()
+    embedding[found.rows.features.record == found.rows.records.index("r1-0")] = np.nan
+    embedding[np.flatnonzero(found.rows.features.record == found.rows.records.index("r0-0"))[0]] = np.inf
     broken = representations(cohort, embedding=embedding)
     similar = find_similar(broken, "r0-0", "recording", "euclidean", 50)
     assert similar.searched == 9
@@ -152,9 +158,11 @@ def test_a_frame_that_is_not_there_is_answered_with_those_that_are(cohort):
 
 def test_a_patient_alone_has_nobody_to_be_compared_with(cohort):
     found = representations(cohort)
-    alone = found.features.take(np.flatnonzero(found.features.patient == 0))
+    alone = found.rows.features.take(np.flatnonzero(found.rows.features.patient == 0))
     with pytest.raises(DataError, match="There is no other patient to compare 'r0-0' with"):
-        find_similar(attrs.evolve(found, features=alone), "r0-0", "recording", "euclidean", 5)
+        find_similar(
+            attrs.evolve(found, rows=attrs.evolve(found.rows, features=alone)), "r0-0", "recording", "euclidean", 5
+        )
 
 
 def test_the_sentence_says_what_was_compared(cohort):

@@ -1,5 +1,7 @@
 """What an evaluation is made of: which value wins, and which encoders and data sets do not go together."""
 
+from pathlib import Path
+
 import attrs
 import pytest
 from fake_runs import make_run, points
@@ -62,12 +64,12 @@ def test_assignments_win_over_everything(catalogue, opened):
 def test_a_data_root_that_is_given_now_wins_over_the_folder_that_the_run_was_made_with(catalogue, opened):
     """Else the recordings of before would be scored, under the name of those that were asked for."""
     old = attrs.evolve(opened, tables={**opened.tables, "data": {**opened.tables["data"], "root": "/old"}})
-    assert resolve(catalogue, old).data.root == "/old"
+    assert resolve(catalogue, old).data.root == Path("/old")
     for tables, given in (({"data_root": "/new"}, ()), ({}, ("data_root=/new",)), ({}, ("data.data_root=/new",))):
         made = resolve_evaluation(catalogue, old, {"data": tables}, given).data
-        assert (made.root, made.data_root, made.split_seed) == (None, "/new", 5)
+        assert (made.root, made.data_root, made.split_seed) == (None, Path("/new"), 5)
     made = resolve_evaluation(catalogue, old, {"data": {"data_root": "/new", "root": "/mine"}}).data
-    assert (made.root, made.data_root) == ("/mine", "/new")
+    assert (made.root, made.data_root) == (Path("/mine"), Path("/new"))
 
 
 def test_an_untrained_encoder_has_its_own_options_and_only_itself_to_evaluate(catalogue):

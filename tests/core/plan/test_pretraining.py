@@ -131,14 +131,17 @@ def test_perturbations_that_share_a_class_of_options_are_set_together_or_apart()
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("gain=2", "-o gain is ambiguous: write -o dataset.gain=… or -o views.gain=…."),
-        ("temprature=1", "-o temprature: no part of this run has an option 'temprature'. Did you mean 'temperature'?"),
-        ("los.temperature=1", "-o los.temperature: this run has no part 'los'. Did you mean 'loss'?"),
-        ("noise.sigma=1", "-o noise.sigma: this run has no part 'noise'."),
-        ("loss.temprature=1", "-o loss.temprature: 'loss' has no option 'temprature'. Did you mean 'temperature'?"),
-        ("loss.epochs=1", "-o loss.epochs: 'loss' has no option 'epochs'. There is: temperature."),
-        ("run.sed=1", "-o run.sed: 'run' has no option 'sed'. Did you mean 'seed'?"),
-        ("a.b.c=1", "-o a.b.c: this run has no part 'a.b'."),
+        ("gain=2", "`gain=...` is ambiguous: write `dataset.gain=...` or `views.gain=...`."),
+        (
+            "temprature=1",
+            "`temprature=...`: no part of this run has an option 'temprature'. Did you mean 'temperature'?",
+        ),
+        ("los.temperature=1", "`los.temperature=...`: this run has no part 'los'. Did you mean 'loss'?"),
+        ("noise.sigma=1", "`noise.sigma=...`: this run has no part 'noise'."),
+        ("loss.temprature=1", "`loss.temprature=...`: 'loss' has no option 'temprature'. Did you mean 'temperature'?"),
+        ("loss.epochs=1", "`loss.epochs=...`: 'loss' has no option 'epochs'. There is: temperature."),
+        ("run.sed=1", "`run.sed=...`: 'run' has no option 'sed'. Did you mean 'seed'?"),
+        ("a.b.c=1", "`a.b.c=...`: this run has no part 'a.b'."),
         ("temperature", "-o temperature: expected NAME=VALUE or PART.NAME=VALUE."),
         ("=3", "-o =3: expected NAME=VALUE or PART.NAME=VALUE."),
         ("temperature=hot", "loss.temperature: expected a number, got 'hot'."),
@@ -161,7 +164,9 @@ def test_an_option_that_is_also_a_setting_of_the_run_is_ambiguous() -> None:
     seeded.__annotations__ = {"seed": int}
     catalogue = catalogue_of(clocs_datasets=lambda: [tiny("seeded", options=seeded)])
     tables: Tables = {"run": {"method": "together", "dataset": "seeded"}}
-    with pytest.raises(SettingsError, match=r"^-o seed is ambiguous: write -o run\.seed=… or -o dataset\.seed=…\.$"):
+    with pytest.raises(
+        SettingsError, match=r"^`seed=\.\.\.` is ambiguous: write `run\.seed=\.\.\.` or `dataset\.seed=\.\.\.`\.$"
+    ):
         resolve(catalogue, tables, ["seed=3"])
     plan = resolve(catalogue, tables, ["dataset.seed=3", "run.seed=4"])
     assert (plan.dataset.options.seed, plan.run.seed) == (3, 4)

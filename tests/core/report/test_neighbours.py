@@ -63,7 +63,7 @@ def test_query_and_neighbours_are_drawn(cohort, monkeypatch, level, together):
     draw_similar(found, similar)
     single = level == "frame" and not together
     for place, signal in zip([similar.query, *(one.place for one in similar.neighbours)], drawn["signal"], strict=True):
-        frame = found.frame[place.row]
+        frame = found.rows.frame[place.row]
         columns = [CHANNELS.index(place.channel)] if single else [0, 1, 2]
         expected = np.where(prepared.valid[frame][columns, None], prepared.frames[frame][columns], np.nan)
         np.testing.assert_allclose(signal, expected / prepared.gain[frame])

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core.contracts.records import TOGETHER, Task
-from clocs_core.errors import SettingsError
 from clocs_core.inference.predicted import Predicted, as_level
-from clocs_core.report.predicted import refuse_other_endings, save_predicted, shown_rows
+from clocs_core.report.predicted import save_predicted, shown_rows
 
 CLASSES = ("sinus, normal", "other")
 
@@ -103,14 +102,6 @@ def test_a_class_that_is_called_as_another_column_has_a_column_of_its_own(tmp_pa
 def test_small_probabilities_stay_more_than_nothing(tmp_path):
     save_predicted(predicted([0], [[1.25e-9, 0.5]]), {}, tmp_path / "p.csv")
     assert "1.25e-09" in (tmp_path / "p.csv").read_text()
-
-
-def test_another_ending_is_refused_before_anything_is_computed(tmp_path):
-    with pytest.raises(
-        SettingsError,
-        match=r"p\.xlsx is no name for a table of predictions: expected one that ends in \.csv, \.npz, \.json",
-    ):
-        refuse_other_endings(tmp_path.__class__("p.xlsx"))
 
 
 def test_a_terminal_shows_the_first_rows_and_of_many_classes_the_likeliest():

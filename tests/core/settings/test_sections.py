@@ -96,7 +96,7 @@ def test_a_file_reads_back_as_it_was_written(
     """`clocs run --config settings.toml` repeats a run; a number that lost a bit would be another run."""
     made = {
         "run": RunSettings(method="m", seed=seed, perturbations=tuple(names)),
-        "data": DataSettings(channels=tuple(names), root=folder),
+        "data": DataSettings(channels=tuple(names), root=None if folder is None else Path(folder)),
         "train": TrainSettings(learning_rate=rate),
         "evaluate": ScoringSettings(label_fraction=tuple(shares)),
     }

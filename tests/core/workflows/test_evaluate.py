@@ -70,7 +70,7 @@ def evaluate(session, run, data):
         quick = ["batch_size=64", "epochs=2"] if evaluation.get("protocol") == "finetune" else []
         asked = resolve_evaluation(session.catalogue, encoder, tables, ["resamples=20", *quick, *assignments])
         ticking = clock or itertools.count().__next__
-        return evaluate_encoder(asked, path, Surroundings(session.host, screen or Screen(), 1, ticking))
+        return evaluate_encoder(asked, path, Surroundings(session.host, screen or Screen(), 1, ticking)).report
 
     return call
 

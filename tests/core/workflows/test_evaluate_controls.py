@@ -75,7 +75,8 @@ def evaluate(runs: tuple[Path, Path]) -> Callable[..., EvaluationReport]:
         quick = QUICK if how["protocol"] == "finetune" else ()
         asked = resolve_evaluation(session.catalogue, opened, tables, ["resamples=20", *quick, *assignments])
         ticking = clock or itertools.count().__next__
-        return evaluate_encoder(asked, path, Surroundings(session.host, screen or Screen(), 1, ticking), controls)
+        around = Surroundings(session.host, screen or Screen(), 1, ticking)
+        return evaluate_encoder(asked, path, around, controls).report
 
     return call
 

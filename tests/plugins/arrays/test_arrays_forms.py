@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from clocs_core import DataError, Listing, Record
+from clocs_core import DataError, Listing, Record, open_array_file
 from clocs_core.contracts.records import Framing
 from clocs_core.data.preparation import prepare
 from clocs_core.testing import checks_of
@@ -182,7 +183,7 @@ def test_text_with_a_line_per_channel_is_read_when_it_is_said(tmp_path: Path):
     for patient in ("p1", "p2"):
         (tmp_path / patient).mkdir()
         np.savetxt(tmp_path / patient / "r.txt", SIGNAL[0].astype(np.float64), fmt="%.18e", delimiter="\t")
-    with pytest.raises(ValueError, match="`-o axes=channel,sample`"):
+    with pytest.raises(ValueError, match=r"`axes=\['channel', 'sample'\]`"):
         read(tmp_path)
     listing, records = read(tmp_path, attrs.evolve(AT_125, axes=("channel", "sample")))
     assert same(records, [SIGNAL[0].astype(np.float64)] * 2)
@@ -247,12 +248,10 @@ def test_frames_are_prepared_of_them(tmp_path: Path):
 
 def test_a_stored_member_is_mapped_and_not_read_whole(tmp_path: Path):
     """Ten thousand recordings must not be read by every worker for one of them."""
-    from clocs_plugins.arrays.numpyfiles import headers, open_array
-
     root, _ = write_npz(tmp_path)
-    assert isinstance(open_array(root, headers(root)["x"]), np.memmap)
+    assert isinstance(open_array_file(root).arrays["x"].open(), np.memmap)
     np.savez_compressed(tmp_path / "c.npz", x=SIGNAL)
-    assert headers(tmp_path / "c.npz")["x"].start is None
+    assert open_array_file(tmp_path / "c.npz").arrays["x"].start is None
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -265,6 +264,41 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
     monkeypatch.setattr(parquetfiles, "import_module", absent)
     with pytest.raises(DataError, match=r"pip install 'clocs\[parquet\]'"):
         scan(tmp_path / "x.parquet", ONE, AT_125)
+
+
+def test_parquet_as_pandas_writes_it_keeps_ids_of_any_type(tmp_path: Path):
+    """An index is a column like any other, categories are texts, and whole numbers keep all of their digits."""
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    large = 2**60
+    frame = pd.DataFrame(
+        {
+            "A": np.arange(80, dtype=np.float32),
+            "record": pd.Categorical(np.repeat(["b", "a"], 40)),
+            "label": pd.array(np.repeat([large + 1, None], 40), dtype="Int64"),
+            "patient": np.repeat([large, large + 1], 40),
+        }
+    ).set_index("patient")
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=30)
+    listing, records = read(tmp_path / "x.parquet")
+    assert [entry.record for entry in listing.entries] == [f"{large}/b", f"{large + 1}/a"]
+    assert listing.task is not None
+    assert (listing.task.classes, [entry.label for entry in listing.entries]) == ((str(large + 1),), [0, None])
+    assert same(records, np.arange(80, dtype=np.float32).reshape(2, 1, 40))
+
+
+def test_a_recording_of_parquet_is_read_without_the_row_groups_of_others(tmp_path: Path):
+    root, options = write_parquet(tmp_path)
+    entries = scan(root, ONE, options).entries
+    raw = bytearray(root.read_bytes())
+    raw[200:2000] = bytes(1800)  # of the first row group
+    (tmp_path / "spoilt.parquet").write_bytes(raw)
+    os.utime(tmp_path / "spoilt.parquet", ns=(root.stat().st_atime_ns, root.stat().st_mtime_ns))
+    (tmp_path / "spoilt.parquet").replace(root)  # the ids are known from before
+    assert np.array_equal(load(entries[-1], options).samples, SIGNAL[-1])
+    with pytest.raises((ValueError, OSError)):
+        load(entries[0], options)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def fails(root: Path, options: ArraysOptions = AT_125) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\n2\n3\n", "--patients: ids.csv: 3 values for 4 recordings"),
+        ("1\n2\n3\n", "`patients=FILE`: ids.csv: 3 values for 4 recordings"),
         ("who\n1\n2\n3\n4\n", "If its first line is a heading, call it 'patient' or 'label'"),
         ("patient\n1\n\n2\n3\n", "ids.csv has no patient for recording x[1] (empty)"),
         ("patient\n1\nnan\n2\n3\n", "ids.csv has no patient for recording x[1] (nan)"),
@@ -168,7 +168,7 @@ def test_a_table_that_does_not_fit_is_one_sentence(x: Path, tmp_path: Path, text
 
 
 def test_other_mistakes_with_tables_are_one_sentence_too(x: Path, tmp_path: Path):
-    assert "--patients: there is no file" in fails(x, attrs.evolve(AT_125, patients="nowhere.csv"))
+    assert "`patients=FILE`: there is no file" in fails(x, attrs.evolve(AT_125, patients="nowhere.csv"))
     np.save(tmp_path / "ids.npy", np.array([1.0, np.nan, 2, 3]))
     assert "no patient for recording x[1]" in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.npy")))
     np.save(tmp_path / "y.npy", np.zeros((4, 2)))
@@ -188,10 +188,10 @@ def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
         np.save(tmp_path / name, array, allow_pickle=True)
         return tmp_path / name
 
-    assert "give it in Hz with `--sampling-rate`" in fails(saved("a.npy", SIGNAL), ArraysOptions())
+    assert "give it in Hz with `sampling_rate=HZ`" in fails(saved("a.npy", SIGNAL), ArraysOptions())
     assert "has the shape (1, 2, 3, 4), expected" in fails(saved("b.npy", np.zeros((1, 2, 3, 4))))
-    assert "`-o axes=sample,channel`" in fails(saved("c.npy", np.zeros((5000, 2))))
-    assert "`-o axes=recording,sample,channel`" in fails(saved("d.npy", np.zeros((3, 500, 12))))
+    assert "`axes=['sample', 'channel']`" in fails(saved("c.npy", np.zeros((5000, 2))))
+    assert "`axes=['recording', 'sample', 'channel']`" in fails(saved("d.npy", np.zeros((3, 500, 12))))
     assert "holds Python objects" in fails(saved("e.npy", np.array([[1], [1, 2]], dtype=object)))
     assert "expected numbers" in fails(saved("f.npy", np.zeros((2, 50), dtype="S3")))
     assert "is empty" in fails(saved("g.npy", np.zeros((0, 50))))
@@ -225,7 +225,7 @@ def test_folders_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
     two.mkdir()
     for name in "ab":
         np.savez(two / f"{name}.npz", x=SIGNAL)
-    assert "point `--root` at one of them" in fails(two)
+    assert "point `root=PATH` at one of them" in fails(two)
     flat = tmp_path / "flat"
     flat.mkdir()
     for name in "ab":

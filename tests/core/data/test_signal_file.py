@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clocs_core.data.signal_file import read_signal_file
 from clocs_core.errors import DataError, DataNotFound
-from clocs_core.inference.signal_file import read_signal_file
 
 SAMPLES = np.array([[0.5, -1.0, 2.25, 3.0], [1.0, 0.0, -0.125, 7.0]])  # (channel, sample)
 
@@ -54,6 +54,27 @@ def test_blank_cells_at_the_ends_of_a_line_are_missing_samples_too(tmp_path, mar
 def test_spaces_around_a_line_of_spaces_are_nothing(tmp_path):
     found = read_signal_file(write(tmp_path / "ecg.txt", "  1 2 \n 3   4\n"))
     assert np.array_equal(found.samples, [[1, 3], [2, 4]])
+
+
+@pytest.mark.parametrize("text", ["1,2,\n3,4,\n", "\n \n1;2;\n3;4;\n", "1\t2\t\r\n\r\n3\t4\t\r\n"])
+def test_a_mark_behind_the_last_cell_of_every_line_is_no_channel(tmp_path, text):
+    found = read_signal_file(write(tmp_path / "ecg.txt", text))
+    assert np.array_equal(found.samples, [[1, 3], [2, 4]])
+
+
+def test_a_long_file_with_gaps_is_read_to_the_last_bit(tmp_path):
+    """Long files are read by pandas, short ones cell by cell."""
+    values = np.random.default_rng(0).normal(size=(5000, 3))
+    values[7, 0] = values[4999, 2] = np.nan
+    lines = (",".join("" if np.isnan(one) else repr(float(one)) for one in row) for row in values)
+    found = read_signal_file(write(tmp_path / "ecg.csv", "\n".join(["I,II,III", *lines])))
+    assert np.array_equal(found.samples, values.T, equal_nan=True)
+
+
+def test_a_heading_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("µV,II\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="cannot be read: 'utf-8' codec"):
+        read_signal_file(tmp_path / "a.csv")
 
 
 def test_an_array_of_times_beside_the_signal_is_not_the_signal(tmp_path):
@@ -118,11 +139,7 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.mat", "x", r"is none of \.csv, \.txt, \.npy, \.npz, \.hea"),
         ("a.npy", "not an array", "cannot be read: "),
         ("a.npz", "not an archive", "cannot be read: "),
-        (
-            "a.npy",
-            np.zeros((2, 3, 4)),
-            r"has the shape \(2, 3, 4\), expected one recording: .* `dataset=NAME`, `root=FILE`",
-        ),
+        ("a.npy", np.zeros((2, 3, 4)), r"has the shape \(2, 3, 4\), expected one recording: .* `dataset=NAME"),
         ("a.npy", np.zeros((0, 3)), "has the shape"),
         ("a.npy", np.array(["x"]), "has values of type <U1, expected numbers"),
         ("a.npy", np.array([[1], [None]], dtype=object), "cannot be read: .*pickle"),

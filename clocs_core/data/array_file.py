@@ -1,0 +1,202 @@
+"""Arrays in .npy and .npz files: headers are checked before anything is read, and no pickle is ever opened.
+
+np.load maps an .npy file but no member of an .npz. What np.savez wrote lies in the .npz as it is, so it is mapped here
+by its place: of 10,000 recordings in 1 GB, a load reads its own 100 kB. What np.savez_compressed wrote has no such
+place; each process unpacks it once, whole.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Literal
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
+import attrs
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from clocs_core.errors import DataError
+
+SIGNALS = ("x", "X", "signals", "signal", "data", "samples")
+RATES = ("sampling_rate", "fs", "sfreq")
+CHANNELS = ("channels", "channel_names", "leads")
+UNITS = ("unit", "units")
+TIMES = {"", "t", "time", "timestamp", "time_s", "time (s)", "time [s]", "seconds"}  # "": the index that pandas writes
+
+_DEFLATE = 1100  # deflate packs at most 1032 bytes into one; a member that claims more does not hold it
+_WHOLE = 4 << 30  # bytes of a compressed member that a process may unpack
+_SMALL = 1 << 28  # bytes of ids, labels or names
+_DAMAGE = (BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
+
+
+@attrs.frozen
+class StoredArray:
+    """An array in a file, not read yet. `name` is that of the member of an .npz, and empty in an .npy."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    dtype: np.dtype[Any]
+    start: int | None  # the byte of the file at which it begins; None where it is compressed
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.name!r} in {self.path.name}" if self.name else self.path.name
+
+    def open(self) -> NDArray[Any]:
+        """The array, mapped where it can be, else unpacked once by each process. Raises DataError, or OSError."""
+        return _open_array(self, _stamp(self.path))
+
+    def values(self) -> list[Any]:
+        """Read all values of an array of ids, labels or names. Raises DataError where it is too large for one."""
+        if self.size > _SMALL:
+            raise DataError(f"{self} has {self.size:,} bytes, too many for a value per recording.")
+        return list(self.open().reshape(-1).tolist())
+
+
+@attrs.frozen(eq=False)
+class ArrayFile:
+    """The arrays of an .npz by name, or the one of an .npy under "". None, or an empty unit: the file does not say it.
+
+    signals: the names of arrays that may hold the signals, the likeliest first. Without one, nothing else is looked up.
+    """
+
+    arrays: Mapping[str, StoredArray]
+    signals: tuple[str, ...]
+    channels: tuple[str, ...] | None = None
+    sampling_rate: float | None = None  # Hz
+    unit: str = ""
+
+    def first_of(self, names: Sequence[str]) -> StoredArray | None:
+        """The array that has the first of these names that is there."""
+        return next((self.arrays[name] for name in names if name in self.arrays), None)
+
+
+def open_array_file(path: Path, beside: tuple[str, ...] = ()) -> ArrayFile:
+    """Find the arrays of an .npy or .npz file, once in each process. beside: names of arrays that are no signals.
+
+    Raises DataError where a header claims what cannot be or the facts of the signals make no sense, and OSError.
+    """
+    return _open_file(path, beside, _stamp(path))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Tell a file from what it was before it was written again."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=4)
+def _open_file(path: Path, beside: tuple[str, ...], stamp: tuple[int, int]) -> ArrayFile:
+    size, zipped = stamp[0], path.suffix.lower() == ".npz"
+    try:
+        with open(path, "rb") as stream:
+            found = [*_members(path, stream, size)] if zipped else [_array(path, "", stream, size)]
+    except DataError:
+        raise
+    except _DAMAGE as problem:
+        raise DataError(f"{path} cannot be read: it is not an .npz file ({str(problem).rstrip('.')}).") from None
+    arrays = {one.name: one for one in found}
+    numbers = [name for name, one in arrays.items() if one.dtype.kind in "iuf" and one.shape]
+    others = (one for one in numbers if one not in (*RATES, *CHANNELS, *UNITS, *beside) and one.lower() not in TIMES)
+    usual = ("",) if "" in arrays else tuple(name for name in SIGNALS if name in numbers)
+    file = ArrayFile(arrays, usual or tuple(others))
+    if not file.signals:
+        return file
+    channels = _texts(file.first_of(CHANNELS))
+    return attrs.evolve(file, channels=channels, sampling_rate=_rate(path, file), unit=_unit(path, file))
+
+
+def _rate(path: Path, file: ArrayFile) -> float | None:
+    if (found := file.first_of(RATES)) is None:
+        return None
+    if prod(found.shape) != 1 or found.dtype.kind not in "iuf":
+        raise DataError(f"{path} has {prod(found.shape)} sampling rates, {found} must be one positive number, in Hz.")
+    return float(found.values()[0])
+
+
+def _unit(path: Path, file: ArrayFile) -> str:
+    units = sorted(set(_texts(file.first_of(UNITS)) or [""]))
+    if len(units) > 1:
+        raise DataError(f"The channels of {path} have the units {', '.join(units)}, expected one for all.")
+    return units[0]
+
+
+def _texts(array: StoredArray | None) -> tuple[str, ...] | None:
+    if array is None:
+        return None
+    plain = (one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array.values())
+    return tuple(text.strip() for text in plain)
+
+
+def _members(path: Path, file: IO[bytes], held: int) -> Iterator[StoredArray]:
+    with ZipFile(file) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename:
+                continue
+            if member.compress_type == ZIP_STORED:
+                file.seek(member.header_offset + 26)  # the lengths of name and extra field, which the array follows
+                file.seek(member.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
+                yield _array(path, name, file, min(member.file_size, held - file.tell()))
+                continue
+            if member.compress_type != ZIP_DEFLATED:
+                raise DataError(f"{name!r} in {path} is packed in a way that numpy does not use.")
+            if member.compress_size > held or member.file_size > _DEFLATE * member.compress_size + 1024:
+                raise DataError(f"{name!r} in {path} claims {member.file_size:,} bytes, more than the file can hold.")
+            with archive.open(member) as stream:
+                yield attrs.evolve(_array(path, name, stream, member.file_size), start=None)
+
+
+def _array(path: Path, name: str, stream: IO[bytes], held: int) -> StoredArray:
+    """Describe the array that begins here. held: how many bytes there are of it, with its header."""
+    where, begin = f"{name!r} in {path}" if name else f"{path}", stream.tell()
+    try:
+        with warnings.catch_warnings(action="ignore"):  # files of Python 2 are fine
+            read = npy.read_array_header_1_0 if npy.read_magic(stream) == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, dtype = read(stream)
+    except (BadZipFile, zlib.error, OSError):
+        raise
+    except Exception as problem:  # a header is Python text, which can be wrong in any way
+        raise DataError(f"{where} cannot be read: it is not a numpy array ({str(problem).rstrip('.')}).") from None
+    if dtype.hasobject:
+        raise DataError(
+            f"{where} cannot be read: it holds Python objects, as lists of arrays of different lengths do. These are "
+            "pickles, which can run any program when they are opened; save one plain array, or one file per recording."
+        )
+    found = StoredArray(path, name, shape, "F" if fortran else "C", dtype, stream.tell())
+    left = held - (stream.tell() - begin)
+    if found.size > left or any(length < 0 for length in shape):
+        raise DataError(f"{where} cannot be read: its shape is {shape}, but it has {left:,} bytes; copy it again.")
+    return found
+
+
+@lru_cache(maxsize=2)
+def _open_array(array: StoredArray, _stamp: tuple[int, int]) -> NDArray[Any]:
+    if array.size == 0:
+        return np.zeros(array.shape, array.dtype)
+    if array.start is not None:
+        return np.memmap(array.path, array.dtype, "r", array.start, array.shape, array.order)
+    if array.size > _WHOLE:
+        raise DataError(
+            f"{array} is compressed and has {array.size:,} bytes, too many to unpack in every worker. Save it with "
+            "np.savez or np.save instead, which are read piece by piece."
+        )
+    try:
+        with np.load(array.path, allow_pickle=False) as file:
+            unpacked: NDArray[Any] = file[array.name]
+    except _DAMAGE as problem:
+        raise DataError(f"{array} is damaged: {str(problem).rstrip('.')}.") from None
+    return unpacked
