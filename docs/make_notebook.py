@@ -20,12 +20,12 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)
 
 def notebook_of(page: str) -> NotebookNode:
     """The page as a notebook without outputs. Cells are numbered, so that the same page gives the same file."""
-    found = new_notebook(metadata={"language_info": {"name": "python"}})
+    found: NotebookNode = new_notebook(metadata={"language_info": {"name": "python"}})
     found.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     pieces = _BLOCK.split(page)  # text, kind, body, text, kind, body, ..., text
     for number, (kind, body) in enumerate(_cells(pieces)):
-        make = new_code_cell if kind == "python" else new_markdown_cell
-        found.cells.append(make(body, id=f"cell-{number}"))
+        name = f"cell-{number}"
+        found.cells.append(new_code_cell(body, id=name) if kind else new_markdown_cell(body, id=name))
     nbformat.validate(found)
     return found
 

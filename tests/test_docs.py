@@ -114,6 +114,19 @@ def load_offer_hooks():
     return [name for name, spec in specs().items() if not inspect.signature(spec).parameters]
 
 
+# ----------------------------------------------------------------------------------------------------- what is promised
+
+
+def test_what_is_promised_to_notebooks_is_all_that_the_api_offers_them():
+    """A new function of the API is public at once, so the page says so at once."""
+    promised = section(DOCS / "stability.md", "### For notebooks and scripts")
+    (listed,) = [found["body"].split() for found in FENCE.finditer(promised)]
+    stub = ast.parse((ROOT / "clocs_core" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [one for one in stub.body if isinstance(one, ast.ImportFrom)]
+    offered = {name.name for one in imports if one.module.startswith("api.") for name in one.names}
+    assert sorted(listed) == sorted(offered | {"Listener"})
+
+
 # ------------------------------------------------------------------------------------------------------ links and paths
 
 
