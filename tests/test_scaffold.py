@@ -110,7 +110,7 @@ def test_every_kind_of_offer_has_an_example(tmp_path: Path) -> None:
 def test_a_folder_that_is_there_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").mkdir()
     assert new(tmp_path / "mine") == 2
-    assert "is there already, and nothing in it is touched" in capsys.readouterr().err
+    assert "already exists and is not changed" in capsys.readouterr().err
     assert list((tmp_path / "mine").iterdir()) == []
 
 
@@ -172,7 +172,7 @@ def test_the_checks_can_be_listed_with_their_rules(tmp_path: Path, capsys: pytes
     capsys.readouterr()
     assert main(["plugins", "test", str(tmp_path / "one"), "--list"], []) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "metric:scaffolded-accuracy:weight-scale  Doubling all weights leaves the score as it is." in lines
+    assert "metric:scaffolded-accuracy:weight-scale  Doubling all weights does not change the score." in lines
     assert any(line.startswith(f"plugin:{PACKAGE}:light  Importing it") for line in lines)
 
 
@@ -222,7 +222,10 @@ def test_a_data_set_with_files_is_read_where_its_files_are(tmp_path: Path, capsy
         (None, "has no pyproject.toml"),
         ("[project", "pyproject.toml cannot be read: "),
         ("[project]\nname = 'x'\n", "names no entry point of the group 'clocs'. Add [project.entry-points.clocs]"),
-        ("[project.entry-points.clocs]\nx = 'not_there'\n", "names the module 'not_there', and has no not_there in it"),
+        (
+            "[project.entry-points.clocs]\nx = 'not_there'\n",
+            "names the module 'not_there', but neither it nor src/ contains not_there",
+        ),
         ("[project.entry-points.clocs]\nx = 'tests'\n", "Plugin 'x' ("),
     ],
 )

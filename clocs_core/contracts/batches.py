@@ -1,4 +1,4 @@
-"""What travels through a training step: a batch of instances, and the views made of it. All of it on one device."""
+"""The tensors of a training step, all on one device: a batch of instances and its views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Batch:
     patient: Tensor  # (batch,) int64: equal means the same patient
     record: Tensor  # (batch,) int64
     segment: Tensor  # (batch,) int64: position of the first segment in its recording, in frames
-    channel: Tensor  # (batch,) int64: which of the chosen channels; 0 where an instance holds all of them
+    channel: Tensor  # (batch,) int64: index among the chosen channels; 0 where an instance holds all of them
     label: Tensor | None = None  # (batch,) int64 with -1 for none, or (batch, class) float32 with NaN for none
 
 
@@ -26,13 +26,13 @@ class Batch:
 class Views:
     """The views of a batch. Equal positions along `batch` are views of the same instance.
 
-    perturb: what the perturbations of a run are for: `every` view gets all of them, in their order; every view `but
-    the first`, which stays clean; or `one each`: the one view that is here is followed by a view for each of them.
+    perturb: which views are perturbed. `every`: each view gets all perturbations, in order. `but the first`: the
+    first view stays clean. `one each`: `signal` holds one view; each perturbation adds another view made from it.
     """
 
     signal: Tensor  # (view, batch, channel, sample)
     batch: Batch
-    target: Tensor | None = None  # (view, batch, ...): what an objective should predict of each view, if anything
-    encoder_of_view: tuple[int, ...] = ()  # which encoder reads which view; empty: the first reads all
-    pairs: tuple[tuple[int, int], ...] = ()  # which views a loss compares; empty: all pairs
+    target: Tensor | None = None  # (view, batch, ...): the values that an objective predicts from each view
+    encoder_of_view: tuple[int, ...] = ()  # index of the encoder that reads each view; empty: the first reads all
+    pairs: tuple[tuple[int, int], ...] = ()  # pairs of views that a loss compares; empty: all pairs
     perturb: Literal["every", "but the first", "one each"] = "every"

@@ -1,4 +1,4 @@
-"""What the event hooks carry. Nothing here is written to; a listener reads, and keeps nothing."""
+"""Records passed to the event hooks. A listener reads them, changes nothing and keeps no reference."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class RunStarted:
-    """A run is about to train: where it writes, what it is made of, and which epoch comes first (1, or later when
-    it is resumed)."""
+    """The run that is about to train: its folder, its parts and its first epoch (1, or later when it is resumed)."""
 
     folder: Path
     method: str
@@ -30,12 +29,12 @@ class RunStarted:
 
 @attrs.frozen
 class Health:
-    """Whether the embeddings of the validation part are still spread out, and by patient.
+    """Measures of collapse, taken from the embeddings of the validation part.
 
     effective_rank: exp of the entropy of the normalised singular values: 1 is a collapse to a line.
     same_patient, other_patient: mean cosine within and between patients.
-    loss_over_log_batch: training loss divided by log(batch size), which is what a guess costs in one cross-entropy
-    over the batch. A loss that sums several of them starts at several.
+    loss_over_log_batch: training loss divided by log(batch size). A guess scores 1 in one cross-entropy over the
+    batch; a loss that sums several cross-entropies starts at their number.
     """
 
     effective_rank: float
@@ -46,11 +45,11 @@ class Health:
 
     @property
     def margin(self) -> float:
-        """How much nearer, in cosine, a patient's own representations are than those of others."""
+        """Mean cosine within patients minus mean cosine between patients."""
         return self.same_patient - self.other_patient
 
     def warning(self) -> str | None:
-        """A plain sentence when the embeddings look collapsed."""
+        """Return a sentence that says the embeddings look collapsed, or None."""
         if self.effective_rank < min(2.0, self.embedding_dim):
             return (
                 f"the embeddings look collapsed: effective rank {self.effective_rank:.1f} of "
@@ -66,9 +65,9 @@ class Health:
 
 @attrs.frozen(eq=False)
 class EpochDone:
-    """One epoch of training is over. `losses` stays on the device until somebody reads it.
+    """The results of one epoch. `losses` stays on the device until a listener reads it.
 
-    validation_score: of fine-tuning, the first metric on the whole validation part; pre-training has none.
+    validation_score: the first metric on the whole validation part; set by fine-tuning only.
     """
 
     epoch: int
@@ -80,13 +79,13 @@ class EpochDone:
     best_epoch: int
     instances: int
     seconds: float
-    last: bool  # early stopping or the last epoch: nothing follows
+    last: bool  # no epoch follows: early stopping, or all epochs are done
     validation_score: float | None = None
 
 
 @attrs.frozen(eq=False)
 class Picture:
-    """A figure of the report, drawn: a PNG with its title and what it shows."""
+    """A figure of the report as PNG, with its title and caption."""
 
     name: str
     title: str
@@ -96,7 +95,7 @@ class Picture:
 
 @attrs.frozen(eq=False)
 class EmbeddingMap:
-    """Embeddings of the part that is scored, row by row with what they are of."""
+    """Embeddings of the scored part; each row has its patient, record and label."""
 
     embedding: NDArray[np.float32]  # (n, dim)
     patient: tuple[str, ...]
@@ -107,7 +106,7 @@ class EmbeddingMap:
 
 @attrs.frozen(eq=False)
 class RunDone:
-    """A run is over and its report is written."""
+    """The results of a finished run whose report is written."""
 
     epochs_run: int
     best_epoch: int

@@ -1,8 +1,8 @@
 """The hooks, in the order in which they are called. `docs/hooks.md` has one heading for each.
 
 A plugin is a module named by an entry point of the group `clocs`. It marks functions of these names with
-`clocs_core.hookimpl`; each may ask for fewer arguments than the spec has, never for others. It may say in `CLOCS_API`
-for which version of them it was written.
+`clocs_core.hookimpl`. A function may take fewer arguments than the spec has, but no others. `CLOCS_API` in the module
+may state the API version that the plugin was written for.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 PROJECT = "clocs"
 
 API_VERSION = (1, 0)
-"""(major, minor) of all that a plugin is written against: the hooks, the offers and the rest of the public names.
+"""(major, minor) version of the plugin API: the hooks, the offers and the other public names.
 
-The minor rises when something is added, the major when a plugin has to change; `docs/stability.md` says what counts.
+The minor rises with an addition, the major when plugins have to change; `docs/stability.md` gives the rules.
 """
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-"""Marks a function of a plugin as the implementation of the hook that has its name."""
+"""Marks a plugin's function as the implementation of the hook of the same name."""
 
 
 # ------------------------------------------------------------------ offers: once per process, for the catalogue
@@ -74,12 +74,12 @@ def clocs_losses() -> Iterable[Loss]:
 
 @hookspec
 def clocs_objectives() -> Iterable[Objective]:
-    """Offer objectives: what is minimised where it has state. Called once, after `clocs_losses`."""
+    """Offer objectives: losses that have state. Called once, after `clocs_losses`."""
 
 
 @hookspec
 def clocs_methods() -> Iterable[Method]:
-    """Offer methods, put together from the offers above by name. Called once, after `clocs_objectives`."""
+    """Offer methods, which combine the offers above by name. Called once, after `clocs_objectives`."""
 
 
 @hookspec
@@ -87,7 +87,7 @@ def clocs_metrics() -> Iterable[Metric]:
     """Offer metrics. Called once, after `clocs_methods`; every metric that suits a task is reported."""
 
 
-# ------------------------------------------------------------------------------ the command line, as it is built
+# ------------------------------------------------------------------- the command line, while it is being built
 
 
 @hookspec
@@ -100,14 +100,14 @@ def clocs_commands(cli: click.Group) -> None:
 
 @hookspec
 def clocs_run_started(run: RunStarted) -> None:
-    """A run is about to train, or to go on. Called once per process that trains, before its first epoch."""
+    """React to a run that starts or resumes. Called once per process that trains, before its first epoch."""
 
 
 @hookspec
 def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
-    """An epoch is over. Called after the epoch's metrics and checkpoint are safely on disk."""
+    """React to a finished epoch. Called after the epoch's metrics and checkpoint are on disk."""
 
 
 @hookspec
 def clocs_run_done(run: RunStarted, done: RunDone) -> None:
-    """The report is written. Called once, last. A run that is killed and resumed calls it once."""
+    """React to a finished run. Called once, after the report is written, also for a run that was resumed."""

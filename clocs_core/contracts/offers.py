@@ -1,8 +1,8 @@
-"""What a plugin can offer. Each offer is a small frozen record: a name, a sentence, and functions that do the work.
+"""The offers of a plugin. Each offer is a frozen record: a name, a summary, and functions that do the work.
 
-The functions are plain module-level functions, so that an offer can be pickled and sent to a worker process; the
-heavy imports (torch, scipy, a file format) belong inside them, so that listing the offers costs nothing.
-`options` is an attrs class that the plugin declares; `-o name=value` on the command line fills it in, strictly.
+The functions are module-level functions, so that an offer can be pickled and sent to a worker process. Heavy imports
+(torch, scipy, a file format) belong inside them, so that listing the offers costs nothing.
+`options` is an attrs class of the plugin; `-o name=value` on the command line sets its fields, checked by type.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def _one_sentence(instance: object, attribute: attrs.Attribute[str], value: str)
 
 @attrs.frozen
 class NoOptions:
-    """The options of an offer that has none."""
+    """The options class of an offer without options."""
 
 
 @attrs.frozen(kw_only=True)
 class Offer:
-    """What every offer has: a name to ask for it by, and one line that says what it is."""
+    """The fields of every offer: the name that selects it, a summary of one line, and the class of its options."""
 
     kind: ClassVar[str] = "offer"
     name: str = attrs.field(validator=_plain_name)
@@ -60,10 +60,10 @@ class Offer:
 
 @attrs.frozen
 class Source:
-    """A file that a data set is downloaded from: its address, its size in bytes and its SHA-256, where known.
+    """A file to download for a data set: its address and, where known, its size in bytes and its SHA-256.
 
-    endings: given for a whole folder of recordings instead. Then `file` and `address` end in a slash, the folder's
-    RECORDS file names the recordings, and each of them has a file of every ending, such as (".hea", ".mat").
+    endings: set for a whole folder of recordings instead of a file. Then `file` and `address` end in a slash, the
+    folder's RECORDS file names the recordings, and each recording has a file of every ending, such as (".hea", ".mat").
     """
 
     file: str
@@ -75,11 +75,11 @@ class Source:
 
 @attrs.frozen
 class Defaults:
-    """What a data set asks for unless the user says otherwise.
+    """A data set's defaults for settings that the user does not give.
 
-    split: "60/20/20" cuts int(0.6 n) training and int(0.2 n) validation patients, the rest tests; "64/16/20"
-    takes int(0.2 n) test patients first and int(0.2) of the others for validation. These two rules give every
-    patient count of the paper's appendix A.2.
+    split: "60/20/20" takes int(0.6 n) training and int(0.2 n) validation patients; the rest are test patients.
+    "64/16/20" takes int(0.2 n) test patients first, then int(0.2) of the others for validation. These two rules give
+    every patient count of the paper's appendix A.2.
     """
 
     batch_size: int = 256
@@ -87,7 +87,7 @@ class Defaults:
     epochs: int = 400
     normalise: Literal["min-max", "none"] = "min-max"
     split: Literal["60/20/20", "64/16/20"] = "60/20/20"
-    channels: str = ""  # a preset or names, comma separated; empty: all channels
+    channels: str = ""  # a preset, or comma-separated names; empty: all channels
 
 
 def _own_rate(segments: int) -> Framing:
@@ -100,17 +100,17 @@ Load: TypeAlias = Callable[[Entry, Any], Record]
 
 @attrs.frozen(kw_only=True)
 class Dataset(Offer):
-    """A data set: what its labels mean, what its channels are called, and how to find and read its recordings.
+    """A data set: its tasks, its channels, and functions that find and read its recordings.
 
-    scan(root, task, options) -> Listing lists recordings without reading a signal. An entry that cannot serve the
-    task is a drop; one that has no label for it but a good signal is an entry with label None.
-    load(entry, options) -> Record reads one. It runs in worker processes that import no torch.
-    framing(segments) -> Framing says how recordings become frames for a method that contrasts so many segments.
-    channels: every channel by name, in the order of the files; empty where only the files know.
-    presets: names for choices of channels, such as {"4": ("II", "V2", "aVL", "aVR")}.
-    revision: raise it when the reader changes what it reads, so that prepared frames are made anew.
-    embedded: the data set makes its own recordings and reads no file.
-    homepage: where people read about it, and get it where there are no sources.
+    scan(root, task, options) -> Listing lists recordings without reading a signal. A recording that cannot serve the
+    task becomes a drop; one with a good signal but no label for the task becomes an entry with label None.
+    load(entry, options) -> Record reads one recording. It runs in worker processes that import no torch.
+    framing(segments) -> Framing cuts recordings into frames for a method that contrasts `segments` segments.
+    channels: every channel by name, in the order of the files; empty where only the files name them.
+    presets: names for sets of channels, such as {"4": ("II", "V2", "aVL", "aVR")}.
+    revision: raise it when the reader reads anything differently, so that prepared frames are made anew.
+    embedded: the data set generates its recordings and reads no file.
+    homepage: page that describes the data set, and offers it where `sources` is empty.
     """
 
     kind: ClassVar[str] = "dataset"
@@ -131,17 +131,17 @@ class Dataset(Offer):
 
 @attrs.frozen
 class Needs:
-    """What one instance of a method is, and what the encoder reads of it.
+    """The instances that a method needs, and the input of its encoders.
 
-    segments: how many adjacent frames of one recording make an instance.
-    channels: `each` makes every channel an instance of its own, `all` keeps the channels of a frame together.
-    encoder_channels: how many input channels a view has: `one`, or `all` that were chosen.
-    least_channels: fewer chosen channels than this are refused.
-    encoders: how many encoders the views are divided among.
-    first_channels: which of the chosen channels, in their order, the first encoder reads: from this number, counted
-    from 0, to before that one; None: to the last. It alone is evaluated and opened again, and on these alone.
-    perturbations: `any` number of them, none included; `some`, at least one; or `random`, at least one that draws,
-    because the views are copies of one signal that nothing else tells apart.
+    segments: adjacent frames of one recording in an instance.
+    channels: `each` makes every channel a separate instance, `all` keeps the channels of a frame together.
+    encoder_channels: input channels of a view: `one`, or `all` chosen channels.
+    least_channels: smallest number of chosen channels that is accepted.
+    encoders: number of encoders that share the views.
+    first_channels: the chosen channels that the first encoder reads, as (start, stop) counted from 0; stop is
+    excluded, None means to the last. Only the first encoder is evaluated and reloaded, and only on these channels.
+    perturbations: `any` number of perturbations, none included; `some`, at least one; or `random`, at least one that
+    draws random numbers, because the views are copies of one signal and differ by nothing else.
     """
 
     segments: int = 1
@@ -162,13 +162,13 @@ class Needs:
             raise ValueError("an encoder that reads all channels at once cannot be evaluated on some: first_channels")
 
     def of_first(self, channels: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the chosen channels that the first encoder reads."""
+        """Return the chosen channels that the first encoder reads."""
         return channels[slice(*self.first_channels)]
 
 
 @attrs.frozen(kw_only=True)
 class ViewGenerator(Offer):
-    """Makes the views that a method contrasts.
+    """A generator of the views that a method contrasts.
 
     needs(options) -> Needs; build(options) -> function of (Batch, torch.Generator) -> Views, on the batch's device.
     """
@@ -180,10 +180,10 @@ class ViewGenerator(Offer):
 
 @attrs.frozen(kw_only=True)
 class Perturbation(Offer):
-    """Changes signals (..., sample) at random, batched, on their device. Core applies it to any method's views.
+    """A random change of signals (..., sample), batched, on their device. Core applies it to any method's views.
 
     build(options, unit) -> function of (signal, torch.Generator) -> signal. `unit` is the data set's, such as "mV".
-    random: whether it draws from the generator; one that does not makes the same signal of the same signal.
+    random: whether it draws from the generator; without draws, equal signals stay equal.
     """
 
     kind: ClassVar[str] = "perturbation"
@@ -195,7 +195,7 @@ class Perturbation(Offer):
 class Encoder(Offer):
     """A network from signals (n, channel, sample) to representations (n, embedding_dim).
 
-    build(options, channels, samples, embedding_dim) -> nn.Module, whose weights are drawn from torch's own generator.
+    build(options, channels, samples, embedding_dim) -> nn.Module; torch's default generator draws its weights.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -204,9 +204,9 @@ class Encoder(Offer):
 
 @attrs.frozen(kw_only=True)
 class Loss(Offer):
-    """A pure function of embeddings (view, batch, dim) and patient ids (batch,) to a scalar.
+    """A pure function of embeddings (view, batch, dim) and patient ids (batch,) that returns a scalar.
 
-    build(options) -> that function. It must take any number of views from two on, and a batch of one.
+    build(options) -> that function. It must accept two or more views, and a batch of one.
     """
 
     kind: ClassVar[str] = "loss"
@@ -215,10 +215,10 @@ class Loss(Offer):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Setup:
-    """What an objective is built for. More may be added here without a change to anybody's plugin.
+    """The facts that an objective is built from. New fields may be added here without breaking plugins.
 
-    encoder: the first encoder, with its first weights; a copy of it may be kept, it itself is core's.
-    perturbations: names of those that the views get, in their order.
+    encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
+    perturbations: names of the perturbations of the views, in order.
     """
 
     encoder: nn.Module
@@ -229,10 +229,10 @@ class Setup:
 
 @attrs.frozen(kw_only=True)
 class Objective(Offer):
-    """What is minimised where it has state of its own: a target network, heads.
+    """A loss that has state, such as a target network or heads.
 
     build(options, setup) -> nn.Module with forward(encode, views) -> scalar, where
-    encode((view, batch, channel, sample)) -> (view, batch, dim); and, if it wants it, after_step(encoder), made of
+    encode((view, batch, channel, sample)) -> (view, batch, dim). It may have after_step(encoder), which must use
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
     """
 
@@ -241,12 +241,12 @@ class Objective(Offer):
 
 
 Presets: TypeAlias = Mapping[str, Mapping[str, object]]
-"""Values for settings tables, as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
+"""Values for the tables of the settings, such as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
 
 
 @attrs.frozen(kw_only=True)
 class Variant:
-    """Another way to run a method, such as what its authors released: presets under a name."""
+    """Named presets of a method, such as those of its authors' released code."""
 
     summary: str = attrs.field(validator=_one_sentence)
     presets: Presets
@@ -254,11 +254,11 @@ class Variant:
 
 @attrs.frozen(kw_only=True)
 class Method(Offer):
-    """A way to pre-train, put together from offers by name; the parts may come from different distributions.
+    """A pre-training method that combines offers by name; the parts may come from different distributions.
 
-    presets: values for the options of its parts, as {"views": {"segments": 2}}.
-    variants: other ways to run it, by name, for `-o variant=NAME`; their presets stand above its own.
-    on_dataset: presets for single data sets, by name, above the variant's.
+    presets: values for the options of its parts, such as {"views": {"segments": 2}}.
+    variants: presets by name for `-o variant=NAME`; they override `presets`.
+    on_dataset: presets by name of the data set; they override the variant's.
     """
 
     kind: ClassVar[str] = "method"
@@ -278,13 +278,13 @@ class Method(Offer):
 
 @attrs.frozen(kw_only=True)
 class Metric(Offer):
-    """How good predictions are.
+    """A measure of the quality of predictions.
 
-    score(probability (n, class), label, weight (n,)) -> float, higher is better; label is (n,) integers for a
-    one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often each row stands in a
-    bootstrap sample. Rows without a label never come here. NaN where the metric is not defined.
-    score_draws(probability, label, weights (draw, n)) -> (draw,): the same of many bootstrap samples at once, for a
-    metric that can spare itself work this way, such as sorting; without it `score` is called for each.
+    score(probability (n, class), label, weight (n,)) -> float, higher is better, NaN where the metric is not defined.
+    label is (n,) integers for a one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often
+    each row occurs in a bootstrap sample. Rows without a label are left out before.
+    score_draws(probability, label, weights (draw, n)) -> (draw,): the scores of many bootstrap samples at once, for a
+    metric that saves work this way, such as sorting once; without it, core calls `score` for each sample.
     """
 
     kind: ClassVar[str] = "metric"

@@ -1,4 +1,4 @@
-"""What a data set hands over: entries found by a scan, recordings read by a load, and the task they serve."""
+"""The records of a data set: tasks, entries found by a scan, recordings read by a load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Converters, so that a list will do where a tuple is kept. mypy knows converters by name only, hence four of them.
+# Converters: fields kept as tuples accept lists too. mypy types converters by name only, hence four functions.
 def _strings(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(items)
 
@@ -38,7 +38,7 @@ def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> 
 
 @attrs.frozen
 class Episode:
-    """A stretch of a recording with one class: samples `onset` to `offset` of the source, both included, from 0."""
+    """A stretch of a recording with one class: source samples `onset` to `offset`, both included, counted from 0."""
 
     onset: int
     offset: int
@@ -50,7 +50,7 @@ Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None
 
 
 TOGETHER = -1
-"""The channel number of a row whose network reads all channels at once."""
+"""Channel number of a row when the network reads all channels at once."""
 
 Part: TypeAlias = Literal["train", "validation", "test"]
 """A part of the patients."""
@@ -58,7 +58,7 @@ Part: TypeAlias = Literal["train", "validation", "test"]
 
 @attrs.frozen
 class Task:
-    """A question that a data set's labels answer."""
+    """A classification task that the labels of a data set define."""
 
     name: str
     classes: tuple[str, ...] = attrs.field(converter=_strings)
@@ -70,7 +70,7 @@ class Task:
 
 @attrs.frozen
 class Entry:
-    """One recording as a scan finds it, no signal read. `files` are what a load will read, for the fingerprint."""
+    """One recording found by a scan, without its signal. `files`: files that a load reads, for the fingerprint."""
 
     record: str
     patient: str
@@ -80,7 +80,7 @@ class Entry:
 
 @attrs.frozen
 class Drop:
-    """A recording, or a part of one, that is left out, and why. `part` says which lead or frame, if not all of it."""
+    """A recording that is left out, and the reason. `part` names the lead or frame if only that is left out."""
 
     reason: str
     record: str
@@ -89,7 +89,7 @@ class Drop:
 
 @attrs.frozen
 class DropReport:
-    """What was left out, counted by reason, with the first names of each so that a user can go and look."""
+    """Counts of drops by reason, with the first names for each reason so that a user can look at them."""
 
     counts: dict[str, int] = attrs.field(factory=dict)
     first: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -98,7 +98,7 @@ class DropReport:
 
     @classmethod
     def of(cls, drops: Iterable[Drop]) -> DropReport:
-        """Count the drops, in the order in which they came."""
+        """Count the drops by reason, in the order given."""
         counts: Counter[str] = Counter()
         first: dict[str, tuple[str, ...]] = {}
         for drop in drops:
@@ -114,11 +114,11 @@ class DropReport:
         return DropReport(dict(counts), first)
 
     def sentence(self) -> str:
-        """One line for a console: "dropped 3: 2 flat (A1 V2, A7 II), 1 NaN (A3 V1)", or "nothing dropped"."""
+        """Return one line: "dropped 3: 2 flat (A1 V2, A7 II), 1 NaN (A3 V1)", or "nothing dropped"."""
         return f"dropped {sum(self.counts.values()):,}: {self.reasons()}" if self.counts else "nothing dropped"
 
     def reasons(self) -> str:
-        """The counts with the first names: "2 flat (A1 V2, A7 II), 1 NaN (A3 V1)"."""
+        """Return the counts with the first names: "2 flat (A1 V2, A7 II), 1 NaN (A3 V1)"."""
         reasons = [
             f"{n:,} {reason} ({', '.join(self.first[reason][:2])}{', …' if n > 2 else ''})"
             for reason, n in self.counts.items()
@@ -128,14 +128,14 @@ class DropReport:
 
 @attrs.frozen
 class Listing:
-    """What a scan found.
+    """The result of a scan.
 
-    entries: the recordings that can serve the task; drops: those that cannot, each with its reason.
-    form: which of the published forms of the data set was recognised, for people.
-    notes: what a person should know, such as how many recordings a table lists that are not there.
-    task, channels: where the data set's offer cannot know them and only the files do.
-    numbered: the files do not name their channels, so that `channels` are numbers; the user's names may replace them.
-    parts: a split that comes with the data, by patient, where the options ask for it.
+    entries: the recordings that can serve the task; drops: the others, each with its reason.
+    form: the published form of the data set that was recognised, to show to the user.
+    notes: remarks for the user, such as how many recordings a table lists without a file.
+    task, channels: set where only the files define them and the data set's offer cannot.
+    numbered: the files do not name their channels: `channels` are numbers, which the user's names may replace.
+    parts: a split that comes with the data, by patient, if the options ask for it.
     """
 
     entries: tuple[Entry, ...] = attrs.field(converter=_entries)
@@ -152,10 +152,10 @@ class Listing:
 class Record:
     """One recording: `samples` is (channel, sample) at `sampling_rate` Hz, channels by name.
 
-    Divided by `gain`, samples are in `unit`. Recorders count in 16-bit integers; a reader that hands these over as
-    they are, with their gain, lets frames be stored in half the space without a loss. The lowest value of an integer
-    type means that a sample is missing, as NaN does among floats.
-    `tolerated` says what the reader put up with in its files, such as a date in the wrong place.
+    Samples divided by `gain` are in `unit`. Recorders store 16-bit integers; a reader that returns them unscaled,
+    with their gain, halves the space of stored frames without loss. The lowest value of an integer type marks a
+    missing sample, as NaN does among floats.
+    tolerated: faults of the files that the reader accepted, such as a date in the wrong place.
     """
 
     patient: str
@@ -177,7 +177,7 @@ class Record:
             )
 
     def missing(self) -> NDArray[np.bool_]:
-        """Where a sample is missing or not finite (channel, sample)."""
+        """Return a mask (channel, sample) that is true where a sample is missing or not finite."""
         import numpy as np
 
         if self.samples.dtype.kind == "i":
@@ -186,7 +186,7 @@ class Record:
         return np.asarray(~np.isfinite(self.samples))
 
     def physical(self) -> NDArray[np.float64]:
-        """The samples in `unit`, NaN where they are missing (channel, sample)."""
+        """Return the samples (channel, sample) in `unit`, NaN where they are missing."""
         import numpy as np
 
         values = self.samples.astype(np.float64)
@@ -198,13 +198,13 @@ class Record:
 
 @attrs.frozen
 class Framing:
-    """How a recording becomes frames of `frame_samples` samples, without overlap, the remainder dropped.
+    """The rule that cuts a recording into frames of `frame_samples` samples, without overlap; the remainder is dropped.
 
-    At most one of three ways to change the time scale; none of them keeps the recording's own rate.
+    At most one of three options changes the time scale; without any, the recording keeps its sampling rate.
     sampling_rate: resample the recording to this rate (Hz), then cut.
-    source_samples: cut windows of so many source samples, then stretch each to a frame.
-    frames_per_record: stretch the whole recording, whatever its length, to exactly so many frames.
-    keep_flat: keep lead-frames that do not move at all, which are dropped otherwise.
+    source_samples: cut windows of this many source samples, then resample each to a frame.
+    frames_per_record: resample the whole recording, of any length, to exactly this many frames.
+    keep_flat: keep lead-frames that are constant; they are dropped otherwise.
     """
 
     frame_samples: int = attrs.field(default=2500, validator=_positive)  # "frames consisted of 2500 samples", A.1
@@ -225,7 +225,7 @@ class Framing:
 
 @attrs.frozen
 class Exposure:
-    """What a run was trained on: patients, instances in an epoch, and steps in all."""
+    """The amount of training of a run: patients, instances per epoch, and steps in total."""
 
     patients: int
     instances: int

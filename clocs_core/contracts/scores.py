@@ -1,4 +1,4 @@
-"""The record of a score, as report.json holds it."""
+"""Scores and comparisons, as report.json stores them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal
 import attrs
 
 RANDOM = "random"
-"""The init of the control: the same encoder, untrained. The class prior, which has no encoder, has it too."""
+"""Init of the control: the same encoder, untrained. Also the init of the class prior, which has no encoder."""
 
 
 @attrs.frozen
 class Score:
-    """A number with its 95 % interval by bootstrap over patients.
+    """The value of a metric with its 95 % interval by bootstrap over patients.
 
     init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
     no encoder at all) or `supervised`.

@@ -18,12 +18,12 @@ ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
 DrawFunction = Callable[[Floats, NDArray[np.int64], Floats], Floats]
 
 
-_AT_ONCE = 2**24  # numbers of a block of draws: 128 MB
+_AT_ONCE = 2**24  # numbers per block of draws: 128 MB
 
 
 @attrs.frozen
 class Interval:
-    """A value with its central 95 % interval. `draws` are the values of all bootstrap samples, in their order."""
+    """A value with its central 95 % interval. `draws`: the values of all bootstrap samples, in order."""
 
     value: float
     low: float
@@ -36,10 +36,10 @@ def bootstrap(
 ) -> Interval:
     """Score the predictions, and score them again on `resamples` draws of the patients.
 
-    score_draws: the same for many draws at once, where a metric has it.
+    score_draws: scores many draws at once, if the metric has it.
 
-    The draws depend on the seed and the number of patients alone, so that two sets of predictions of the same test
-    patients are resampled alike, and `compare` can pair them.
+    The draws depend on the seed and the number of patients alone. So two sets of predictions of the same test
+    patients get the same draws, and `compare` can pair them.
     """
     rows = predictions.probability, predictions.label
     value = score(*rows, np.ones(len(predictions.patient)))
@@ -52,18 +52,18 @@ def bootstrap(
 
 
 def compare(a: Interval, b: Interval) -> Interval:
-    """The difference a - b, paired draw by draw: the same patients stand in both."""
+    """Return the difference a - b, paired draw by draw: both have the same patients in each draw."""
     return _interval(a.value - b.value, a.draws - b.draws)
 
 
 def _interval(value: float, draws: NDArray[np.float64]) -> Interval:
-    defined = draws[np.isfinite(draws)]  # a draw without any class to score has no value
+    defined = draws[np.isfinite(draws)]  # a draw without any class to score is NaN
     low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
     return Interval(float(value), float(low), float(high), draws)
 
 
 def _draw(patient: NDArray[np.int64], resamples: int, seed: int) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """How often each patient stands in each draw, (draw, patient), and which patient each row is of, (n,)."""
+    """Return how often each draw has each patient (draw, patient), and the patient's number of each row (n,)."""
     _, number = np.unique(patient, return_inverse=True)
     patients = int(number.max()) + 1
     rng = np.random.default_rng(seed)

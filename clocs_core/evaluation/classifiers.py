@@ -1,6 +1,6 @@
 """Train the classifiers of an evaluation: one for each protocol, init and label fraction.
 
-`clocs run` and `clocs evaluate` both come here, so that a score has one path.
+`clocs run` and `clocs evaluate` both use this module, so that scores are computed in one way only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from clocs_core.train.build import build_encoder, choose_steps
 
 @attrs.frozen
 class Watch:
-    """The clock, and the functions that are told how training is getting on."""
+    """The clock, and the callbacks that report the progress of training."""
 
     clock: Callable[[], float]
     tick: Tick
@@ -43,7 +43,7 @@ class Watch:
 
 
 def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
-    """All classifiers in the order of the report: at each F every init, the control last, then the class prior."""
+    """List all classifiers in the order of the report: at each F every init, the control last, then the class prior."""
     return [
         key
         for fraction in plan.scoring.label_fraction
@@ -63,10 +63,10 @@ class ClassifierMaker:
     _embedded: dict[tuple[str, Part], Features] = attrs.field(factory=dict, init=False)
 
     def make(self, key: Classifier, checkpoint: Path | None = None) -> tuple[Finished, nn.Module | None]:
-        """Train one classifier; also return the network of a fine-tuned one.
+        """Train one classifier; also return the network if it was fine-tuned.
 
-        Where the labels at F are of one class there is no classifier, and the notes say so.
-        checkpoint: fine-tuning resumes from this file, and saves to it now and then.
+        If all labels at F have one class, there is no classifier and the notes say so.
+        checkpoint: file from which fine-tuning resumes and to which it saves.
         """
         protocol, init, fraction = key
         began = self.watch.clock()
@@ -75,12 +75,12 @@ class ClassifierMaker:
         rows = self.frames.share(fraction, self.scoring.fraction_seed, self.plan.settings.fraction_of)
         try:
             refuse_one_class(train.label[rows], self.frames.task)
-        except DataError as problem:  # the other label fractions are worth keeping
+        except DataError as problem:  # other label fractions can still be scored
             note = f"There is no score at F = {fraction:g}: {problem}"
             return Finished(attrs.evolve(summary, notes=(note,))), None
         summary = attrs.evolve(summary, frames=len(rows), patients=len(np.unique(train.patient[rows])))
         network = None
-        with collect_warnings() as heard:  # kept with the classifier, for evaluations that take a shared one
+        with collect_warnings() as heard:  # stored with the classifier, for other evaluations that share it
             if protocol == "finetune":
                 found, network = self._fine_tune(init, rows, summary, checkpoint)
             else:
@@ -95,7 +95,7 @@ class ClassifierMaker:
         return attrs.evolve(found, summary=attrs.evolve(found.summary, seconds=seconds, notes=notes)), network
 
     def embed_scored(self, init: str) -> Features:
-        """Embeddings of every frame of the scored part, labelled or not."""
+        """Embed every frame of the scored part, labelled or not."""
         part = self.plan.scoring.part
         if (init, part) not in self._embedded:
             self._embedded[init, part] = self._embed(init, self.frames.whole[part])
@@ -105,7 +105,7 @@ class ClassifierMaker:
         return self.embed_scored(init).take(self.frames.labelled[self.plan.scoring.part])
 
     def _train(self, init: str) -> Features:
-        """Embeddings of the labelled training frames."""
+        """Embed the labelled training frames."""
         if (init, "train") not in self._embedded:
             self._embedded[init, "train"] = self._embed(init, self.frames.parts["train"])
         return self._embedded[init, "train"]

@@ -1,6 +1,7 @@
-"""What a control depends on: classifiers without pre-training are the same for every run that is tried on one task.
+"""Name controls by all that they depend on, so that evaluations can share them.
 
-Two evaluations whose controls have one name would make the same classifier, to the last bit.
+A control is a classifier without pre-training; it is the same for every run that is evaluated on one task. Two
+controls with one name are the same classifier, to the last bit.
 """
 
 from __future__ import annotations
@@ -19,28 +20,26 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = (
-    1  # raise it when the same facts come to make another classifier or another file: older ones count no longer
-)
+_REVISION = 1  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:
-    """Whether a classifier owes nothing to a run: the untrained encoder's, and the class prior."""
+    """Return whether a classifier is independent of the run: the untrained encoder's, or the class prior."""
     return key[1] == RANDOM
 
 
 def control_name(facts: Mapping[str, Any]) -> str:
-    """A hash of all that a control depends on: the same in every process, another one where anything differs."""
+    """Hash all that a control depends on; the hash is the same in every process."""
     return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def control_facts(
     key: Classifier, plan: EvaluationPlan, cohort: Cohort, rows: str, versions: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Everything that a control depends on, as JSON can hold it.
+    """Return everything that a control depends on, as JSON values.
 
-    rows: what `digest_rows` says, for all controls of an evaluation.
-    versions: of the environment. Another device, thread count or library rounds otherwise.
+    rows: result of `digest_rows`, the same for all controls of an evaluation.
+    versions: versions of the environment. Another device, thread count or library rounds differently.
     """
     protocol, _, fraction = key
     facts: dict[str, Any] = {
@@ -53,7 +52,7 @@ def control_facts(
         "dataset": {"name": plan.dataset.offer.name, "options": plain(plan.dataset.options)},
         "framing": plain(plan.framing),
         "channels": list(cohort.channels),
-        "frames": cohort.evaluate.fingerprint,  # of the files, the reader and the framing
+        "frames": cohort.evaluate.fingerprint,  # hash of the files, the reader and the framing
         "rows": rows,
         "split": {"hash": cohort.split.hash, "seed": plan.data.split_seed},
         "versions": dict(versions),
@@ -62,7 +61,7 @@ def control_facts(
 
 
 def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
-    """What the class prior does not depend on."""
+    """Return the facts about network and training, on which the class prior does not depend."""
     encoder = plan.encoder
     facts: dict[str, Any] = {
         "encoder": {
@@ -84,7 +83,7 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
 
 
 def digest_rows(frames: LabelledFrames) -> str:
-    """A hash of which frames and channels are in which part, whose they are, and their labels."""
+    """Hash the frames and channels of each part, with their patients, records and labels."""
     digest = sha256(json.dumps([frames.store.patients, frames.store.records]).encode())
     for part, instances in frames.parts.items():
         rows = frames.rows[part]

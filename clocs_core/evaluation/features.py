@@ -1,4 +1,4 @@
-"""Representations of labelled frames, computed once: encoder frozen and in eval mode."""
+"""Compute representations of labelled frames once, with the encoder frozen and in eval mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the 
 
 @attrs.frozen(eq=False)
 class Features:
-    """Rows of a part of the data: embedding, label and whose they are."""
+    """Rows of a part of the data: embedding, label, patient and record."""
 
     embedding: NDArray[np.float32]  # (n, dim)
     label: NDArray[np.int64]  # (n,) with -1 for none, or (n, class) of 0 and 1 with -1 for none
@@ -33,14 +33,14 @@ class Features:
         return len(self.embedding)
 
     def take(self, rows: NDArray[np.int64]) -> Features:
-        """Some of the rows, in the order given."""
+        """Return the chosen rows, in the order given."""
         return Features(self.embedding[rows], self.label[rows], self.patient[rows], self.record[rows])
 
 
 def embed(
     encoder: nn.Module, store: Store, instances: Instances, normalise: bool, tick: Callable[[int, int], None]
 ) -> Features:
-    """Embed every instance (one segment each) without gradient, in eval mode; the encoder's mode is put back."""
+    """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode."""
     was_training = encoder.training
     encoder.eval()
     parts: list[_Rows] = []
@@ -56,13 +56,13 @@ def embed(
 
 
 def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalise: bool, rows: Tensor) -> list[_Rows]:
-    """Some instances; half of them at a time where memory is short, since hours of training may hang on it."""
+    """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training."""
     try:
         return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
     except torch.OutOfMemoryError:
         if len(rows) == 1:
             raise
-    halves = rows.chunk(2)  # not inside `except`, whose traceback would keep what was computed
+    halves = rows.chunk(2)  # not inside `except`: its traceback would keep the tensors alive
     return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
 
 
@@ -74,7 +74,7 @@ def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
 
 
 def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
-    """The label of a row in words. It is a class's number, or 0 and 1 per class (class,); -1 for none."""
+    """Return a row's label in words. label: number of a class, or 0 and 1 per class (class,); -1 means no label."""
     if label.ndim == 0:
         return classes[int(label)] if label >= 0 else none
     if (label < 0).any():

@@ -1,9 +1,9 @@
-"""Fine-tuning: a new linear head on the encoder's representation, and all weights train on the labels.
+"""Fine-tuning: put a new linear head on the encoder and train all weights on the labels.
 
 "the pre-trained parameters are used as an initialization for training on the downstream supervised task" (section 5.3);
-"During training on the downstream tasks, the final layer was introduced" (appendix C). It is training by the same
-loop and the same step as pre-training: the one network is encoder and head together, the one view is the frame, and
-the loss is a pure function of logits and labels.
+"During training on the downstream tasks, the final layer was introduced" (appendix C). The loop and the step are those
+of pre-training: encoder and head are one network, the frame is the only view, and the loss is a pure function of
+logits and labels.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ from clocs_core.train.learner import Learner, Progress, start
 from clocs_core.train.loop import ScoreValidation, train_epochs
 from clocs_core.train.step import ViewMaker
 
-_SAVE_EVERY = 30.0  # seconds between checkpoints: what a kill costs at most, where an epoch is shorter
+_SAVE_EVERY = 30.0  # seconds between checkpoints: the most that a kill loses if an epoch is shorter
 
 
 class LabelObjective(nn.Module):
-    """The loss of logits by the label of their frame, as an objective without state."""
+    """An objective without state: the loss of logits and frame labels."""
 
     def __init__(self, loss: LabelLoss) -> None:
         super().__init__()
         self.loss = loss
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch, whose instances all have a label."""
-        assert views.batch.label is not None  # only labelled frames come here
-        return self.loss(encode(views.signal), views.batch.label)  # of logits (view, batch, class)
+        """Compute the loss of one batch whose instances all have a label."""
+        assert views.batch.label is not None  # only labelled frames are trained on
+        return self.loss(encode(views.signal), views.batch.label)  # encode gives logits (view, batch, class)
 
 
 def build_classifier(encoder: nn.Module, embedding_dim: int, classes: int, seed: int) -> nn.Sequential:
-    """The encoder with a new linear head: signals (n, channel, sample) to logits (n, class).
+    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class).
 
-    The head follows from the seed alone, so that every init begins with the same one.
+    The head's weights follow from the seed alone, so that every init starts with the same head.
     """
-    torch.manual_seed(seeds.derive(seed, "head"))  # layers draw their weights from torch's own generator
+    torch.manual_seed(seeds.derive(seed, "head"))  # layers draw their weights from torch's default generator
     return with_head(encoder, embedding_dim, classes)
 
 
 def frame_as_view(batch: Batch, _generator: Generator) -> Views:
-    """The frame as the only view; nothing is drawn and nothing is copied."""
+    """Return the frame as the only view, without random numbers and without a copy."""
     return Views(signal=batch.signal.transpose(0, 1), batch=batch)  # (view, batch, channel, sample)
 
 
 @attrs.frozen(eq=False)
 class FineTuned:
-    """A classifier with the weights of its best epoch, what it took, and what it predicts of the scored part.
+    """A classifier with the weights of its best epoch, its training progress and its predictions of the scored part.
 
-    curve: every epoch, also those of before a kill; it has scores of the validation part where a metric was given.
+    curve: every epoch, also those before a kill; with scores of the validation part if a metric was given.
     """
 
     classifier: nn.Module
@@ -83,11 +83,11 @@ class FineTuned:
 
 @attrs.frozen(kw_only=True, eq=False)
 class FineTuning:
-    """How a classifier is fine-tuned.
+    """The settings of a fine-tuning.
 
-    scored: the part that is predicted in the end. checkpoint: a file to resume from and to save to now and then, with
-    the curve beside it; the caller removes it. score: scores the validation part after every epoch, for the curve;
-    early stopping goes by the loss alone.
+    scored: the part to predict at the end.
+    checkpoint: file to resume from and to save to, with the curve beside it; the caller removes it.
+    score: scores the validation part after every epoch, for the curve; early stopping uses the loss only.
     """
 
     embedding_dim: int
@@ -103,9 +103,9 @@ class FineTuning:
 
 
 def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64], how: FineTuning) -> FineTuned:
-    """Train encoder and head, changing them, on some rows of the labelled training frames; predict a part.
+    """Train the encoder in place, with a new head, on some rows of the labelled training frames; predict a part.
 
-    The validation part is used whole, for early stopping. `encoder` is on the device of the frames.
+    Early stopping uses the whole validation part. `encoder` must be on the device of the frames.
     """
     device, task, settings = frames.store.device, frames.task, how.settings
     classifier = build_classifier(encoder, how.embedding_dim, len(task.classes), how.seed).to(device)
@@ -125,7 +125,7 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
 
 
 def _scorer(frames: LabelledFrames, score: ScoreFunction) -> ScoreValidation:
-    """What scores the logits (1, n, class) of the whole validation part."""
+    """Return a function that scores logits (1, n, class) of the whole validation part."""
     label = frames.rows["validation"].label
     weight = np.ones(len(label))
 
@@ -138,7 +138,7 @@ def _scorer(frames: LabelledFrames, score: ScoreFunction) -> ScoreValidation:
 def _train(
     learner: Learner, training: Training, how: FineTuning, score: ScoreValidation | None
 ) -> tuple[CurvePoint, ...]:
-    """Train until early stopping or the last epoch, changing `learner`. Returns the curve of all epochs."""
+    """Train `learner` until early stopping or the last epoch. Return the curve of all epochs."""
     curve: list[CurvePoint] = []
     checkpoint = how.checkpoint
     if checkpoint is not None and checkpoint.exists():
@@ -150,7 +150,7 @@ def _train(
             curve.append(point_of(done))
             how.epoch_done(done)
             if checkpoint is not None and (done.last or how.clock() - saved >= _SAVE_EVERY):
-                save_curve(curve, curve_beside(checkpoint))  # first: epochs too many are dropped, none may be missing
+                save_curve(curve, curve_beside(checkpoint))  # before the checkpoint: a resume drops extra epochs only
                 save_checkpoint(learner, checkpoint)
                 saved = how.clock()
     except OutOfMemory:
@@ -162,14 +162,14 @@ def _train(
 
 
 def predict(classifier: nn.Module, frames: LabelledFrames, part: Part, tick: Tick) -> Predictions:
-    """What the classifier says of the labelled frames of a part, in eval mode: softmax, or a sigmoid per class."""
+    """Predict the labelled frames of a part in eval mode: softmax, or a sigmoid per class."""
     rows = embed(classifier, frames.store, frames.parts[part], frames.normalise, tick)
     probability = probability_of(torch.from_numpy(rows.embedding), frames.task)
     return Predictions(probability, rows.label, rows.patient, rows.record)
 
 
 def probability_of(logits: Tensor, task: Task) -> NDArray[np.float64]:
-    """Of logits (n, class) on the CPU: softmax where a row is one of the classes, else a sigmoid each; in float64."""
+    """Turn logits (n, class) on the CPU into float64 probabilities: softmax for one-of tasks, else a sigmoid each."""
     logits = logits.double()
     found: NDArray[np.float64] = (logits.softmax(1) if task.kind == "one_of" else logits.sigmoid()).numpy()
     return found

@@ -1,4 +1,4 @@
-"""Which labelled rows a classifier may use: a share F of them, by frame as the authors' code has it, or by patient."""
+"""Choose a fraction F of the labelled rows for a classifier: of frames, as in the authors' code, or of patients."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FractionOf: TypeAlias = Literal["frames", "patients"]
 
 
 def choose_rows(patient: NDArray[np.int64], fraction: float, seed: int, of: FractionOf = "frames") -> NDArray[np.int64]:
-    """A random share of rows that belong to patients (n,): their numbers, in order.
+    """Draw a fraction of the rows; return their sorted numbers. patient: the patient of each row (n,).
 
-    Of `frames`, int(F n) rows, whoever they are of; of `patients`, all rows of int(F p) patients; at least one each.
-    Nested for one seed: the 25 % lie within the 50 %.
+    of: `frames` draws int(F n) rows of any patient; `patients` draws all rows of int(F p) patients; at least one each.
+    Draws of one seed are nested: the 25 % lie within the 50 %.
     """
     rng = np.random.default_rng(seed)
     if of == "frames":

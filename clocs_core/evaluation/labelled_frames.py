@@ -1,4 +1,4 @@
-"""The labelled frames of each part, in one store: what classifiers are trained and scored on."""
+"""The labelled frames of each part, in one store, for training and scoring classifiers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from clocs_core.evaluation.label_fractions import FractionOf, choose_rows
 
 @attrs.frozen(eq=False)
 class LabelledFrames:
-    """Instances of one segment each, by part: all of them (`whole`), and which rows of these have a label.
+    """Instances of one segment each, by part.
 
-    parts: the labelled instances. rows: label, patient and record of each of them, with embeddings of no dimension.
+    whole: all instances. labelled: rows of `whole` that have a label. parts: the labelled instances.
+    rows: label, patient and record of each labelled instance; their embeddings have no dimension.
     """
 
     store: Store
@@ -33,11 +34,11 @@ class LabelledFrames:
 
     @property
     def counts(self) -> dict[Part, int]:
-        """How many frames each part has, labelled or not."""
+        """Number of frames in each part, labelled or not."""
         return {part: len(some) for part, some in self.whole.items()}
 
     def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
-        """The rows of the labelled training frames that a classifier may use at this label fraction."""
+        """Choose the rows of the labelled training frames that a classifier may use at this label fraction."""
         return choose_rows(self.rows["train"].patient, fraction, seed, of)
 
 
@@ -57,7 +58,7 @@ def list_labelled_frames(cohort: Cohort, together: bool, normalise: bool, device
 
 
 def refuse_unlabelled(frames: LabelledFrames, needed: tuple[Part, ...]) -> None:
-    """Raise DataError where a part that is needed has no labelled frame."""
+    """Raise DataError if a needed part has no labelled frame."""
     for part in needed:
         if not len(frames.parts[part]):
             raise DataError(
@@ -67,7 +68,7 @@ def refuse_unlabelled(frames: LabelledFrames, needed: tuple[Part, ...]) -> None:
 
 
 def take(instances: Instances, rows: torch.Tensor) -> Instances:
-    """Some of the instances, in the order given."""
+    """Return the chosen instances, in the order given."""
     return attrs.evolve(instances, frame=instances.frame[rows], channel=instances.channel[rows])
 
 
@@ -79,7 +80,7 @@ def _rows(store: Store, instances: Instances) -> Features:
 
 
 def _labelled(store: Store, instances: Instances) -> torch.Tensor:
-    """The rows of the instances that have a label (n,)."""
+    """Return the numbers (n,) of the instances that have a label."""
     label = store.label[instances.frame[:, 0]]
     known = label >= 0 if label.dim() == 1 else ~label.isnan().any(1)
     return known.nonzero().flatten()

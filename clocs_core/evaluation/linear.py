@@ -1,4 +1,4 @@
-"""Linear evaluation: a logistic regression on frozen representations, and the class prior that it must beat.
+"""Linear evaluation: a logistic regression on frozen representations, and the class prior as its baseline.
 
 "the pre-trained parameters are frozen and multinomial logistic regression is performed" (section 5.3). One-of tasks
 get one multinomial model, any-of tasks one binary model per class. Embeddings are standardised by the mean and
@@ -22,9 +22,9 @@ _ITERATIONS = 1000
 
 
 def linear(train: Features, test: Features, task: Task) -> Predictions:
-    """Fit on the training rows, predict the test rows. Raises DataError where only one class is there to learn."""
+    """Fit on the training rows, predict the test rows. Raise DataError if the training rows have only one class."""
     mean, sd = train.embedding.mean(0, dtype=np.float64), train.embedding.std(0, dtype=np.float64)
-    sd[sd == 0] = 1.0  # a unit that is silent on all rows
+    sd[sd == 0] = 1.0  # a dimension that is constant over all rows
     x_train, x_test = (train.embedding - mean) / sd, (test.embedding - mean) / sd
     if task.kind == "one_of":
         probability, notes = _one_of(x_train, train.label, x_test, task)
@@ -34,7 +34,7 @@ def linear(train: Features, test: Features, task: Task) -> Predictions:
 
 
 def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
-    """Raise DataError where the labels of a one-of task are all of one class: there is nothing to tell apart."""
+    """Raise DataError if all labels of a one-of task have one class."""
     present = np.unique(label)
     if task.kind == "one_of" and len(present) < 2:
         only = ", ".join(task.classes[i] for i in present)
@@ -42,7 +42,7 @@ def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
 
 
 def prior(train: Features, test: Features, task: Task) -> Predictions:
-    """Predict every row as often as the classes are in the training rows: what is reached without any signal."""
+    """Predict every row by the class frequencies of the training rows: the baseline without any signal."""
     if task.kind == "one_of":
         share = np.bincount(train.label, minlength=len(task.classes)) / len(train)
     else:
@@ -51,9 +51,9 @@ def prior(train: Features, test: Features, task: Task) -> Predictions:
 
 
 def by_record(rows: Predictions) -> Predictions:
-    """Predictions of recordings: the mean probability of their frames and leads. For tasks with a label per record."""
+    """Average the probabilities of each recording's frames and leads. For tasks with a label per record."""
     records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
-    base = rows.probability[first]  # (record, class): means of equal rows are then equal, however many there are
+    base = rows.probability[first]  # (record, class): subtracted, so that the mean of equal rows is exact
     total = np.zeros(base.shape)
     np.add.at(total, number, rows.probability - base[number])
     mean = base + total / np.bincount(number)[:, None]
@@ -79,7 +79,7 @@ def _any_of(
     for column in range(label.shape[1]):
         y = label[:, column]
         if y.min() == y.max():
-            probability[:, column] = y[0]  # nothing to learn: always, or never, there
+            probability[:, column] = y[0]  # nothing to learn: the class is always or never present
             continue
         model, more = _fit(x, y)
         notes += more

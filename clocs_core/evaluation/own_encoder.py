@@ -1,4 +1,4 @@
-"""Score the encoder of a run beside its controls, on the frames of its own data set."""
+"""Score the encoder of a run and its controls on the frames of the run's data set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clocs_core.plan.evaluation import EvaluationPlan
 
 @attrs.frozen(eq=False)
 class Scored:
-    """Scores, and by init the embeddings of every scored frame and their distances within and between patients."""
+    """Scores; by init, the embeddings of all scored frames and their distances within and between patients."""
 
     evaluation: Evaluation
     features: dict[str, Features]
@@ -28,9 +28,9 @@ class Scored:
 
 
 def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device, watch: Watch) -> Scored:
-    """Embed the scored part with the encoder and its untrained control, and score both where there are labels.
+    """Embed the scored part with the encoder and its untrained control; score both if there are labels.
 
-    Raises DataError where no recording of the scored part has a frame.
+    Raise DataError if no recording of the scored part has a frame.
     """
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
     part = plan.scoring.part

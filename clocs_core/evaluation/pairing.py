@@ -1,4 +1,4 @@
-"""Predictions of two runs side by side: are they of the same test rows, and by how much do their scores differ?"""
+"""Check that predictions of two runs are of the same test rows, and average intervals over seeds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clocs_core.evaluation.bootstrap import Interval
 
 
 def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
-    """Why rows of a level cannot be paired, in words; nothing where they can.
+    """Return why rows of a level cannot be paired, in words; empty if they can.
 
-    Frames must be the same ones in the same order. Recordings are matched by name: their frames may be others, such as
-    those of other channels.
+    Frames must be the same in the same order. Recordings are matched by name; their frames may differ, such as those
+    of other channels.
     """
     mine, theirs = set(a.patient.tolist()), set(b.patient.tolist())
     if mine != theirs:
@@ -30,7 +30,7 @@ def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
             "the recordings are, so compare these"
         )
     if not np.array_equal(_labels(a, level), _labels(b, level)):
-        return "the same rows have other labels"
+        return "the same rows have different labels"
     return ""
 
 
@@ -41,7 +41,7 @@ def _labels(rows: PredictedRows, level: str) -> NDArray[np.int64]:
 
 
 def mean_interval(found: Sequence[Interval]) -> Interval:
-    """The mean over several seeds, draw by draw: every draw has the same patients in all of them."""
+    """Average several seeds draw by draw: a draw has the same patients for every seed."""
     draws = np.mean([one.draws for one in found], axis=0)
     defined = draws[np.isfinite(draws)]
     low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)

@@ -1,18 +1,18 @@
-"""Does a representation find others of its patient, or of its diagnosis? Section 6.6 of the paper, as a search.
+"""Search the nearest representations of each row and score how many are of its patient or diagnosis (section 6.6).
 
-Every row asks: which rows are nearest? Three answers are right in three ways:
+Every row is a query. Three searches differ in the relevant rows and in the rows that are searched:
 
     same recording     other rows of the query's recording, among these and all rows of other patients
     other recordings   rows of the patient's other recordings, among these and all rows of other patients
     same diagnosis     rows of other patients with the query's diagnosis, among all rows of other patients with one
 
-Two rows have one diagnosis where exactly the same classes hold for both. Recall at k is the share of queries with a
-right row among the k nearest; average precision is the mean, over the right rows of a query, of the share of right
-rows down to each. Queries for which no row is right are left out, and counted.
+Two rows have the same diagnosis if exactly the same classes hold for both. Recall at k is the share of queries with a
+relevant row among the k nearest. Average precision is the mean of the precisions at the relevant rows of a query.
+Queries without a relevant row are left out, and counted.
 
-Ties: rows that are equally near have no order, so every order of them counts the same. Each number is the expectation
-over all these orders, in closed form. So neither the order of the files nor that of a sort is in any number, and an
-encoder that maps everything to one point gets exactly what chance gets.
+Ties: equally near rows have no order. Each number is the expectation over all orders of ties, in closed form. So no
+number depends on the order of files or on a sort, and an encoder that maps everything to one point scores exactly as
+chance does.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ Nearness: TypeAlias = Literal["euclidean", "cosine"]
 Relevant: TypeAlias = Literal["same recording", "other recordings", "same diagnosis"]
 
 KS = (1, 5, 10)
-ROWS = 20_000  # searched at most, by whole patients, so that none of them loses a part of its rows
-QUERIES = 1_000  # asked at most, evenly spaced: 8 million distances with 8,000 rows, about a second on a CPU
+ROWS = 20_000  # most rows searched; whole patients are left out, so that no patient loses some rows only
+QUERIES = 1_000  # most queries, evenly spaced: 8 million distances with 8,000 rows, about a second on a CPU
 _TILE = 128  # queries at a time: about 15 arrays of tile x n numbers, 100 MB with 8,000 rows
-_ROUNDING = 1e-13  # of the scale of a square: nearer than this, two rows are one point
+_ROUNDING = 1e-13  # relative to the squared scale: rows nearer than this count as one point
 
 
 @attrs.frozen(kw_only=True)
 class Retrieval:
-    """How well nearness finds what is right. recall: at each of KS. NaN where no query has a right row.
+    """The scores of one search. recall: at each of KS. NaN if no query has a relevant row.
 
-    queries: how many had a right row; left_out: how many had none; rows: how many were searched.
+    queries: number of queries with a relevant row; left_out: without one; rows: number of rows searched.
     """
 
     relevant: Relevant
@@ -61,10 +61,10 @@ def retrieve(
     tick: Callable[[int, int], None] = lambda done, total: None,
     most_queries: int = QUERIES,
 ) -> tuple[Retrieval, ...]:
-    """Search with every row, or `most_queries` of them evenly spaced, in all ways; rows that are not finite are left.
+    """Run all searches with every finite row, or `most_queries` evenly spaced rows, as queries.
 
-    Exact: every distance is computed, a tile of queries at a time, in float64, and compared in float32, so that
-    distances that differ by rounding alone are ties. One sort per tile serves all ways.
+    Exact: every distance is computed in float64, a tile of queries at a time, and compared in float32, so that
+    distances that differ by rounding only are ties. All searches share one sort per tile.
     """
     rows = features.take(_usable(features))
     ids = _Ids.of(rows, device)
@@ -82,9 +82,9 @@ def retrieve(
 
 
 def distances(a: Tensor, b: Tensor, nearness: Nearness) -> Tensor:
-    """How far rows (q, dim) are from rows (n, dim): (q, n) float32, computed in float64.
+    """Compute distances (q, n) of rows (q, dim) to rows (n, dim) in float64; return float32.
 
-    Euclidean, or one minus the cosine; a row of zeros has a cosine of 0 with everything, itself included.
+    Euclidean, or one minus the cosine; a row of zeros has a cosine of 0 with every row, itself included.
     """
     a, b = a.double(), b.double()
     if nearness == "cosine":
@@ -97,7 +97,7 @@ def distances(a: Tensor, b: Tensor, nearness: Nearness) -> Tensor:
 
 
 def diagnoses(label: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each set of classes that rows can have, -1 for no label. Labels are as in `Features`."""
+    """Number the distinct sets of classes; return each row's number, -1 for no label. Labels are as in `Features`."""
     if label.ndim == 1:
         return label
     known = (label >= 0).all(axis=1)
@@ -107,7 +107,7 @@ def diagnoses(label: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class _Ids:
-    """Whose each row is, on the device."""
+    """Patient, record and diagnosis of each row, on the device."""
 
     patient: Tensor  # (n,)
     record: Tensor  # (n,)
@@ -119,7 +119,7 @@ class _Ids:
         return cls(*(torch.from_numpy(np.ascontiguousarray(column)).to(device) for column in columns))
 
     def judge(self, query: Tensor, order: Tensor) -> Iterator[tuple[Relevant, Tensor, Tensor]]:
-        """For each way, which rows are searched and which are right, in the order given: (query, n) each."""
+        """Yield, for each search, masks (query, n) of the rows searched and the relevant rows, in the order given."""
         asks = query[:, None]
         mine = self.patient[order] == self.patient[asks]
         here = self.record[order] == self.record[asks]
@@ -133,7 +133,7 @@ class _Ids:
 
 
 def _usable(features: Features) -> NDArray[np.int64]:
-    """The rows to search: finite ones, of every s-th patient where there are too many."""
+    """Return the rows to search: finite ones; of every s-th patient only, if there are too many."""
     finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(features.embedding).all(axis=1))
     every = -(-len(finite) // ROWS)
     _, number = np.unique(features.patient[finite], return_inverse=True)
@@ -142,16 +142,16 @@ def _usable(features: Features) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class _Ties:
-    """Where the tie of each row begins and ends: the first and the last column with the same distance."""
+    """First and last column of each row's tie, that is, of the columns with the same distance."""
 
     first: Tensor  # (query, n)
     last: Tensor  # (query, n)
 
     @classmethod
     def of(cls, near: Tensor) -> _Ties:
-        """The ties of distances in their order (query, n)."""
+        """Find the ties of sorted distances (query, n)."""
         column = torch.arange(near.shape[1], device=near.device).expand_as(near)
-        other = near[:, 1:] != near[:, :-1]  # (query, n - 1): whether a tie ends at a column and one begins after it
+        other = near[:, 1:] != near[:, :-1]  # (query, n - 1): true where one tie ends and the next begins
         first, last = column.clone(), column.clone()
         first[:, 1:].masked_fill_(~other, 0)
         last[:, :-1].masked_fill_(~other, near.shape[1])
@@ -160,7 +160,7 @@ class _Ties:
 
 @attrs.frozen(eq=False)
 class _Tie:
-    """Of the tie that a row stands in: rows before it and in it, and how many of each are right. All float64."""
+    """A row's tie: rows before it (`before`) and in it (`size`), and the relevant ones among each. All float64."""
 
     before: Tensor
     right_before: Tensor
@@ -169,12 +169,13 @@ class _Tie:
 
 
 def _expected(ties: _Ties, candidate: Tensor, right: Tensor) -> Tensor:
-    """Average precision and recall at each k (query, 1 + len(KS)), expected over all orders of ties; NaN: none right.
+    """Compute average precision and recall at each k (query, 1 + len(KS)), as expectations over all orders of ties.
 
-    candidate, right: which rows are searched, and which of them are right, in the order of their distances (query, n).
+    NaN for a query without a relevant row. candidate, right: masks (query, n) of the rows searched and of the relevant
+    ones among them, sorted by distance.
     """
     pad = torch.nn.functional.pad
-    place, hits = (pad(one.cumsum(1), (1, 0)) for one in (candidate, right))  # (query, n + 1): so many before a column
+    place, hits = (pad(one.cumsum(1), (1, 0)) for one in (candidate, right))  # (query, n + 1): counts before a column
 
     def tie_of(query: Tensor, column: Tensor) -> _Tie:
         first, end = ties.first[query, column], ties.last[query, column] + 1
@@ -182,24 +183,25 @@ def _expected(ties: _Ties, candidate: Tensor, right: Tensor) -> Tensor:
         return _Tie(before, right_before, place[query, end] - before, hits[query, end] - right_before)
 
     query, column = right.nonzero(as_tuple=True)  # (right row,) sync point on a GPU
-    every = hits[:, -1]  # right rows in all
+    every = hits[:, -1]  # relevant rows in total
     total = torch.zeros_like(every, dtype=torch.float64)
     total.index_add_(0, query, _precision(tie_of(query, column), candidate.shape[1]))
     columns = [total / every]  # 0 / 0 is NaN
     for k in KS:
-        wanted = place[:, -1:].clamp(max=k)  # where there are fewer candidates than k, the last of them
+        wanted = place[:, -1:].clamp(max=k)  # with fewer candidates than k, all of them
         column = torch.searchsorted(place[:, 1:].contiguous(), wanted)[:, 0]
         columns.append(_recall(k, wanted[:, 0], tie_of(torch.arange(len(place), device=place.device), column)))
     return torch.where(every > 0, torch.stack(columns), torch.nan).T
 
 
 def _precision(tie: _Tie, rows: int) -> Tensor:
-    """What a right row adds to the sum of precisions of its query, on average over the orders of its tie.
+    """Compute the precision at a relevant row, averaged over the orders of its tie.
 
-    Of m rows that tie, r are right, after b rows of which h are right. With a = (r - 1) / (m - 1), a right row that
-    comes i-th among them has a precision of (h + 1 + a (i - 1)) / (b + i) on average (McSherry and Najork 2008,
-    "Computing information retrieval performance measures efficiently in the presence of tied scores"), and each i is
-    as likely. That is a + (h + 1 - a (b + 1)) / (b + i), so that the mean over i needs only harmonic numbers.
+    A tie has m rows, r of them relevant; b rows come before it, h of them relevant. With a = (r - 1) / (m - 1), a
+    relevant row at place i of the tie has a precision of (h + 1 + a (i - 1)) / (b + i) on average (McSherry and Najork
+    2008, "Computing information retrieval performance measures efficiently in the presence of tied scores"). All i are
+    equally likely. The precision equals a + (h + 1 - a (b + 1)) / (b + i), so its mean over i needs only harmonic
+    numbers.
     """
     count = torch.arange(1, rows + 1, device=tie.size.device, dtype=torch.float64)
     harmonic = torch.nn.functional.pad((1 / count).cumsum(0), (1, 0))  # (n + 1,): 0, 1, 1 + 1/2, …
@@ -209,9 +211,10 @@ def _precision(tie: _Tie, rows: int) -> Tensor:
 
 
 def _recall(k: int, wanted: Tensor, tie: _Tie) -> Tensor:
-    """The probability that one of the first `wanted` candidates, at most k, is right (query,).
+    """Compute the probability (query,) that one of the first `wanted` candidates, at most k, is relevant.
 
-    1 where one before the last tie is; else 1 - C(m - r, j) / C(m, j), since j of the m rows of that tie are taken.
+    It is 1 if one before the last tie is relevant. Otherwise it is 1 - C(m - r, j) / C(m, j): j of the tie's m rows
+    are taken, r of the m are relevant.
     """
     j = wanted - tie.before
     missed = torch.ones_like(tie.size)

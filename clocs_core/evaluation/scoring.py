@@ -1,4 +1,4 @@
-"""Score predictions, by one path for every protocol: two levels, intervals over patients, paired differences."""
+"""Score predictions, in one way for every protocol: two levels, intervals over patients, paired differences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 from clocs_core.evaluation.linear import by_record
 from clocs_core.settings.sections import ScoringSettings
 
-_ENOUGH = 20  # test patients: below, a percentile bootstrap covers clearly less than it says
+_ENOUGH = 20  # test patients: with fewer, a percentile bootstrap covers clearly less than its nominal level
 
 
 @attrs.frozen
 class Evaluation:
-    """Scores, paired comparisons, what a reader must know about them, and what they were made of."""
+    """Scores, paired comparisons, notes for the reader, and the predictions behind them."""
 
     scores: tuple[Score, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
@@ -31,7 +31,7 @@ class Evaluation:
 
 @attrs.frozen
 class Scoring:
-    """How predictions are scored. Bootstrap draws depend on the split seed alone, so that all can be paired."""
+    """The settings of scoring. Bootstrap draws depend on the split seed alone, so that all scores can be paired."""
 
     task: Task
     dataset: str
@@ -41,21 +41,21 @@ class Scoring:
 
     @property
     def fitting(self) -> tuple[Metric, ...]:
-        """The metrics for the task's kind."""
+        """Metrics that fit the task's kind."""
         return tuple(metric for metric in self.metrics if self.task.kind in metric.tasks)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """A recording of a task with a label per frame has no label of its own."""
+        """Levels to score; with a label per frame, recordings have no label, so `record` is left out."""
         return ("frame", "record") if self.task.per == "record" else ("frame",)
 
     @property
     def fraction_seed(self) -> int:
-        """Of the share of labels: the same for all methods and seeds, so that they are compared on equal terms."""
+        """Seed of the label fraction: equal for all methods and seeds, so that they train on the same labels."""
         return seeds.derive(self.split_seed, "label fraction")
 
     def why_no_metric(self) -> str:
-        """Why no metric fits, as the end of a sentence; empty where one does."""
+        """Return why no metric fits, as the end of a sentence; empty if one does."""
         return "" if self.fitting else f"no installed plugin offers a metric for {self.task.kind} tasks"
 
 
@@ -65,7 +65,7 @@ def score_predictions(
     scoring: Scoring,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Score what was predicted, by fraction, metric and level; compare every init with the control, draw by draw."""
+    """Score predictions by fraction, metric and level; compare every init with the control, draw by draw."""
     scores: list[Score] = []
     comparisons: list[Comparison] = []
     fractions = tuple(dict.fromkeys(fraction for _, _, fraction in predicted))
@@ -88,8 +88,8 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
     if patients >= _ENOUGH:
         return ()
     return (
-        f"The {scoring.settings.part} has {patients} patients only: intervals by bootstrap over so few are too narrow "
-        "to lean on.",
+        f"The {scoring.settings.part} part has only {patients} patients: bootstrap intervals over so few patients are "
+        "too narrow to rely on.",
     )
 
 
@@ -106,7 +106,7 @@ def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, objec
 def _compare_all(
     found: Mapping[tuple[str, str], Interval], control: str, about: Mapping[str, object]
 ) -> list[Comparison]:
-    """Every init against the control of its own protocol, where there is one."""
+    """Compare every init with the control of its protocol, if there is one."""
     return [
         Comparison(
             a=init,

@@ -1,4 +1,4 @@
-"""The names of a new plugin: what its distribution, its package and its offers are called, all from one name."""
+"""Derive the names of a new plugin from one name: its distribution, its package and its offers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from clocs_core.errors import SettingsError, neighbours
 
 KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
-PARTS = ("views", "encoder", "loss")  # what the method of a new plugin is put together from
-LONGEST = 40  # characters: names stand in lines of code, and these have an end
+PARTS = ("views", "encoder", "loss")  # parts of the method of a new plugin
+LONGEST = 40  # characters: names are part of code lines of limited length
 _DISTRIBUTION = re.compile(r"[a-z0-9]|[a-z0-9][a-z0-9._-]*[a-z0-9]", re.ASCII | re.IGNORECASE)
 
 
 @attrs.frozen
 class Names:
-    """What a new plugin is called: "clocs-plugin-eeg" for pip, "clocs_plugin_eeg" for import, "eeg" for clocs."""
+    """The names of a new plugin: "clocs-plugin-eeg" for pip, "clocs_plugin_eeg" for import, "eeg" for clocs."""
 
     distribution: str
     package: str
@@ -27,7 +27,7 @@ class Names:
 
 
 def name_plugin(distribution: str) -> Names:
-    """The names that follow from the distribution's. Raises SettingsError where it is no name for one."""
+    """Derive the names from the distribution's. Raise SettingsError if it is not a valid name."""
     advice = "Use letters, digits and single '-', such as clocs-plugin-eeg."
     if not _DISTRIBUTION.fullmatch(distribution):
         raise SettingsError(f"{distribution!r} cannot be the name of a distribution. {advice}")
@@ -43,9 +43,9 @@ def name_plugin(distribution: str) -> Names:
 
 
 def choose_kinds(asked: Iterable[str]) -> tuple[str, ...]:
-    """The kinds that were asked for, in the order of the hooks; a method brings the parts that it is made of.
+    """Return the kinds asked for, in the order of the hooks; a method adds the kinds of its parts.
 
-    asked: names of kinds, several of them with commas between; nothing at all stands for the usual ones.
+    asked: names of kinds, also several in one text with commas; empty means the default kinds.
     """
     names = [name for text in asked for name in (part.strip() for part in text.split(",")) if name]
     for name in names:

@@ -1,4 +1,4 @@
-"""A new plugin on disk: one template per file, filled in and written all at once."""
+"""Write a new plugin to disk: one template per file, all files at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.scaffold.naming import Names
 
-EVERY = {  # where a template's text goes
+EVERY = {  # path of the file made from each template
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
     "gitignore": ".gitignore",
@@ -37,11 +37,11 @@ BY_KIND = {
 
 
 def render_plugin(names: Names, kinds: Sequence[str]) -> dict[str, str]:
-    """The text of every file of a new plugin with these kinds of offers, by its path below the folder."""
+    """Render every file of a new plugin with these kinds of offers; return the texts by path below the folder."""
     chosen = dict(EVERY)
     for kind in kinds:
         chosen |= BY_KIND[kind]
-    environment = Environment(  # the templates are our own and what they make is no HTML
+    environment = Environment(  # no escaping: the templates are trusted and the output is not HTML
         loader=FunctionLoader(_template),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -57,9 +57,9 @@ def render_plugin(names: Names, kinds: Sequence[str]) -> dict[str, str]:
 
 
 def write_plugin(folder: Path, texts: dict[str, str]) -> None:
-    """Write the files of a new plugin; the folder appears whole or not at all. Raises where it is there already."""
+    """Write the files of a new plugin; the folder appears whole or not at all. Raise SettingsError if it exists."""
     if folder.exists():
-        raise SettingsError(f"{folder} is there already, and nothing in it is touched. Say another place with `--out`.")
+        raise SettingsError(f"{folder} already exists and is not changed. Choose another folder with `out=...`.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as aside:
         made = Path(aside) / folder.name

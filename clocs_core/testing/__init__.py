@@ -1,14 +1,14 @@
-"""For tests of plugins: checks that every kind of offer must pass, and made-up signals to try it on.
+"""Test plugins: checks that every kind of offer must pass, and synthetic signals to run them on.
 
-A plugin's own test is one line, whatever runs it:
+A plugin's test is one line, with any test runner:
 
     @pytest.mark.parametrize("check", checks_of(OFFER, root=FIXTURE), ids=str)
     def test_the_offer_keeps_its_promises(check):
         check.run()
 
-`checks_of_project(folder)` gives the checks of all plugins that a project's pyproject.toml names, as
-`clocs plugins test` makes them. Nothing here imports pytest. A check that cannot be made, because a data set has no
-files here, raises `unittest.SkipTest`, which pytest and unittest both show as skipped, with the reason. Importing this
+`checks_of_project(folder)` returns the checks of all plugins that a project's pyproject.toml names, as
+`clocs plugins test` runs them. Nothing here imports pytest. A check that cannot run, because a data set has no files
+here, raises `unittest.SkipTest`, which pytest and unittest both show as skipped, with the reason. Importing this module
 imports no torch.
 """
 

@@ -1,10 +1,11 @@
-"""Do the ways to compute a method agree? Loss and gradients of each, beside those of the plain step.
+"""Compare the loss and gradients of every implementation of a method with those of the plain step.
 
-The plain step has the first choice of every option whose choices are equivalent. The other ways are those choices, one
-at a time; the captured step; and a contrast encoded a batch at a time. All see the same made-up signals and the same
-weights, and no dropout, which draws other numbers in other ways. In float32 a rounding can make another sample the
-maximum of its pool, whose gradient then goes elsewhere. So on a CPU everything is in float64; on a GPU, whose kernels
-know float32 only, each way is tried with three sets of signals and weights, of which the middle one counts.
+The plain step uses the first choice of every option whose choices are equivalent. The others are: each other choice,
+one at a time; the captured step; GradCache, which encodes a contrast a batch at a time. All get the same synthetic
+signals and weights. Dropout is off, because each implementation draws its numbers differently. In float32, rounding can
+change which sample is the maximum of its pool, and its gradient then goes elsewhere. So on a CPU everything is in
+float64. GPU kernels support float32 only, so there each implementation runs on three sets of signals and weights, and
+the one with the middle error counts.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from clocs_core.train.gradcache import contrast_step
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, encode
 
-LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; what half-precision operands of a fused loss reach
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; reached by a fused loss with half-precision operands
 SEEDS = {"cpu": (1,), "cuda": (1, 2, 3)}
 _TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
 class Agreement:
-    """One way to compute a step: its loss, and how far loss and gradients are from the plain step's, relatively.
+    """One implementation of a step: its loss, and the relative errors of loss and gradients against the plain step.
 
-    skipped: why it could not be tried here; then there are no numbers. problem: what it raised.
+    skipped: why it could not run here; then there are no numbers. problem: message of the exception it raised.
     """
 
     way: str
@@ -53,7 +54,7 @@ class Agreement:
 
     @property
     def holds(self) -> bool:
-        """Whether it agrees, as far as it was tried."""
+        """Whether it agrees or was skipped."""
         return bool(self.skipped) or (
             not self.problem and self.loss_error <= LOSS_TOLERANCE and self.gradient_error <= GRADIENT_TOLERANCE
         )
@@ -61,7 +62,7 @@ class Agreement:
 
 @attrs.frozen
 class _Bench:
-    """A method with its parts, and what it is tried on."""
+    """A method with its parts, and the sizes and seed of its inputs."""
 
     method: Method
     parts: Mapping[str, Offer]
@@ -76,7 +77,7 @@ class _Bench:
         return torch.float64 if self.device.type == "cpu" else torch.float32
 
     def learner(self, changes: Mapping[str, Mapping[str, object]] | None = None) -> Learner:
-        """The method's learner with its first weights, the same every time, with some options changed."""
+        """Build the method's learner with some options changed; its initial weights are the same every time."""
         options = {table: self._options(table, part) for table, part in self.parts.items()}
         options |= {table: attrs.evolve(options[table], **dict(change)) for table, change in (changes or {}).items()}
         torch.manual_seed(self.seed)
@@ -88,7 +89,7 @@ class _Bench:
         return start(encoders.to(self.device, self.dtype), objective.to(self.device, self.dtype), 1e-3)
 
     def training(self, settings: TrainSettings) -> Training:
-        """Made-up instances in a store on the device, and the method's views of them."""
+        """Put synthetic instances in a store on the device, with the method's views."""
         needs = self.needs
         patients = max(2, self.batch // 2)
         batch = synthetic_batch(self.batch, needs.segments, self._channels, self.samples, patients, seed=self.seed)
@@ -143,7 +144,7 @@ def verify_method(
     samples: int = 2500,
     embedding_dim: int = 128,
 ) -> Iterator[Agreement]:
-    """Every way to compute a step of a method beside the plain one, one after another."""
+    """Compare every implementation of a method's step with the plain one; yield each result."""
     method = catalogue.methods.get(name).offer
     parts, seeds = parts_of(method, catalogue), SEEDS.get(device.type, (1,))
     tries = [_ways(_Bench(method, parts, device, batch, samples, embedding_dim, seed)) for seed in seeds]
@@ -165,7 +166,7 @@ def _ways(bench: _Bench) -> Iterator[Agreement]:
 
 
 def _middle(several: tuple[Agreement, ...]) -> Agreement:
-    """Of several tries of one way the one with the middle error; one that failed or was skipped, if there is any."""
+    """Return the run with the middle gradient error, or the first that failed or was skipped."""
     for one in several:
         if one.problem or one.skipped:
             return one
@@ -177,7 +178,7 @@ def _changed(bench: _Bench, training: Training, table: str, option: str, choice:
 
 
 def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
-    """Loss and gradients of one step over all instances, by the plain step, without an update. Never in TF32."""
+    """Compute loss and gradients of one plain step over all instances, without an update and never in TF32."""
     learner.encoders.train()
     learner.objective.train()
     generator = torch.Generator(training.store.device).manual_seed(training.seed)
@@ -208,7 +209,7 @@ def _captured(bench: _Bench, training: Training) -> Agreement:
 
 
 def _gradcache(bench: _Bench) -> Agreement:
-    """Beside one loss over batches that are encoded one by one."""
+    """Compare GradCache with one loss over batches that are encoded one by one."""
     way = "gradcache, in four batches"
     if bench.method.loss is None:
         return Agreement(way, skipped="the method has an objective, not a loss of embeddings alone")
@@ -238,9 +239,9 @@ def _gradcache(bench: _Bench) -> Agreement:
 def _compare(way: str, run: Callable[[], tuple[float, list[Tensor]]], exact: tuple[float, list[Tensor]]) -> Agreement:
     try:
         loss, gradients = run()
-    except Unavailable as problem:  # a way that this machine does not have, such as a kernel without its GPU
+    except Unavailable as problem:  # not available on this machine, such as a GPU kernel without a GPU
         return Agreement(way, skipped=_first_line(problem))
-    except Exception as problem:  # whatever a plugin raises is what a person wants to see beside its name
+    except Exception as problem:  # a plugin may raise anything; show it beside the name
         return Agreement(way, problem=_first_line(problem))
     error = sum(float((a - b).square().sum()) for a, b in zip(gradients, exact[1], strict=True)) ** 0.5
     size = sum(float(b.square().sum()) for b in exact[1]) ** 0.5
@@ -252,7 +253,7 @@ def _first_line(problem: Exception) -> str:
 
 
 def _gradients(learner: Learner) -> list[Tensor]:
-    """The gradients of the encoders' weights, in float64 on the host; of a weight without one, zeros."""
+    """Return the gradients of the encoders' weights, in float64 on the host; zeros for a weight without gradient."""
     return [
         torch.zeros(parameter.shape, dtype=torch.float64)
         if parameter.grad is None

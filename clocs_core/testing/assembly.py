@@ -1,4 +1,4 @@
-"""A method's parts, looked up and put together, so that checks can try them as a run would."""
+"""Look up a method's parts and put them together, so that checks can use them as a run does."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from clocs_core.train.step import ViewMaker
 
 @attrs.frozen
 class ViewSource:
-    """Where views come from: what an instance is, how they are made, and what perturbs them."""
+    """A source of views: the needs of the method, the view maker and the names of the perturbations."""
 
     needs: Needs
     make: ViewMaker
     perturbations: tuple[str, ...] = ()
 
     def views(self, samples: int) -> Views:
-        """Views of a made-up batch, the same every time."""
+        """Make views of a synthetic batch, the same every time."""
         return self.make(batch_for(self.needs, samples=samples), torch.Generator().manual_seed(0))
 
 
 def segments_source() -> ViewSource:
-    """Two plain segments, for a part that no method uses."""
+    """Return a source of two plain segments, for a part that no method uses."""
 
     def generate(batch: Any, _: torch.Generator) -> Views:
         return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
@@ -39,7 +39,7 @@ def segments_source() -> ViewSource:
 
 
 def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:
-    """The offers that a method names, by the name of their settings table. Raises where one is not installed."""
+    """Return the offers that a method names, by settings table. Raise ClocsError if one is not installed."""
     parts: dict[str, Offer] = {
         "views": catalogue.views.get(method.views).offer,
         "encoder": catalogue.encoders.get(method.encoder).offer,
@@ -52,7 +52,7 @@ def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:
 
 
 def options_of_part(method: Method, table: str, part: Offer) -> Any:
-    """The options of a part with the method's presets, or the defaults where those do not fit: another rule's."""
+    """Return a part's options with the method's presets; the defaults if they do not fit, as another rule reports."""
     try:
         return structure(part.options, method.presets.get(table, {}), table)
     except ClocsError:
@@ -60,9 +60,9 @@ def options_of_part(method: Method, table: str, part: Offer) -> Any:
 
 
 def source_of(method: Method, parts: dict[str, Offer]) -> ViewSource:
-    """The views that a method trains on."""
+    """Return the source of the views that a method trains on."""
     generator = parts["views"]
-    assert isinstance(generator, ViewGenerator)  # parts are on shelves of their own
+    assert isinstance(generator, ViewGenerator)  # each kind has its own shelf
     options = options_of_part(method, "views", generator)
     perturb = tuple(
         parts[name].build(options_of_part(method, name, parts[name]), "mV")  # type: ignore[attr-defined]
@@ -73,11 +73,11 @@ def source_of(method: Method, parts: dict[str, Offer]) -> ViewSource:
 
 
 def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:
-    """The views of the first method that uses an objective, or two plain segments."""
+    """Return the views of the first method that uses an objective, or two plain segments."""
     for method in [] if catalogue is None else [item.offer for item in catalogue.methods]:
         if method.objective == objective.name and catalogue is not None:
             try:
                 return source_of(method, parts_of(method, catalogue))
-            except ClocsError:  # the method's own checks tell of it
+            except ClocsError:  # the method's checks report it
                 continue
     return segments_source()

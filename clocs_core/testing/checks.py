@@ -1,7 +1,7 @@
-"""A check: one rule of the contract, one offer, and a function that raises where the offer breaks the rule.
+"""A check: one rule of the contract, one offer, and a function that raises if the offer breaks the rule.
 
-A rule is a function of a case (the offer and what is needed to try it). Its name is the check's name and its
-docstring says the rule, so that whoever meets a failure reads both.
+A rule is a function of a case (the offer and the inputs to run it). Its name is the check's name and its docstring
+states the rule; a failure shows both.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Rule = Callable[[C], None]
 
 
 class ConformanceError(AssertionError):
-    """An offer breaks a rule; the message says what was expected, what was found and what to change."""
+    """Raised when an offer breaks a rule; the message says what was expected, what was found and what to change."""
 
 
 @attrs.frozen
 class Check:
-    """One rule for one offer. `run` raises ConformanceError where it is broken; str() is an id for a test.
+    """One rule for one offer. `run` raises ConformanceError if the offer breaks it; str() is an id for a test.
 
-    rule: the sentence that the offer must keep.
+    rule: the rule as a sentence.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Check:
 
 
 def failures(checks: Iterable[Check]) -> dict[str, str]:
-    """Run checks; the messages of those that fail, by the name of the check. One that is skipped does not fail."""
+    """Run checks; return the messages of those that fail, by name. A skipped check does not fail."""
     found: dict[str, str] = {}
     for check in checks:
         try:
@@ -53,23 +53,23 @@ def failures(checks: Iterable[Check]) -> dict[str, str]:
 
 
 def expect(holds: bool, expected: str, found: object, change: str) -> None:
-    """Raise ConformanceError unless `holds`. The three parts make the message; `change` is a whole sentence."""
+    """Raise ConformanceError unless `holds`. The three texts form the message; `change` is a whole sentence."""
     if not holds:
         raise ConformanceError(f"expected {expected}; found {found}. {change}")
 
 
 def label_of(offer: Offer) -> str:
-    """How a check calls an offer: "loss:patient"."""
+    """Return the name of an offer in checks, such as "loss:patient"."""
     return f"{offer.kind}:{offer.name}"
 
 
 def make_checks(label: str, rules: Iterable[Rule[C]], case: C) -> list[Check]:
-    """The checks of rules for one case."""
+    """Make the checks of rules for one case."""
     return [Check(_name(rule), label, partial(_run, label, rule, case), _text(rule)) for rule in rules]
 
 
 def skipped(label: str, name: str, reason: str) -> Check:
-    """A check that says that others could not be made, and what they need."""
+    """Return a check that is skipped and says what the missing checks need."""
 
     def skip() -> None:
         raise unittest.SkipTest(f"{label}: {reason}")
@@ -82,7 +82,7 @@ def _name(rule: Callable[..., None]) -> str:
 
 
 def _text(rule: Callable[..., None]) -> str:
-    """The first paragraph of a rule's docstring, on one line."""
+    """Return the first paragraph of a rule's docstring, on one line."""
     return " ".join((rule.__doc__ or "").split("\n\n")[0].split())
 
 
@@ -94,7 +94,7 @@ def _run(label: str, rule: Rule[C], case: C) -> None:
         raise ConformanceError(f"{label}:{_name(rule)}: {problem} (The rule: {text})") from None
     except unittest.SkipTest:
         raise
-    except Exception as problem:  # a stranger's code may fail in any way; the traceback stays attached
+    except Exception as problem:  # a plugin may raise anything; the traceback stays attached
         raise ConformanceError(
             f"{label}:{_name(rule)}: expected no exception; found {type(problem).__name__}: {problem}. "
             f"See the traceback of its cause. (The rule: {text})"

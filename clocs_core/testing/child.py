@@ -1,6 +1,6 @@
-"""What the kit runs in a process of its own, by the path of this file: `child.py RESULT`, the job pickled on stdin.
+"""Script that the checks run in a separate process: `child.py RESULT`, with the pickled job on stdin.
 
-It imports nothing of ours before the job begins, so that what a plugin imports, opens and writes can be told.
+It imports nothing of clocs before the job begins, so that it can report what a plugin imports, opens and writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Events = list[tuple[str, str]]
 
 
 def main() -> None:
-    """Do the job and leave its result, or the exception's text, in the file RESULT."""
+    """Run the job and write its result, or the exception's text, to the file RESULT."""
     job, arguments = pickle.load(sys.stdin.buffer)
     result: object = try_imports(*arguments) if job == "imports" else try_dataset(*arguments)
     Path(sys.argv[1]).write_bytes(pickle.dumps(result))
@@ -26,21 +26,21 @@ def main() -> None:
 def try_imports(
     modules: list[str], heavy: tuple[str, ...], budget: float, clock: Callable[[], float]
 ) -> dict[str, dict[str, Any]]:
-    """Import modules one after the other and tell what each did; stop after the first that breaks a rule.
+    """Import modules one after the other and report what each did; stop after the first that breaks a rule.
 
-    What a module breaks hides what the next one does, so the caller starts another process for the rest.
+    A broken rule hides what the next module does, so the caller starts another process for the rest.
     """
     events = watch()
-    importlib.import_module("clocs_core")  # everybody's, and nobody's fault
+    importlib.import_module("clocs_core")  # every plugin needs it, so its cost is not the plugin's
     told: dict[str, dict[str, Any]] = {}
     for name in modules:
         events.clear()
         began, error = clock(), ""
         try:
             importlib.import_module(name)
-        except BaseException as problem:  # a stranger's module may do anything, SystemExit included
+        except BaseException as problem:  # a plugin may raise anything, SystemExit included
             error = f"{type(problem).__name__}: {problem}"
-        seconds = clock() - began  # of this process: another's work does not count
+        seconds = clock() - began  # processor time of this process: other processes do not count
         found = {
             "error": error,
             "seconds": seconds,
@@ -56,11 +56,11 @@ def try_imports(
 
 
 def try_dataset(pickled: bytes) -> dict[str, Any]:
-    """Scan a data set and load the entries that are sent; tell what was found, opened, read and imported."""
+    """Scan a data set and load the given entries; report what was found, opened, read and imported."""
     events = watch()
     try:
         offer, task, root, options, entries = pickle.loads(pickled)
-        offer.scan(root, task, options)  # the first time it imports, which also opens files
+        offer.scan(root, task, options)  # the first scan imports modules, which opens files too
         events.clear()
         before = bytes_read()
         listing = offer.scan(root, task, options)
@@ -72,7 +72,7 @@ def try_dataset(pickled: bytes) -> dict[str, Any]:
             events.clear()
             loads.append((offer.load(entry, options), {what for event, what in events if event == "open"}))
             did += events
-    except BaseException as problem:  # a stranger's code may do anything
+    except BaseException as problem:  # a plugin may raise anything
         return {"error": f"{type(problem).__name__}: {problem}"}
     return {
         "error": "",
@@ -88,7 +88,7 @@ def try_dataset(pickled: bytes) -> dict[str, Any]:
 
 
 def watch() -> Events:
-    """A list that is filled with what this process does: sockets, files opened, files and folders written."""
+    """Return a list that fills with this process's events: sockets, files opened, files and folders written."""
     events: Events = []
 
     def note(event: str, arguments: tuple[Any, ...]) -> None:
@@ -108,7 +108,7 @@ def watch() -> Events:
 
 
 def bytes_read() -> int | None:
-    """How many bytes this process has read so far, where the system says it."""
+    """Return the number of bytes that this process has read so far, or None if the system does not count them."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:

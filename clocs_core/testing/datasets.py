@@ -1,4 +1,4 @@
-"""Rules for data sets: what they declare holds together. `recordings` and `loads` have those for files."""
+"""Rules for the declarations of data sets. `recordings` and `loads` have the rules for files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = Path("an-embedded-data-set-reads-no-file")
 
 
 def checks_of_dataset(offer: Dataset, root: Path | None, options: Any, clock: Clock) -> list[Check]:
-    """The checks of a data set; without its files, those of what it declares, and one that is skipped and says so."""
+    """Return the checks of a data set; without its files, those of its declarations and a skipped one that says so."""
     declared = (_tasks, _channels, _presets, _default_channels, _framing)
     label, case = label_of(offer), DatasetCase(offer, root or NOWHERE, options, clock)
     if root is None and not offer.embedded:
@@ -28,7 +28,7 @@ def checks_of_dataset(offer: Dataset, root: Path | None, options: Any, clock: Cl
 
 
 def _tasks(case: DatasetCase) -> None:
-    """Tasks have names of their own, and classes that are all different; only a set whose files say them has none."""
+    """Task names differ, and so do the classes of a task; only a data set whose files name the classes has none."""
     twice = [name for name, count in Counter(task.name for task in case.offer.tasks).items() if count > 1]
     expect(not twice, "task names that differ", f"{', '.join(twice)} twice", "Rename one of them.")
     for task in case.offer.tasks:
@@ -43,14 +43,14 @@ def _tasks(case: DatasetCase) -> None:
 
 
 def _channels(case: DatasetCase) -> None:
-    """Channels have names, each its own, that can be written in a list with commas."""
+    """Channel names differ, and can be written in a comma-separated list."""
     names = case.offer.channels
     fits = len(set(names)) == len(names) and all(name.strip() == name and name and "," not in name for name in names)
     expect(fits, "channel names that differ, without commas or outer spaces", names, "Rename them.")
 
 
 def _presets(case: DatasetCase) -> None:
-    """Presets choose channels that the data set has, each once, and are not named like a channel."""
+    """A preset names channels of the data set, each once; its own name is not that of a channel."""
     names = case.offer.channels
     for preset, chosen in case.offer.presets.items():
         missing = [name for name in chosen if names and name not in names]
@@ -71,7 +71,7 @@ def _default_channels(case: DatasetCase) -> None:
 
 
 def _framing(case: DatasetCase) -> None:
-    """framing(1) and framing(2) are Framings of one frame length: one encoder reads both."""
+    """framing(1) and framing(2) return Framings with the same frame length: one encoder reads both."""
     one, two = (case.offer.framing(segments) for segments in (1, 2))
     both = isinstance(one, Framing) and isinstance(two, Framing)
     expect(both, "a Framing for 1 and for 2 segments", f"{one!r} and {two!r}", "Return clocs_core.Framing(...).")

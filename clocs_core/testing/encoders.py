@@ -1,4 +1,4 @@
-"""Rules for encoders: any number of channels in, (n, embedding_dim) out, every row by itself once trained."""
+"""Rules for encoders: any number of channels in, (n, embedding_dim) out, rows independent in eval mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_na
 
 ROWS = 4
 SAMPLES = 1000
-TINY = 4  # samples: shorter than any kernel, which an encoder may refuse
+TINY = 4  # samples: shorter than any kernel; an encoder may refuse such frames
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class _Case:
 
 
 def checks_of_encoder(offer: Encoder, options: Any, clock: Clock) -> list[Check]:
-    """The checks of an encoder."""
+    """Return the checks of an encoder."""
     rules = (
         _shape,
         _short_frames,
@@ -60,7 +60,7 @@ def _shape(case: _Case) -> None:
     for channels, samples, dim in ((1, 2500, 16), (3, 2500, 64), (3, 1000, 16), (1, 1000, 64)):
         found = tuple(case.build(channels, samples, dim).eval()(case.signal(channels, samples)).shape)
         asked = f"{channels} channels, {samples} samples, embedding_dim {dim}"
-        expect(found == (ROWS, dim), f"{(ROWS, dim)} for {asked}", found, "Size the layers by what build is given.")
+        expect(found == (ROWS, dim), f"{(ROWS, dim)} for {asked}", found, "Size the layers by build's arguments.")
 
 
 def _short_frames(case: _Case) -> None:
@@ -88,7 +88,7 @@ def _finite(case: _Case) -> None:
 
 
 def _gradient(case: _Case) -> None:
-    """In training, a gradient reaches every parameter that wants one, and is finite."""
+    """In training, every parameter that requires a gradient gets one, and it is finite."""
     made = case.build().train()
     wanted = {name: parameter for name, parameter in made.named_parameters() if parameter.requires_grad}
     output = made(case.signal())
@@ -123,7 +123,7 @@ def _eval_is_deterministic(case: _Case) -> None:
 
 
 def _state(case: _Case) -> None:
-    """The state dict holds all that was learnt: a second encoder that loads it encodes the same."""
+    """The state dict is complete: a second encoder that loads it gives the same representations."""
     first, second, signal = case.build(seed=0), case.build(seed=1), case.signal()
     second.load_state_dict(first.state_dict())
     expected = first.eval()(signal.clone())
@@ -140,7 +140,7 @@ def _seeded(case: _Case) -> None:
     """Two encoders built under the same torch.manual_seed have the same weights."""
     first, second = case.build(seed=2).state_dict(), case.build(seed=2).state_dict()
     odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
-    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Draw from torch's generator.")
 
 
 def _signal_unchanged(case: _Case) -> None:
@@ -152,14 +152,14 @@ def _signal_unchanged(case: _Case) -> None:
 
 
 def _device(case: _Case) -> None:
-    """Every tensor is made on the device of the signal."""
+    """Every tensor is created on the device of the signal."""
     made, signal = case.build().eval(), case.signal()
     refuse_other_devices(lambda: made(signal), signal.device)
     refuse_named_devices(lambda move: case.build().eval().to("meta")(move(signal)))
 
 
 def _no_host_sync(case: _Case) -> None:
-    """No value is needed on the host, in training and in evaluation."""
+    """No host sync, in training or in evaluation."""
     for made in (case.build().train(), case.build().eval()):
         refuse_host_sync(lambda fake, made=made: made(fake(case.signal())))  # type: ignore[misc]
 
@@ -176,6 +176,6 @@ def _quick(case: _Case) -> None:
 
 
 def _skip_unless(holds: bool, rule: str) -> None:
-    """Where another rule is broken already, and tells of it, this one has nothing to compare."""
+    """Skip this rule if it has nothing to compare because another rule, which reports it, is broken."""
     if not holds:
         raise unittest.SkipTest(f"the rule `{rule}` is broken")

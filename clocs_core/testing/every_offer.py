@@ -1,4 +1,4 @@
-"""Rules for every offer, whatever its kind: it travels to worker processes, and its options can be typed and saved."""
+"""Rules for every kind of offer: it can be sent to worker processes, and its options can be typed and saved."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LONGEST_SUMMARY = 120  # characters: a line of `clocs plugins`
 
 
 def checks_of_every_offer(offer: Offer) -> list[Check]:
-    """The checks that need to know nothing but that it is an offer."""
+    """Return the checks that apply to every kind of offer."""
     rules = (_summary, _pickle, _options_default, _options_frozen, _options_help, _options_file, _options_pickle)
     return make_checks(label_of(offer), rules, offer)
 
 
 def _summary(offer: Offer) -> None:
-    """The summary is one line of at most 120 characters, with no space around it."""
+    """The summary is one line of at most 120 characters, without leading or trailing spaces."""
     tidy = "\n" not in offer.summary and offer.summary == offer.summary.strip()
     expect(
         tidy and 0 < len(offer.summary) <= LONGEST_SUMMARY,
@@ -32,10 +32,10 @@ def _summary(offer: Offer) -> None:
 
 
 def _pickle(offer: Offer) -> None:
-    """An offer can be pickled, and comes back equal."""
+    """An offer can be pickled; the unpickled copy is equal."""
     try:
         copy = pickle.loads(pickle.dumps(offer))
-    except Exception as problem:  # pickling a stranger's object may fail in any way
+    except Exception as problem:  # pickling a plugin's object may raise anything
         expect(
             False,
             "an offer that pickle can send to a worker process",
@@ -52,7 +52,7 @@ def _pickle(offer: Offer) -> None:
 
 
 def _options_default(offer: Offer) -> None:
-    """The options have a default each."""
+    """Every option has a default."""
     required = [field.name for field in attrs.fields(offer.options) if field.init and field.default is attrs.NOTHING]
     expect(
         not required,
@@ -64,7 +64,7 @@ def _options_default(offer: Offer) -> None:
 
 
 def _options_frozen(offer: Offer) -> None:
-    """Options do not change once they are made."""
+    """The options class is frozen."""
     options = _options(offer)
     fields = attrs.fields(offer.options)
     name = fields[0].name if fields else "anything"
@@ -87,7 +87,7 @@ def _options_help(offer: Offer) -> None:
 
 
 def _options_file(offer: Offer) -> None:
-    """Options survive being written to a settings file and read again."""
+    """Options written to a settings file and read again are equal."""
     options = _options(offer)
     values = plain(options)
     allowed = (str, int, float, bool, list)
@@ -117,6 +117,6 @@ def _options_pickle(offer: Offer) -> None:
 
 
 def _options(offer: Offer) -> Any:
-    """Default options; where one has no default, which is another rule's business, None stands for it."""
+    """Return default options, with "none" for an option without default, which another rule reports."""
     required = [f.alias for f in attrs.fields(offer.options) if f.init and f.default is attrs.NOTHING]
     return offer.options(**dict.fromkeys(required, "none"))

@@ -1,4 +1,4 @@
-"""Runs a job of `child.py` in a fresh interpreter that can import what this one can."""
+"""Run a job of `child.py` in a fresh interpreter with this one's import path."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 from clocs_core.testing.checks import ConformanceError
 
-PATIENCE = 120  # s: a machine may be busy; what is measured is measured inside
+PATIENCE = 120  # s: long, because the machine may be busy; times are measured inside the process
 
 
 def run_isolated(job: str, *arguments: object) -> Any:
-    """The result of a job. Raises ConformanceError where the process ends without one."""
+    """Return the result of a job. Raise ConformanceError if the process ends without one."""
     script = Path(__file__).with_name("child.py")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment["PYTHONHASHSEED"] = "12345"  # another order of sets than here, in all likelihood
+    environment["PYTHONHASHSEED"] = "12345"  # very likely another order of sets than in this process
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result"
-        # -P: the script's folder is no place to import from; -B: a plugin that writes is told from Python that does
+        # -P: do not import from the script's folder. -B: Python writes no .pyc, so every write is the plugin's.
         command = [sys.executable, "-P", "-B", str(script), str(result)]
         try:
             done = subprocess.run(

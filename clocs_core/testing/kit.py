@@ -1,4 +1,4 @@
-"""From an offer, or a whole catalogue, to its checks."""
+"""Make the checks of an offer or of a whole catalogue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clocs_core.testing.pace import Clock
 
 
 def checks_of_catalogue(catalogue: Catalogue, roots: Mapping[str, Path] | None = None) -> list[Check]:
-    """The checks of every offer. roots: where a data set's files are, by its name."""
+    """Return the checks of every offer. roots: folder of each data set's files, by its name."""
     roots = roots or {}
     return [
         check
@@ -43,11 +43,11 @@ def checks_of(
     catalogue: Catalogue | None = None,
     clock: Clock = time.process_time,
 ) -> list[Check]:
-    """The checks of one offer, by its kind.
+    """Return the checks of one offer, by its kind.
 
-    root: where a data set's files are. options: other than the defaults. catalogue: where a method's parts are, and
-    where an objective's views are, by a method that uses it; without it an objective is tried on two plain segments.
-    clock: seconds, by which the checks of pace judge.
+    root: folder of a data set's files. options: options to use instead of the defaults.
+    catalogue: holds a method's parts, and a method that gives an objective its views; without it, an objective runs
+    on two plain segments. clock: seconds, for the checks of processor time.
     """
     return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue, clock)
 
@@ -55,11 +55,11 @@ def checks_of(
 def _by_kind(
     offer: Offer, root: Path | None, options: Any | None, catalogue: Catalogue | None, clock: Clock
 ) -> list[Check]:
-    # The modules are imported where they are used: most of them import torch, which tests of data sets do without.
+    # Imported where they are used: most of these modules import torch, which tests of data sets do not need.
     if options is None:
         try:
             options = offer.options()
-        except Exception:  # whatever the plugin's class raises; the check `options-default` tells of it
+        except Exception:  # the plugin's class may raise anything; the check `options-default` reports it
             return [skipped(label_of(offer), "others", f"{offer.options.__name__}() cannot be made; pass options=…")]
     match offer:
         case Dataset():
@@ -91,7 +91,7 @@ def _by_kind(
             from clocs_core.testing.methods import checks_of_method
 
             if catalogue is None:
-                return [skipped(label_of(offer), "parts", "its parts are looked for in a catalogue; pass catalogue=…")]
+                return [skipped(label_of(offer), "parts", "its parts are found in a catalogue; pass catalogue=…")]
             return checks_of_method(offer, catalogue)
         case Metric():
             from clocs_core.testing.metrics import checks_of_metric

@@ -1,4 +1,4 @@
-"""Whether a label can be a label of a task."""
+"""Check that a label fits a task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clocs_core.contracts.records import Episode, Label, Task
 
 
 def fault_of(label: Label, task: Task) -> str:
-    """What is wrong with a label, or nothing."""
+    """Return what is wrong with a label; empty if nothing."""
     if label is None:
         return ""
     if isinstance(label, tuple):
@@ -24,6 +24,6 @@ def fault_of(label: Label, task: Task) -> str:
             return "a label of an any-of task is a frozenset"
         classes = list(label)
     else:
-        classes = [label]  # type: ignore[list-item]  # what it is, is seen next
-    known = len(task.classes) or float("inf")  # none: the files say them
+        classes = [label]  # type: ignore[list-item]  # its type is checked below
+    known = len(task.classes) or float("inf")  # no classes: the files name them
     return "" if all(type(one) is int and 0 <= one < known for one in classes) else f"classes are int, 0 to {known - 1}"

@@ -1,4 +1,4 @@
-"""Rules for what a load reads: one recording as it was listed, the same every time, and nothing else."""
+"""Rules for loading: a load reads one recording as it was listed, the same every time, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _load_agrees(case: DatasetCase) -> None:
     for entry, record in case.some:
         expect(isinstance(record, Record), "a Record", type(record).__name__, "Return clocs_core.Record(...).")
         expected, found = ((one.patient, one.record, one.label) for one in (entry, record))
-        expect(found == expected, f"patient, record and label {expected}", found, "Hand them on from the entry.")
+        expect(found == expected, f"patient, record and label {expected}", found, "Copy them from the entry.")
         samples = record.samples.shape[1]
-        if isinstance(record.label, tuple) and samples > 0:  # of none, the rule `load-samples` tells
+        if isinstance(record.label, tuple) and samples > 0:  # the rule `load-samples` reports empty records
             last = max((one.offset for one in record.label), default=0)
             advice = "Count samples of the source, from 0, the last included."
             expect(last < samples, f"episodes within {samples} samples", f"one to {last}", advice)
@@ -36,7 +36,7 @@ def _load_channels(case: DatasetCase) -> None:
 
 
 def _load_unit(case: DatasetCase) -> None:
-    """Records have one unit, or voltages that can be converted to one."""
+    """All records have the same unit, or units of voltage that convert into each other."""
     units = {record.unit for _, record in case.some}
     fits = all(isinstance(unit, str) for unit in units) and (len(units) == 1 or units <= MICROVOLTS.keys())
     expect(fits, "one unit, as text", units, f"Convert in load; only {', '.join(MICROVOLTS)} may be mixed.")
@@ -57,14 +57,14 @@ def _load_repeats(case: DatasetCase) -> None:
     """Loading twice gives the same record."""
     for (entry, first), second in zip(case.some, case.loaded_again, strict=True):
         same = _facts(second) == _facts(first)
-        expect(same, f"the same {entry.record} twice", "two different ones", "Seed what is drawn by the record's id.")
+        expect(same, f"the same {entry.record} twice", "two different ones", "Seed random numbers by the record's id.")
 
 
 def _load_elsewhere(case: DatasetCase) -> None:
     """A load in another process gives the same record."""
     count = len(case.elsewhere["records"])
     here = [_facts(record) for _, record in case.some[:count]]
-    if here != [_facts(record) for record in case.loaded_again[:count]]:  # the rule `load-repeats` tells of it
+    if here != [_facts(record) for record in case.loaded_again[:count]]:  # the rule `load-repeats` reports it
         raise unittest.SkipTest("two loads differ here already")
     there = [(*facts, str(samples.dtype), samples.tobytes()) for *facts, samples in case.elsewhere["records"]]
     same = here == there

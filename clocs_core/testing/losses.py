@@ -1,4 +1,4 @@
-"""Rules for losses: pure functions of embeddings (view, batch, dim) and patient ids (batch,) to a scalar."""
+"""Rules for losses: pure functions of embeddings (view, batch, dim) and patient ids (batch,) that return a scalar."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Case:
 
 
 def checks_of_loss(offer: Loss, options: Any, clock: Clock) -> list[Check]:
-    """The checks of a loss."""
+    """Return the checks of a loss."""
     rules = (
         _scalar,
         _finite,
@@ -72,22 +72,22 @@ def _finite(case: _Case) -> None:
 
 
 def _no_patient_twice(case: _Case) -> None:
-    """Loss and gradient are finite where no patient comes twice in the batch."""
+    """Loss and gradient are finite when every patient occurs once in the batch."""
     _expect_finite(case, case.embeddings(), torch.arange(BATCH))
 
 
 def _one_patient(case: _Case) -> None:
-    """Loss and gradient are finite where all instances are of one patient."""
+    """Loss and gradient are finite when all instances are of one patient."""
     _expect_finite(case, case.embeddings(), torch.zeros(BATCH, dtype=torch.int64))
 
 
 def _batch_of_one(case: _Case) -> None:
-    """Loss and gradient are finite for a batch of one instance, as the last of an epoch can be."""
+    """Loss and gradient are finite for a batch of one instance; the last batch of an epoch can be such."""
     _expect_finite(case, case.embeddings(1), torch.tensor([3]))
 
 
 def _zero_embeddings(case: _Case) -> None:
-    """Loss and gradient are finite where an embedding is zero, as a ReLU can make it."""
+    """Loss and gradient are finite when an embedding is zero, as after a ReLU."""
     z = case.embeddings()
     z[0, 0] = 0.0
     _expect_finite(case, z, case.patient())
@@ -104,7 +104,7 @@ def _gradient(case: _Case) -> None:
 
 
 def _order_of_batch(case: _Case) -> None:
-    """Another order of the instances leaves the loss as it is."""
+    """The loss does not depend on the order of the instances."""
     z, patient, order = case.embeddings(), case.patient(), torch.arange(BATCH).roll(1)
     _expect_same(
         case.loss(z[:, order], patient[order]),
@@ -114,7 +114,7 @@ def _order_of_batch(case: _Case) -> None:
 
 
 def _names_of_patients(case: _Case) -> None:
-    """Other ids for the same patients leave the loss as it is."""
+    """The loss does not depend on the ids of the patients, only on which are equal."""
     z, patient = case.embeddings(), case.patient()
     other = torch.tensor([2**40 + 11, 5, 7])[patient]
     _expect_same(case.loss(z, other), case.loss(z, patient), "Use ids for nothing but whether they are equal.")
@@ -129,7 +129,7 @@ def _input_unchanged(case: _Case) -> None:
 
 
 def _pure(case: _Case) -> None:
-    """The same arguments give the same loss, and no random generator moves."""
+    """The same arguments give the same loss, and no global random generator is used."""
     z, patient = case.embeddings(), case.patient()
     function = case.offer.build(case.options)
     advice = "A loss with state or randomness is an Objective."
@@ -138,14 +138,14 @@ def _pure(case: _Case) -> None:
 
 
 def _device(case: _Case) -> None:
-    """Every tensor is made on the device of the embeddings."""
+    """Every tensor is created on the device of the embeddings."""
     z, patient = case.embeddings(), case.patient()
     refuse_other_devices(lambda: case.loss(z, patient), z.device)
     refuse_named_devices(lambda move: case.loss(move(z), move(patient)))
 
 
 def _no_host_sync(case: _Case) -> None:
-    """No value is needed on the host."""
+    """No host sync."""
     refuse_host_sync(lambda fake: case.loss(fake(case.embeddings()), fake(case.patient())))
 
 

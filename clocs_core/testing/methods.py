@@ -1,4 +1,4 @@
-"""Rules for methods: the parts that they name exist, their presets fit, and together they learn."""
+"""Rules for methods: their parts exist, their presets fit, and the parts train together."""
 
 from __future__ import annotations
 
@@ -40,41 +40,39 @@ class _Case:
     def parts(self) -> dict[str, Offer]:
         try:
             return parts_of(self.offer, self.catalogue)
-        except ClocsError as problem:  # the rule `parts` tells of it
+        except ClocsError as problem:  # the rule `parts` reports it
             raise unittest.SkipTest(f"a part is missing: {problem}") from None
 
     def presets(self) -> list[tuple[str, Presets]]:
-        """Everything that is preset, each with a word on where."""
+        """List all presets, each with the place that declares them."""
         ours = [("presets", self.offer.presets)]
         ours += [(f"variant {name}", variant.presets) for name, variant in self.offer.variants.items()]
         return ours + [(f"presets on {name}", presets) for name, presets in self.offer.on_dataset.items()]
 
 
 def checks_of_method(offer: Method, catalogue: Catalogue) -> list[Check]:
-    """The checks of a method whose parts are in `catalogue`."""
+    """Return the checks of a method whose parts are in `catalogue`."""
     return make_checks(label_of(offer), (_parts, _preset_tables, _presets, _one_step), _Case(offer, catalogue))
 
 
 def _parts(case: _Case) -> None:
-    """Every part that the method names is offered by a plugin that is installed."""
+    """An installed plugin offers every part that the method names."""
     try:
         parts_of(case.offer, case.catalogue)
     except ClocsError as problem:
-        expect(
-            False, "parts that are on offer", str(problem), "Name them as they are offered, and depend on their plugin."
-        )
+        expect(False, "parts that are on offer", str(problem), "Use the offers' names, and depend on their plugin.")
 
 
 def _preset_tables(case: _Case) -> None:
-    """Presets are for parts of this method, or for the settings of a run."""
+    """Presets belong to parts of this method or to settings of a run."""
     known = {*CORE, "views", "encoder", *case.offer.perturbations}
     known.add("objective" if case.offer.loss is None else "loss")
     odd = [f"{name} ({where})" for where, presets in case.presets() for name in presets if name not in known]
-    expect(not odd, f"presets for {', '.join(sorted(known))}", ", ".join(odd), "Nothing else would ever read them.")
+    expect(not odd, f"presets for {', '.join(sorted(known))}", ", ".join(odd), "Nothing reads these; remove them.")
 
 
 def _presets(case: _Case) -> None:
-    """The presets fit the options that they are for."""
+    """The presets fit the options that they set."""
     classes = CORE | {table: part.options for table, part in case.parts().items()}
     for where, table, values in ((where, *item) for where, presets in case.presets() for item in presets.items()):
         if table in classes:
@@ -86,18 +84,18 @@ def _presets(case: _Case) -> None:
 
 
 def _one_step(case: _Case) -> None:
-    """The parts fit together: a batch becomes views, embeddings and a finite loss whose gradient reaches an encoder."""
+    """The parts fit together: a batch gives views, embeddings and a finite loss whose gradient reaches an encoder."""
     parts = case.parts()
     source = source_of(case.offer, parts)
     views = source.views(SAMPLES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         options = options_of_part(case.offer, "encoder", parts["encoder"])
-        build = partial(parts["encoder"].build, options)  # type: ignore[attr-defined]  # parts are on their own shelves
+        build = partial(parts["encoder"].build, options)  # type: ignore[attr-defined]  # each kind has its own shelf
         encoders = nn.ModuleList(build(views.signal.shape[2], SAMPLES, DIM) for _ in range(source.needs.encoders))
         objective = _objective(case.offer, parts, encoders)
         loss = objective(partial(encode, list(encoders), views.encoder_of_view), views)
-    expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "See which part makes it so; their own checks tell.")
+    expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "Find the part that causes it; its checks report it.")
     loss.backward()
     reached = any(one.grad is not None for one in encoders.parameters())
     expect(reached, "a gradient in the encoder", "none", "Let the loss depend on the embeddings of the views.")

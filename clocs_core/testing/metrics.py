@@ -36,18 +36,18 @@ class _Case:
     clock: Clock
 
     def given(self, sample: _Sample) -> object:
-        """What the metric gives for rows, whatever that is."""
+        """Return the metric's result for rows, of any type."""
         return self.offer.score(sample.probability.copy(), sample.label.copy(), sample.weight.copy())
 
     def score(self, sample: _Sample, **other: Any) -> float:
-        """The score of rows, with any of their arrays replaced."""
+        """Return the score of rows, with some of their arrays replaced."""
         found = self.given(attrs.evolve(sample, **other))
-        if not isinstance(found, float):  # the rules `number` and `absent-class` tell of it
-            raise unittest.SkipTest("a score is no float, so there is nothing to compare")
+        if not isinstance(found, float):  # the rules `number` and `absent-class` report it
+            raise unittest.SkipTest("a score is not a float, so there is nothing to compare")
         return found
 
     def samples(self, classes_that_occur: int = CLASSES) -> Iterator[_Sample]:
-        """For each kind of task, noisy predictions of labels in turn."""
+        """Yield noisy predictions for each kind of task; the labels cycle through the classes."""
         rng = np.random.default_rng(0)
         for kind in self.offer.tasks:
             label = np.arange(ROWS) % classes_that_occur
@@ -61,7 +61,7 @@ class _Case:
 
 
 def checks_of_metric(offer: Metric, clock: Clock) -> list[Check]:
-    """The checks of a metric."""
+    """Return the checks of a metric."""
     rules = (
         _tasks,
         _number,
@@ -79,14 +79,14 @@ def checks_of_metric(offer: Metric, clock: Clock) -> list[Check]:
 
 
 def _tasks(case: _Case) -> None:
-    """The metric names the kinds of task that it suits."""
+    """The metric names the kinds of task that it can score."""
     tasks = case.offer.tasks
     fits = isinstance(tasks, tuple) and len(tasks) > 0 and set(tasks) <= set(KINDS)
     expect(fits, f"a tuple of {' and '.join(map(repr, KINDS))}", repr(tasks), "Name the kinds of task it can score.")
 
 
 def _number(case: _Case) -> None:
-    """A score is a number, as a Python float."""
+    """A score is a finite Python float."""
     for sample in case.samples():
         found = case.given(sample)
         fits = isinstance(found, float) and np.isfinite(found)
@@ -103,7 +103,7 @@ def _perfect_is_best(case: _Case) -> None:
         others = [case.score(sample, probability=rng.permutation(perfect)) for _ in range(5)]
         opposite = 0.95 - perfect
         if sample.kind == "one_of":
-            opposite /= opposite.sum(1, keepdims=True)  # some metrics insist that rows sum to 1
+            opposite /= opposite.sum(1, keepdims=True)  # some metrics require rows that sum to 1
         worst = case.score(sample, probability=opposite)
         found = f"{best} for perfect predictions, {max(others)} for shuffled ones, {worst} for the opposite"
         fits = best >= max(others) and best > worst
@@ -111,13 +111,13 @@ def _perfect_is_best(case: _Case) -> None:
 
 
 def _weight_scale(case: _Case) -> None:
-    """Doubling all weights leaves the score as it is."""
+    """Doubling all weights does not change the score."""
     for sample in case.samples():
         _expect_same(case.score(sample, weight=2 * sample.weight), case.score(sample), "Divide by the sum of weights.")
 
 
 def _weight_zero(case: _Case) -> None:
-    """A row of weight 0 does not count, whatever it says."""
+    """A row of weight 0 does not count."""
     for sample in case.samples():
         without = attrs.evolve(
             sample, probability=sample.probability[1:], label=sample.label[1:], weight=sample.weight[1:]
@@ -129,7 +129,7 @@ def _weight_zero(case: _Case) -> None:
 
 
 def _weight_counts(case: _Case) -> None:
-    """A row of weight 2 counts as much as the row twice."""
+    """A row of weight 2 counts as much as two equal rows."""
     for sample in case.samples():
         ones, twice = np.ones(ROWS), np.append(np.arange(ROWS), 0)
         doubled = attrs.evolve(
@@ -140,16 +140,16 @@ def _weight_counts(case: _Case) -> None:
 
 
 def _order_of_rows(case: _Case) -> None:
-    """Another order of the rows leaves the score as it is."""
+    """The score does not depend on the order of the rows."""
     for sample in case.samples():
         back = attrs.evolve(
             sample, probability=sample.probability[::-1], label=sample.label[::-1], weight=sample.weight[::-1]
         )
-        _expect_same(case.score(back), case.score(sample), "Score rows by what they hold, not by their place.")
+        _expect_same(case.score(back), case.score(sample), "Score rows by their values, not by their position.")
 
 
 def _absent_class(case: _Case) -> None:
-    """Labels that lack a class, or hold one only, give a float: NaN where the metric is not defined."""
+    """Labels that lack a class, or have only one, give a float: NaN where the metric is not defined."""
     for present in (CLASSES - 1, 1):
         for sample in case.samples(present):
             found = case.given(sample)
@@ -168,14 +168,14 @@ def _arguments_unchanged(case: _Case) -> None:
 
 
 def _pure(case: _Case) -> None:
-    """The same rows give the same score, and no random generator moves."""
+    """The same rows give the same score, and no global random generator is used."""
     for sample in case.samples():
         before = _random_states()
         first, second = case.score(sample), case.score(sample)
         same = first == second or (np.isnan(first) and np.isnan(second))
         expect(bool(same), f"the same score, {first}", second, "Draw nothing: the bootstrap draws the rows.")
         moved = before != _random_states()
-        expect(not moved, "no use of a global random generator", "one has moved", "Seed a generator of your own.")
+        expect(not moved, "no use of a global random generator", "one has moved", "Seed your own generator.")
 
 
 def _quick(case: _Case) -> None:
@@ -186,7 +186,7 @@ def _quick(case: _Case) -> None:
 
 
 def _random_states() -> tuple[bytes, bytes]:
-    theirs = np.random.get_state()  # noqa: NPY002  the old global generator is what is watched
+    theirs = np.random.get_state()  # noqa: NPY002  the global generator is the one to watch
     return pickle.dumps(theirs), pickle.dumps(random.getstate())
 
 

@@ -1,4 +1,4 @@
-"""Rules for objectives: modules that turn views into a scalar, keep their state, and change nothing but themselves."""
+"""Rules for objectives: modules that turn views into a scalar, save their state, and change only themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK = Task("rhythm", classes=("a", "b", "c"))
 
 @attrs.frozen
 class _Made:
-    """An objective with the encoders and the views to try it on."""
+    """An objective with encoders and views to run it on."""
 
     objective: nn.Module
     encoders: nn.ModuleList
@@ -37,7 +37,7 @@ class _Made:
         return found
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> _Made:
-        """The same with a function applied to each tensor of the views."""
+        """Apply a function to each tensor of the views."""
         views, target = self.views, self.views.target
         batch: Batch = on_tensors(views.batch, move)
         target = None if target is None else move(target)
@@ -66,7 +66,7 @@ class _Case:
 
 
 def checks_of_objective(offer: Objective, options: Any, source: ViewSource, clock: Clock) -> list[Check]:
-    """The checks of an objective, tried on the views of `source`."""
+    """Return the checks of an objective, run on the views of `source`."""
     rules = (
         _scalar,
         _finite,
@@ -88,7 +88,7 @@ def checks_of_objective(offer: Objective, options: Any, source: ViewSource, cloc
 
 
 def _scalar(case: _Case) -> None:
-    """forward(encode, views) gives one number, a tensor without dimensions."""
+    """forward(encode, views) returns one number, a tensor without dimensions."""
     shape = tuple(case.make().loss().shape)
     expect(shape == (), "a tensor of shape ()", shape, "Reduce by a mean over the batch.")
 
@@ -100,15 +100,15 @@ def _finite(case: _Case) -> None:
 
 
 def _reaches_encoder(case: _Case) -> None:
-    """The gradient reaches the encoder that is given."""
+    """The gradient reaches the given encoder."""
     made = case.make()
     _backward(made)
     reached = any(one.grad is not None and bool(one.grad.abs().sum() > 0) for one in made.encoders.parameters())
-    expect(reached, "a gradient in the encoder", "none", "Encode through the `encode` that forward is given.")
+    expect(reached, "a gradient in the encoder", "none", "Encode with forward's argument `encode`.")
 
 
 def _own_gradient(case: _Case) -> None:
-    """A gradient reaches every parameter of the objective that wants one: the optimiser is given these."""
+    """Every parameter of the objective that requires a gradient gets one: the optimiser updates these."""
     made = case.make()
     _backward(made)
     named = made.objective.named_parameters()
@@ -118,19 +118,19 @@ def _own_gradient(case: _Case) -> None:
 
 
 def _own_parameters(case: _Case) -> None:
-    """The encoder is not among the objective's modules: it would be trained and saved twice."""
+    """The encoder is not one of the objective's modules: it would be trained and saved twice."""
     made = case.make()
     theirs = {id(one) for one in made.encoders.parameters()}
     shared = [name for name, one in made.objective.named_parameters() if id(one) in theirs]
     found = f"those of the encoder, as {', '.join(shared)}"
-    expect(not shared, "parameters of its own only", found, "Keep a copy.deepcopy of the encoder, or no reference.")
+    expect(not shared, "only its own parameters", found, "Keep a copy.deepcopy of the encoder, or no reference.")
 
 
 def _state(case: _Case) -> None:
-    """The state dict holds all its state: a second objective that loads it gives the same loss."""
+    """The state dict is complete: a second objective that loads it gives the same loss."""
     first = case.make(seed=0)
     train_step(list(first.encoders), first.objective, _optimiser(first), first.views)
-    other = _encoder(first.views.signal.shape[2])  # another encoder: what is copied from it must be loaded too
+    other = _encoder(first.views.signal.shape[2])  # another encoder: loading must replace a copy of it too
     first = attrs.evolve(first, views=case.source.views(SAMPLES))
     second = attrs.evolve(case.make(seed=1, encoders=nn.ModuleList([other])), encoders=first.encoders)
     second.objective.load_state_dict(first.objective.state_dict())
@@ -147,11 +147,11 @@ def _seeded(case: _Case) -> None:
     """Two objectives built under the same torch.manual_seed have the same state."""
     first, second = (case.make(seed=2).objective.state_dict() for _ in range(2))
     odd = [name for name in first if name not in second or not torch.equal(first[name], second[name])]
-    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Initialise with torch's own.")
+    expect(not odd, "equal weights under equal seeds", f"others in {', '.join(odd)}", "Draw from torch's generator.")
 
 
 def _views_unchanged(case: _Case) -> None:
-    """The views are not modified: their memory is the batch's."""
+    """The views are not modified: they share memory with the batch."""
     made, before = case.make(), case.source.views(SAMPLES)
     made.loss()
     same = torch.equal(made.views.signal, before.signal) and torch.equal(made.views.batch.patient, before.batch.patient)
@@ -159,7 +159,7 @@ def _views_unchanged(case: _Case) -> None:
 
 
 def _device(case: _Case) -> None:
-    """Every tensor is made on the device of the views."""
+    """Every tensor is created on the device of the views."""
     made = case.make()
     refuse_other_devices(made.loss, made.views.signal.device)
     elsewhere = attrs.evolve(case.make(), objective=made.objective.to("meta"), encoders=made.encoders.to("meta"))
@@ -173,7 +173,7 @@ def _quick(case: _Case) -> None:
 
 
 def _no_host_sync(case: _Case) -> None:
-    """No value is needed on the host to compute the loss."""
+    """The loss causes no host sync."""
     made = case.make()
     refuse_host_sync(lambda fake: made.moved(fake).loss())
 
@@ -190,7 +190,7 @@ def _after_step_finite(case: _Case) -> None:
 
 
 def _after_step_changes_itself(case: _Case) -> None:
-    """after_step leaves the encoder as it is."""
+    """after_step does not change the encoder."""
     made = case.make()
     before = copy.deepcopy(made.encoders.state_dict())
     _after_step(made)
@@ -199,7 +199,7 @@ def _after_step_changes_itself(case: _Case) -> None:
 
 
 def _after_step_in_place(case: _Case) -> None:
-    """after_step changes tensors in place: a captured step knows them by their address."""
+    """after_step changes tensors in place: a captured step uses fixed addresses."""
     made = case.make()
     before = {name: tensor.data_ptr() for name, tensor in made.objective.state_dict().items()}
     _after_step(made)
@@ -209,13 +209,13 @@ def _after_step_in_place(case: _Case) -> None:
 
 
 def _after_step_no_host_sync(case: _Case) -> None:
-    """after_step needs no value on the host."""
+    """after_step causes no host sync."""
     made = case.make()
     refuse_host_sync(lambda fake: _after_step(made))
 
 
 def _encoder(channels: int) -> nn.Module:
-    """A small encoder of the kit's own."""
+    """Build a small encoder."""
     convolution = nn.Conv1d(channels, 8, 7, stride=3)
     return nn.Sequential(convolution, nn.Tanh(), nn.AdaptiveAvgPool1d(8), nn.Flatten(), nn.Linear(64, DIM))
 

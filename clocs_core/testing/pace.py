@@ -1,4 +1,4 @@
-"""Whether a call is quick, in processor time: what else the machine does at the time is nobody's fault."""
+"""Check that a call is quick, in processor time, so that other work of the machine does not count."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from clocs_core.testing.checks import expect
 
-Clock = Callable[[], float]  # s of processor time since any fixed moment, as time.process_time
+Clock = Callable[[], float]  # s of processor time since a fixed moment, as time.process_time
 
-BUDGET = 2.0  # s of processor time; what is tried is small, and takes milliseconds where it is computed in one piece
+BUDGET = 2.0  # s of processor time; the inputs are small and take milliseconds when computed at once
 
 
 def expect_quick(call: Callable[[], object], what: str, change: str, clock: Clock) -> None:
-    """Raise ConformanceError where the quicker of two calls takes longer than the budget: the first may import."""
+    """Raise ConformanceError if the quicker of two calls exceeds the budget; the first may import modules."""
     best = float("inf")
     for _ in range(2):
         began = clock()

@@ -1,4 +1,4 @@
-"""Rules for perturbations: they change signals (..., sample) on their device, by the generator that is given."""
+"""Rules for perturbations: they change signals (..., sample) on their device, with the given generator."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from clocs_core.testing.tensors import (
 )
 
 BATCH, SAMPLES = 6, 200
-UNITS = ("mV", "uV", "")  # a voltage in two sizes, and no unit at all
-ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+UNITS = ("mV", "uV", "")  # two units of voltage, and no unit
+ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
 @attrs.frozen
@@ -32,11 +32,11 @@ class _Case:
     clock: Clock
 
     def signal(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Views of two segments, (view, batch, channel, sample), the last instance flat."""
+        """Return views of two segments (view, batch, channel, sample); the last instance is flat."""
         return synthetic_batch(BATCH, 2, 3, SAMPLES).signal.transpose(0, 1).contiguous().to(dtype)
 
     def units(self) -> list[str]:
-        """The units that are accepted; those that are not are another rule's business."""
+        """Return the accepted units; another rule reports the refused ones."""
         return [unit for unit in UNITS if not _refusal(self, unit)]
 
     def apply(self, signal: Tensor, unit: str = "mV") -> Tensor:
@@ -44,7 +44,7 @@ class _Case:
 
 
 def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> list[Check]:
-    """The checks of a perturbation."""
+    """Return the checks of a perturbation."""
     rules = (
         _units,
         _shape,
@@ -63,7 +63,7 @@ def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> l
 
 
 def _units(case: _Case) -> None:
-    """Signals of any unit are accepted: a voltage, or none at all."""
+    """Signals of any unit are accepted: a voltage, or no unit."""
     for unit in UNITS:
         found = _refusal(case, unit)
         expect(not found, f"unit {unit!r} to be accepted", found, "Fall back to a size relative to the signal.")
@@ -72,13 +72,13 @@ def _units(case: _Case) -> None:
 def _refusal(case: _Case, unit: str) -> str:
     try:
         case.apply(case.signal(), unit)
-    except Exception as problem:  # whatever it raises, the unit is what was tried
+    except Exception as problem:  # any exception counts as a refusal of the unit
         return repr(problem)
     return ""
 
 
 def _shape(case: _Case) -> None:
-    """The shape stays, whatever dimensions come before the samples."""
+    """The shape does not change, with any dimensions before the samples."""
     signal = case.signal()
     for one in (signal, signal[0], signal[0, 0], signal[0, 0, 0]):
         shape, found = tuple(one.shape), tuple(case.apply(one).shape)
@@ -86,14 +86,14 @@ def _shape(case: _Case) -> None:
 
 
 def _dtype(case: _Case) -> None:
-    """The dtype stays."""
+    """The dtype does not change."""
     for dtype in (torch.float32, torch.float64):
         found = case.apply(case.signal(dtype)).dtype
         expect(found == dtype, f"{dtype}, as the signal", found, "Draw noise with dtype=signal.dtype.")
 
 
 def _device(case: _Case) -> None:
-    """The device stays, and everything is made on it."""
+    """The device does not change, and every tensor is created on it."""
     signal = case.signal()
     refuse_other_devices(lambda: case.apply(signal), signal.device)
     refuse_named_devices(lambda move: case.apply(move(signal)))
@@ -108,7 +108,7 @@ def _finite(case: _Case) -> None:
 
 
 def _signal_unchanged(case: _Case) -> None:
-    """The signal that is given is not modified: views may share its memory."""
+    """The given signal is not modified: views may share its memory."""
     signal = case.signal()
     before = signal.clone()
     case.apply(signal)
@@ -123,34 +123,34 @@ def _seeded(case: _Case) -> None:
 
 
 def _own_randomness(case: _Case) -> None:
-    """Randomness comes from the generator that is given; the global ones do not move."""
+    """Random numbers come from the given generator; no global one is used."""
     signal = case.signal()
     refuse_other_randomness(lambda: case.apply(signal), ADVICE)
 
 
 def _says_whether_it_draws(case: _Case) -> None:
-    """`random` is true where numbers are drawn: a method that contrasts copies of a signal refuses what draws none."""
+    """`random` is true if numbers are drawn: a method that contrasts copies of a signal needs such a perturbation."""
     generator = torch.Generator().manual_seed(1)
     untouched = generator.get_state()
     case.offer.build(case.options, "mV")(case.signal(), generator)
     draws = not torch.equal(generator.get_state(), untouched)
-    expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare it as it is.")
+    expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare what it does.")
 
 
 def _no_host_sync(case: _Case) -> None:
-    """No value is needed on the host, in any unit."""
+    """No host sync, in any unit."""
     signal = case.signal()
     for unit in case.units():
         refuse_host_sync(lambda fake, unit=unit: case.apply(fake(signal), unit))  # type: ignore[misc]
 
 
 def _rows_are_independent(case: _Case) -> None:
-    """What becomes of a signal does not depend on the other signals of the batch."""
+    """The perturbed signal does not depend on the other signals of the batch."""
     signal = case.signal().flatten(0, -2)  # (n, sample)
     other = signal.clone()
     other[0] = 3 * other[0] + 1
     first, again, second = (case.apply(one.clone())[1:] for one in (signal, signal, other))
-    if not equal(first, again):  # the rule `seeded` tells of it
+    if not equal(first, again):  # the rule `seeded` reports it
         return
     advice = "Take means and deviations over the samples of one signal: dim=-1, keepdim=True."
     expect(equal(first, second), "the other signals as before", "others, after one signal was changed", advice)

@@ -21,10 +21,10 @@ BUDGET = 2.0  # s of processor time
 def checks_of_plugins(
     modules: Iterable[ModuleType | str], budget: float = BUDGET, clock: Clock = time.process_time
 ) -> list[Check]:
-    """The checks of plugins' modules, given as such or by name. They share a fresh interpreter while all is well.
+    """Return the checks of plugins' modules, given as modules or by name. They share an interpreter until one fails.
 
-    budget: seconds of processor time that an import may take, after that of clocs_core.
-    clock: seconds, read by the process that imports, where pickle finds it by its name.
+    budget: seconds of processor time that an import may take, not counting that of clocs_core.
+    clock: seconds, read in the importing process; pickle must be able to find it there by name.
     """
     names = [module if isinstance(module, str) else module.__name__ for module in modules]
     reports = _Reports(names, budget, clock)
@@ -34,7 +34,7 @@ def checks_of_plugins(
 
 @attrs.define
 class _Reports:
-    """What importing each module does, found out once, when it is first asked for."""
+    """Reports of what importing each module does, made once, on first use."""
 
     names: list[str]
     budget: float
@@ -42,7 +42,7 @@ class _Reports:
     told: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
     def of(self, name: str) -> dict[str, Any]:
-        while name not in self.told:  # each round tells of one module or more, the one that breaks a rule last
+        while name not in self.told:  # each round reports one or more modules and ends with one that breaks a rule
             left = [one for one in self.names if one not in self.told]
             self.told |= run_isolated("imports", left, HEAVY, self.budget, self.clock)
         return self.told[name]
@@ -89,7 +89,7 @@ def _writes_nothing(case: _Case) -> None:
 
 
 def _api(case: _Case) -> None:
-    """CLOCS_API, where the module has it, is a version of the hooks that this clocs can serve."""
+    """CLOCS_API, if the module has it, is an API version that this clocs supports."""
     declared = case.report()["api"]
     problem = what_to_upgrade(declared, "the plugin")
     expect(not problem, f"{DECLARED} of at most {shown()!r}", repr(declared), f"As it is, {problem}.")

@@ -1,4 +1,4 @@
-"""The plugins of a project's folder, installed or not: what its pyproject.toml names, imported from the folder."""
+"""Load the plugins that a project's pyproject.toml names from its folder, installed or not."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from clocs_core.testing.checks import Check
 from clocs_core.testing.kit import checks_of
 from clocs_core.testing.plugins import checks_of_plugins
 
-SOURCES = ("src", ".")  # where a package may lie; any other folder of the project is tried after these
+SOURCES = ("src", ".")  # folders searched for a package first; then all other folders of the project
 
 
 @attrs.frozen(eq=False)
 class Project:
-    """The plugins of one folder, beside all others that are installed."""
+    """The plugins of one folder, with a catalogue that also holds the installed ones."""
 
     plugins: tuple[Plugin, ...]
     catalogue: Catalogue
     host: Host
 
     def offers(self) -> list[Offer]:
-        """What these plugins offer."""
+        """List the offers of these plugins."""
         return [item.offer for shelf in self.catalogue.shelves() for item in shelf if item.plugin in self.plugins]
 
     def checks(self, roots: Mapping[str, Path] | None = None) -> list[Check]:
-        """The checks of the modules and of every offer. roots: where a data set's files are, by its name."""
+        """Return the checks of the modules and of every offer. roots: folder of each data set's files, by its name."""
         roots = roots or {}
         offered = [checks_of(one, root=roots.get(one.name), catalogue=self.catalogue) for one in self.offers()]
         modules = checks_of_plugins(plugin.module for plugin in self.plugins)
@@ -45,15 +45,16 @@ class Project:
 
 
 def checks_of_project(folder: Path, roots: Mapping[str, Path] | None = None) -> list[Check]:
-    """The checks of every plugin that a project's pyproject.toml names. roots: where a data set's files are, by name.
+    """Return the checks of every plugin that a project's pyproject.toml names.
 
-    The folder with its sources is put on sys.path. Raises PluginError where a plugin cannot be loaded.
+    roots: folder of each data set's files, by its name. The project's source folder is added to sys.path. Raise
+    PluginError if a plugin cannot be loaded.
     """
     return open_project(folder).checks(roots)
 
 
 def open_project(folder: Path, beside: Collection[str] | None = None) -> Project:
-    """Load the plugins of a folder, and those that are installed and have other names; or, of those, only `beside`."""
+    """Load the plugins of a folder, and the installed ones with other names; of the latter only `beside`, if given."""
     distribution = _read(folder)
     points = tuple(distribution.entry_points)
     for point in points:
@@ -72,7 +73,7 @@ def open_project(folder: Path, beside: Collection[str] | None = None) -> Project
 
 
 class _Uninstalled(Distribution):
-    """A project's folder as a distribution, so that its entry points have one."""
+    """A project's folder as a distribution, which its entry points need."""
 
     def __init__(self, folder: Path, name: str, version: str, points: Mapping[str, str]) -> None:
         self.folder = folder
@@ -80,21 +81,21 @@ class _Uninstalled(Distribution):
         self.texts = {"METADATA": f"Name: {name}\nVersion: {version}\n", "entry_points.txt": "\n".join(lines)}
 
     def read_text(self, filename: str) -> str | None:
-        """One of the two files that importlib.metadata asks for here."""
+        """Return one of the two files that importlib.metadata reads here."""
         return self.texts.get(filename)
 
     def locate_file(self, path: str | PathLike[str]) -> Path:
-        """Where a file of the project is."""
+        """Return the path of a file of the project."""
         return self.folder / path
 
 
 def _read(folder: Path) -> Distribution:
     file = folder / "pyproject.toml"
     if not file.is_file():
-        raise PluginError(f"{folder} has no pyproject.toml, so it is not known which plugins are in it.")
+        raise PluginError(f"{folder} has no pyproject.toml, which would name its plugins.")
     try:
         project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
-    except ValueError as problem:  # what is no TOML, or no UTF-8
+    except ValueError as problem:  # not TOML, or not UTF-8
         raise PluginError(f"{file} cannot be read: {problem}.") from None
     points = project.get("entry-points", {}).get(PROJECT, {})
     if not points:
@@ -104,21 +105,21 @@ def _read(folder: Path) -> Distribution:
 
 
 def _import_from(folder: Path, point: EntryPoint) -> None:
-    """Let the entry point's module be the one of the folder, whatever else is installed under its name."""
+    """Make the entry point's module import from the folder, even if another copy is installed."""
     top = point.module.split(".")[0]
     others = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     for source in (folder / name for name in (*SOURCES, *others)):
         if (source / top).is_dir() or (source / f"{top}.py").is_file():
             break
     else:
-        raise PluginError(f"{folder} names the module {point.module!r}, and has no {top} in it, nor in src/.")
+        raise PluginError(f"{folder} names the module {point.module!r}, but neither it nor src/ contains {top}.")
     source = source.resolve()
     if str(source) not in sys.path:
         sys.path.insert(0, str(source))
     loaded = sys.modules.get(top)
     if loaded is not None and not _lies_in(loaded.__spec__.origin if loaded.__spec__ else None, source):
         for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
-            del sys.modules[name]  # an installed copy, which the command line has imported already
+            del sys.modules[name]  # an installed copy that the command line has already imported
     importlib.invalidate_caches()
 
 

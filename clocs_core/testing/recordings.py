@@ -1,4 +1,4 @@
-"""Rules for what a scan finds: every recording once, with its patient and its label, and no signal read."""
+"""Rules for scans: a scan lists every recording once, with its patient and label, and reads no signal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from clocs_core.testing.isolated import run_isolated
 from clocs_core.testing.labels import fault_of
 from clocs_core.testing.pace import Clock
 
-FEW = 3  # recordings of each task that are loaded
+FEW = 3  # recordings of each task to load
 
 
 @attrs.define(slots=False, eq=False)
 class DatasetCase:
-    """A data set, where its files are, and what was found there, scanned and loaded once."""
+    """A data set with the folder of its files; scans and loads run once and are kept."""
 
     offer: Dataset
     root: Path
@@ -32,41 +32,41 @@ class DatasetCase:
     clock: Clock
 
     def scan(self, task: Task) -> Listing:
-        """The listing for a task, made anew."""
+        """Scan for a task anew."""
         return self.offer.scan(self.root, task, self.options)
 
     @cached_property
     def scans(self) -> list[tuple[Task, object]]:
-        """What a scan gives for every task."""
+        """Results of a scan for every task, of any type."""
         return [(task, self.scan(task)) for task in self.offer.tasks]
 
     @cached_property
     def listings(self) -> list[tuple[Task, Listing]]:
-        """The listing of every task."""
+        """Listings of every task."""
         found = [(task, listing) for task, listing in self.scans if isinstance(listing, Listing)]
-        if len(found) < len(self.scans):  # the rule `scan-lists` tells of it
+        if len(found) < len(self.scans):  # the rule `scan-lists` reports it
             raise unittest.SkipTest("a scan gives no Listing, so there is nothing to look at")
         return found
 
     @cached_property
     def listed_again(self) -> list[Listing]:
-        """A second listing of every task."""
+        """Listings of every task from a second scan."""
         return [self.scan(task) for task, _ in self.listings]
 
     @cached_property
     def some(self) -> list[tuple[Entry, Record]]:
-        """The recordings that are looked at, with their entries: those of the first task come first."""
+        """The recordings to check, with their entries; those of the first task come first."""
         entries = [entry for _, listing in self.listings for entry in pick_some(listing)]
         return [(entry, self.offer.load(entry, self.options)) for entry in entries]
 
     @cached_property
     def loaded_again(self) -> list[Record]:
-        """The same recordings a second time."""
+        """The same recordings, loaded a second time."""
         return [self.offer.load(entry, self.options) for entry, _ in self.some]
 
     @cached_property
     def elsewhere(self) -> dict[str, Any]:
-        """What the first task's scan and load do in a fresh process."""
+        """Report on the first task's scan and loads in a fresh process."""
         task, listing = self.listings[0]
         sent = pickle.dumps((self.offer, task, self.root, self.options, pick_some(listing)))
         told: dict[str, Any] = run_isolated("dataset", sent)
@@ -75,11 +75,11 @@ class DatasetCase:
         return told
 
 
-# ---------------------------------------------------------------------------------------------------- what is found
+# ------------------------------------------------------------------------------------------------------------ rules
 
 
 def _scan_lists(case: DatasetCase) -> None:
-    """A scan gives a Listing with an entry or more, and a reason for every drop."""
+    """A scan returns a Listing with at least one entry, and a reason for every drop."""
     for _, found in case.scans:
         expect(isinstance(found, Listing), "a Listing", type(found).__name__, "Return clocs_core.Listing(...).")
     for task, listing in case.listings:
@@ -96,19 +96,19 @@ def _scan_repeats(case: DatasetCase) -> None:
 
 
 def _scan_elsewhere(case: DatasetCase) -> None:
-    """A scan in another process is equal too: no order of a set, no clock, no process id."""
+    """A scan in another process is equal too: it uses no order of a set, no clock, no process id."""
     listing = case.listings[0][1]
-    if case.listed_again[0] != listing:  # the rule `scan-repeats` tells of it
+    if case.listed_again[0] != listing:  # the rule `scan-repeats` reports it
         raise unittest.SkipTest("two scans differ here already")
     same = case.elsewhere["listing"] == listing
-    expect(same, "the Listing of this process", "another", "Sort sets before you go through them; draw nothing.")
+    expect(same, "the Listing of this process", "another", "Sort sets before iterating; draw no random numbers.")
 
 
 def _scan_reads_no_signal(case: DatasetCase) -> None:
-    """A scan leaves signals unread: it opens not all files of an entry, or reads less than half of their bytes.
+    """A scan reads no signals: it does not open all files of an entry, or reads less than half of their bytes.
 
-    Bytes are counted where the system says them. Files that several entries share are not looked at: labels may be
-    in them, and small ones are read whole by any buffer. Nor is a file seen that a library in C opens by itself.
+    Bytes are counted if the system reports them. Files that several entries share do not count: they may hold labels,
+    and a buffer reads small ones whole. Files that a C library opens are not seen.
     """
     told, entries = case.elsewhere, case.listings[0][1].entries
     owners = Counter(path for entry in entries for path in entry.files)
@@ -124,7 +124,7 @@ def _scan_reads_no_signal(case: DatasetCase) -> None:
 
 
 def _record_ids(case: DatasetCase) -> None:
-    """Every record has an id of its own."""
+    """Every record has a unique id."""
     for _, listing in case.listings:
         count = Counter(entry.record for entry in listing.entries)
         twice = [record for record, times in count.items() if times > 1 or not record]
@@ -151,12 +151,12 @@ def _patient_form(case: DatasetCase) -> None:
         for entry in listing.entries:
             known = forms.setdefault(_plain_id(entry.patient), entry.patient)
             found = f"{known!r} and {entry.patient!r}"
-            advice = "Write every patient's id in one form, or one person stands on both sides of a split."
+            advice = "Write every patient's id in one form; otherwise one person is on both sides of a split."
             expect(known == entry.patient, "one form of a patient's id", found, advice)
 
 
 def _same_patients(case: DatasetCase) -> None:
-    """A record is of the same patient in every task."""
+    """A record has the same patient in every task."""
     known: dict[str, set[str]] = {}
     for task, listing in case.listings:
         mine: dict[str, set[str]] = {}
@@ -170,7 +170,7 @@ def _same_patients(case: DatasetCase) -> None:
 
 
 def _files(case: DatasetCase) -> None:
-    """Entries name the files that a load will read, and they exist; those of an embedded data set name none."""
+    """Entries name the files that a load reads, and the files exist; entries of an embedded data set name none."""
     for _, listing in case.listings:
         for entry in listing.entries:
             missing = [path for path in entry.files if not path.is_file()]
@@ -182,7 +182,7 @@ def _files(case: DatasetCase) -> None:
 
 
 def _labels(case: DatasetCase) -> None:
-    """Labels are of their task: a class, a set of classes (any_of), episodes in order (per frame), or None."""
+    """Labels fit their task: a class, a set of classes (any_of), episodes in order (per frame), or None."""
     for task, listing in case.listings:
         for entry in listing.entries:
             problem = fault_of(entry.label, task)
@@ -199,7 +199,7 @@ def _plain_id(patient: object) -> str:
 
 
 def pick_some(listing: Listing) -> list[Entry]:
-    """The first entries and the last."""
+    """Return the first entries and the last one."""
     return [*listing.entries[: FEW - 1], *listing.entries[FEW - 1 :][-1:]]
 
 

@@ -1,4 +1,4 @@
-"""Signals out of nothing, for tests: seeded, finite, with something to tell patients apart by."""
+"""Synthetic signals for tests: seeded and finite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def synthetic_record(
     label: Label = None,
     seed: int = 0,
 ) -> Record:
-    """A recording of so many samples at `sampling_rate` Hz: a wave per channel, and a little noise."""
+    """Make a recording of `samples` samples at `sampling_rate` Hz: a sine wave per channel, with a little noise."""
     rng = np.random.default_rng(seed)
     time = np.arange(samples) / sampling_rate  # (sample,) s
     rate = rng.uniform(0.8, 1.6)  # Hz, like a heart
@@ -45,9 +45,9 @@ def synthetic_batch(
     *,
     classes: int = 3,
 ) -> Batch:
-    """A batch of made-up instances of `patients` patients in turn, with labels 0 to `classes` - 1.
+    """Make a batch of synthetic instances that cycle through `patients` patients and labels 0 to `classes` - 1.
 
-    The signal is (batch, segment, channel, sample) in float32; the last instance is flat, as leads that fell off are.
+    The signal is (batch, segment, channel, sample) in float32; the last instance is flat, like a detached lead.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What the rules about tensors share: nothing of the host, no other device, no other randomness, no change of input."""
+"""Helpers of the rules about tensors: no host sync, no other device, no other random generator."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from clocs_core.testing.checks import expect
 
 
 def refuse_host_sync(call: Callable[[Callable[[Tensor], Tensor]], object]) -> None:
-    """Run `call` on tensors without values: what needs a value on the host fails, as it would stall a GPU.
+    """Run `call` on tensors without values: code that needs a value on the host fails; it would stall a GPU.
 
-    `call` is given a function that makes such a tensor of a real one.
+    `call` gets a function that turns a real tensor into such a tensor.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
             call(mode.from_tensor)
-    except Exception as problem:  # torch raises several kinds, none of them public
+    except Exception as problem:  # torch raises several types, none of them public
         expect(
             False,
             "a computation that stays on the device",
             f"{type(problem).__name__}: {problem}",
             "Avoid .item(), float(), .tolist(), .numpy(), `if tensor`, nonzero and boolean masks: each makes the GPU "
-            "wait for the host, and none can be captured. torch.where with fixed shapes will do.",
+            "wait for the host, and none can be captured. Use torch.where with fixed shapes.",
         )
 
 
 def refuse_other_devices(call: Callable[[], Tensor], device: torch.device) -> None:
-    """Run `call` where tensors that name no device land on another one than `device`."""
+    """Run `call` while torch's default device is another one than `device`."""
     try:
         with torch.device("meta"):
             found = call().device
-    except Exception as problem:  # mixing devices fails in as many ways as there are operations
+    except Exception as problem:  # each operation raises its own error for mixed devices
         expect(
             False,
             f"every tensor to be made on the device of the input ({device})",
@@ -52,9 +52,9 @@ def refuse_other_devices(call: Callable[[], Tensor], device: torch.device) -> No
 
 
 def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -> None:
-    """Run `call` on tensors without values of another device: what is made on the CPU by name does not meet them.
+    """Run `call` on tensors without values on another device: mixing them with tensors of the CPU by name fails.
 
-    `call` is given a function that makes such a tensor of a real one. What else goes wrong is another rule's business.
+    `call` gets a function that turns a real tensor into such a tensor. Other rules report other errors.
     """
     mode, device = FakeTensorMode(allow_non_fake_inputs=True), torch.device("meta")
     advice = "Name no device: pass device=signal.device wherever a tensor is made."
@@ -63,7 +63,7 @@ def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -
             found = call(lambda tensor: FakeTensor(mode, tensor.to(device), device)).device
     except (
         Exception
-    ) as problem:  # the kind that torch raises for this is not public; its words have been the same for long
+    ) as problem:  # torch's exception type for this is not public, but its message has not changed for long
         mixed = "to be on the same device" in str(problem)
         expect(not mixed, "every tensor to be made on the device of the input", str(problem).split(".")[0], advice)
     else:
@@ -71,7 +71,7 @@ def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -
 
 
 def refuse_other_randomness(call: Callable[[], object], advice: str) -> None:
-    """Run `call` and see that no generator of the process has moved: torch's, numpy's or Python's own."""
+    """Run `call` and check that it used no global random generator: torch's, numpy's or Python's."""
     names = ("torch", "numpy", "random")
     before = _random_states()
     call()
@@ -80,23 +80,23 @@ def refuse_other_randomness(call: Callable[[], object], advice: str) -> None:
 
 
 def copy_of(batch: Batch, take: Tensor | None = None) -> Batch:
-    """The batch, cloned; with `take`, those of its instances, in that order."""
+    """Clone the batch; with `take`, select these instances in this order."""
     return on_tensors(batch, lambda tensor: tensor.clone() if take is None else tensor[take])
 
 
 def on_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
-    """The batch with a function applied to each of its tensors."""
+    """Apply a function to each tensor of the batch."""
     held = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
     return attrs.evolve(batch, **{name: change(tensor) for name, tensor in held.items() if tensor is not None})
 
 
 def equal(a: Tensor, b: Tensor) -> bool:
-    """Whether two results are equal, number by number; NaN equals NaN, since `finite` is another rule's business."""
+    """Return whether two results are equal; NaN equals NaN, since another rule reports NaN."""
     return close(a, b, 0.0)
 
 
 def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
-    """Whether two results are equal but for rounding, measured against the largest value."""
+    """Return whether two results are equal up to rounding, relative to the largest value."""
     if a.shape != b.shape:
         return False
     scale = max(1.0, float(b.detach().nan_to_num(0.0).abs().max())) if b.numel() else 1.0
@@ -104,5 +104,5 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
 
 
 def _random_states() -> tuple[bytes, bytes, bytes]:
-    theirs = np.random.get_state()  # noqa: NPY002  the old global generator is what is watched
+    theirs = np.random.get_state()  # noqa: NPY002  the global generator is the one to watch
     return torch.get_rng_state().numpy().tobytes(), pickle.dumps(theirs), pickle.dumps(random.getstate())

@@ -1,4 +1,4 @@
-"""Rules for view generators: views are made on the batch's device, in its order, by the generator that is given."""
+"""Rules for view generators: they make views on the batch's device, in its order, with the given generator."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from clocs_core.testing.tensors import (
 )
 
 BATCH, SAMPLES = 6, 200
-ADVICE = "Draw from the generator that is given, and from no other: torch.randn(..., generator=generator)."
+ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
 def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES) -> Batch:
-    """A batch of instances as these needs describe them."""
+    """Make a batch of instances that meets the needs."""
     channels = 1 if needs.channels == "each" else max(3, needs.least_channels)
     return synthetic_batch(batch, needs.segments, channels, samples, patients=3)
 
@@ -43,7 +43,7 @@ class _Case:
 
     def needs(self) -> Needs:
         needs = self.offer.needs(self.options)
-        if not isinstance(needs, Needs):  # the rule `needs` tells of it
+        if not isinstance(needs, Needs):  # the rule `needs` reports it
             raise unittest.SkipTest("needs(options) gives no Needs, so no batch can be made")
         return needs
 
@@ -51,12 +51,12 @@ class _Case:
         return batch_for(self.needs())
 
     def make(self, batch: Batch | None = None) -> Views:
-        """Views under a fresh generator that is seeded the same every time."""
+        """Make views with a new generator, seeded the same every time."""
         return self.offer.build(self.options)(batch or self.batch(), torch.Generator().manual_seed(1))
 
 
 def checks_of_views(offer: ViewGenerator, options: Any, clock: Clock) -> list[Check]:
-    """The checks of a view generator."""
+    """Return the checks of a view generator."""
     rules = (
         _needs,
         _shape,
@@ -78,7 +78,7 @@ def checks_of_views(offer: ViewGenerator, options: Any, clock: Clock) -> list[Ch
 
 
 def _needs(case: _Case) -> None:
-    """needs(options) gives Needs that can be met."""
+    """needs(options) returns Needs that can be met."""
     needs = case.offer.needs(case.options)
     expect(isinstance(needs, Needs), "Needs", repr(needs), "Return clocs_core.Needs(...).")
     least = min(needs.segments, needs.least_channels, needs.encoders)
@@ -86,7 +86,7 @@ def _needs(case: _Case) -> None:
 
 
 def _shape(case: _Case) -> None:
-    """Views are (view, batch, channel, sample): the batch and samples of the input, the channels that Needs says."""
+    """Views are (view, batch, channel, sample): batch and samples of the input, channels as Needs declares."""
     batch, views = case.batch(), case.make()
     expect(isinstance(views, Views), "Views", type(views).__name__, "Return clocs_core.Views(...).")
     chosen = batch.signal.shape[2] if case.needs().encoder_channels == "all" else 1
@@ -108,7 +108,7 @@ def _dtype(case: _Case) -> None:
 
 
 def _device(case: _Case) -> None:
-    """Views are made on the batch's device, and so is everything that they are made with."""
+    """Every tensor is created on the device of the batch."""
     batch = case.batch()
     refuse_other_devices(lambda: case.make(batch).signal, batch.signal.device)
     refuse_named_devices(lambda move: case.make(on_tensors(batch, move)).signal)
@@ -121,15 +121,15 @@ def _finite(case: _Case) -> None:
 
 
 def _target(case: _Case) -> None:
-    """A target, where there is one, belongs to each view of each instance: (view, batch, ...)."""
+    """A target, if there is one, has a value for each view of each instance: (view, batch, ...)."""
     views = case.make()
     if views.target is not None:
         first, expected = tuple(views.target.shape[:2]), tuple(views.signal.shape[:2])
-        expect(first == expected, f"a target (view, batch, ...) beginning {expected}", first, "Give each view its own.")
+        expect(first == expected, f"a target (view, batch, ...) beginning {expected}", first, "Give every view one.")
 
 
 def _encoder_of_view(case: _Case) -> None:
-    """encoder_of_view is empty, or says for each view which of the encoders reads it."""
+    """encoder_of_view is empty, or gives the encoder that reads each view."""
     views, encoders = case.make(), case.needs().encoders
     found, count = views.encoder_of_view, len(views.signal)
     expect(
@@ -141,7 +141,7 @@ def _encoder_of_view(case: _Case) -> None:
 
 
 def _pairs(case: _Case) -> None:
-    """The pairs of views that are compared, where they are chosen, are two different views each, and each pair once."""
+    """Chosen pairs consist of two different views, and no pair is repeated."""
     views = case.make()
     count, found = len(views.signal), [tuple(sorted(pair)) for pair in views.pairs]
     within = all(0 <= a < b < count for a, b in found)
@@ -154,7 +154,7 @@ def _pairs(case: _Case) -> None:
 
 
 def _perturb(case: _Case) -> None:
-    """Where perturbations make a view each, there is one view that they are made of."""
+    """With perturb='one each' there is exactly one view; each perturbation adds another."""
     views = case.make()
     expect(
         views.perturb != "one each" or len(views.signal) == 1,
@@ -186,27 +186,27 @@ def _seeded(case: _Case) -> None:
 
 
 def _own_randomness(case: _Case) -> None:
-    """Randomness comes from the generator that is given; the global ones do not move."""
+    """Random numbers come from the given generator; no global one is used."""
     batch = case.batch()
     refuse_other_randomness(lambda: case.make(batch), ADVICE)
 
 
 def _order_of_batch(case: _Case) -> None:
-    """Position i of every view is of instance i: where nothing is drawn, another order gives the same views in it."""
+    """Position i of every view is instance i: without random numbers, reordering the batch reorders the views."""
     generator = torch.Generator().manual_seed(1)
     untouched, batch = generator.get_state(), case.batch()
     views = case.offer.build(case.options)(copy_of(batch), generator)
-    drawn = not torch.equal(generator.get_state(), untouched)  # that belongs to a position, not to an instance
-    if not drawn and equal(case.make().signal, views.signal):  # where not, the rule `seeded` tells of it
+    drawn = not torch.equal(generator.get_state(), untouched)  # random numbers belong to positions, not to instances
+    if not drawn and equal(case.make().signal, views.signal):  # if unequal, the rule `seeded` reports it
         order = torch.arange(BATCH).flip(0)
         same = close(case.make(copy_of(batch, order)).signal, views.signal[:, order])
         expect(same, "views in the order of the batch", "another order", "Keep instance i at position i of every view.")
     ids = tuple(views.batch.patient.shape)
-    expect(ids == (BATCH,), f"ids of {BATCH} instances in views.batch", ids, "Hand on the batch that was given.")
+    expect(ids == (BATCH,), f"ids of {BATCH} instances in views.batch", ids, "Return the given batch in the views.")
 
 
 def _no_host_sync(case: _Case) -> None:
-    """No value is needed on the host while views are made."""
+    """Making views causes no host sync."""
     batch = case.batch()
     refuse_host_sync(lambda fake: case.make(on_tensors(batch, fake)))
 

@@ -1,9 +1,9 @@
-"""Adam for small networks on a GPU: the update of all weights in two launches that fill the device.
+"""Adam for small networks on a GPU: update all weights in two launches that fill the device.
 
-torch's fused update gives a block of threads 65,536 values. The paper's encoder has 48,000 weights, 41,000 of them in
-one matrix, and so one block works while the others wait: 22 µs of a step of 200. Here a matrix is cut into pieces,
-each of which gets a block; in a large network they are larger, so that there are never more than some hundreds. The
-numbers are torch's own, and so is the state, which moves between devices as it is.
+torch's fused update gives each block of threads 65,536 values. The paper's encoder has 48,000 weights, 41,000 of them
+in one matrix, so one block works while the others wait: 22 µs of a step of 200. Here each matrix is cut into pieces
+and each piece gets a block. Large networks get larger pieces, so that there are never more than some hundreds. Values
+and state equal those of torch.optim.Adam, so a checkpoint can move between devices.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 PIECE = 4096
-"""Values that a block of threads updates: the pieces of the paper's encoder fit into one launch."""
+"""Values that a block of threads updates; at this size the pieces of the paper's encoder fit into one launch."""
 MOST_PIECES = 256
-"""Of all weights, beside one for each: enough to fill a GPU, and each costs the host and a launch something."""
+"""Pieces of all weights, beside one for each weight: enough to fill a GPU. Each piece costs host and launch time."""
 
 
 class SplitAdam(torch.optim.Adam):
@@ -58,7 +58,7 @@ class SplitAdam(torch.optim.Adam):
             )
 
     def _started(self, weight: Tensor) -> dict[str, Tensor]:
-        """The state of a weight, made where there is none, as torch.optim.Adam makes it."""
+        """Return the state of a weight; initialise it as torch.optim.Adam does if it has none."""
         state: dict[str, Tensor] = self.state[weight]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
@@ -68,14 +68,14 @@ class SplitAdam(torch.optim.Adam):
 
 
 def piece_size(values: int) -> int:
-    """Values of a piece, where all weights together have so many: larger ones, in steps of 4096, for large networks."""
+    """Return the size of a piece, a multiple of 4096, for a network of `values` weights; it grows with the network."""
     return PIECE * max(1, -(-values // (PIECE * MOST_PIECES)))
 
 
 def _pieces(
     size: int, weight: Tensor, gradient: Tensor, average: Tensor, square: Tensor, step: Tensor
 ) -> Iterator[tuple[Tensor, ...]]:
-    """A weight with its gradient and averages, piece by piece, each with the one count of steps."""
+    """Cut a weight, its gradient and its averages into pieces; every piece shares the count of steps."""
     parts = [weight, gradient, average, square]
     if not all(part.is_contiguous() for part in parts):  # cannot be cut without a copy
         yield (*parts, step)

@@ -1,4 +1,4 @@
-"""From a plan to the objects that train: device, encoders, objective, views."""
+"""Build the objects that train from a plan: device, encoders, objective, views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 
 def choose_device(asked: str) -> torch.device:
-    """The device of a name; `auto` is the GPU if there is one."""
+    """Return the device of a name; `auto` is the GPU if there is one."""
     found = torch.cuda.is_available()
     if asked == "cuda" and not found:
         raise SettingsError(
@@ -31,7 +31,7 @@ def choose_device(asked: str) -> torch.device:
 
 
 def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.ModuleList:
-    """Encoders with their first, random weights: the same seed gives the same ones. `channels` were chosen."""
+    """Build the encoders with random weights that follow from the seed. channels: number of chosen channels."""
     inputs = channels if plan.needs.encoder_channels == "all" else 1
     samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
     return draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
@@ -40,8 +40,8 @@ def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.Module
 def draw_encoders(
     chosen: Chosen[Encoder], inputs: int, samples: int, embedding_dim: int, seed: int, count: int = 1
 ) -> nn.ModuleList:
-    """Encoders of `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
-    torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's own generator
+    """Build encoders for `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
+    torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's default generator
     try:
         made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
     except ValueError as problem:
@@ -50,7 +50,7 @@ def draw_encoders(
 
 
 def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:
-    """The encoder for frames of `samples`: with its weights, or untrained, with those that follow from the seed."""
+    """Build the encoder for frames of `samples`, with its trained weights or with random ones drawn from `seed`."""
     (encoder,) = draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)
     if trained:
         encoder.load_state_dict(one.weights)
@@ -58,7 +58,7 @@ def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, devic
 
 
 def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
-    """A learner for the plan's method that has not learnt yet."""
+    """Build an untrained learner for the plan's method."""
     encoders = build_encoders(plan, channels, device)
     if plan.loss is not None:
         objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
@@ -78,20 +78,20 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
 
 
 def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
-    """What runs the epochs of a plan: captured steps on a GPU, unless something else is asked for."""
+    """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise."""
     steps = choose_steps(plan.run.step, device, warn)
     return steps if plan.train.contrast_batch is None else gradcache_epoch
 
 
 def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
-    """What runs an epoch step by step: `plain`, `captured`, or on `auto` captured where there is a GPU."""
+    """Choose the function that runs an epoch: `plain`, `captured`, or with `auto` captured where there is a GPU."""
     if asked == "captured" and device.type != "cuda":
         raise SettingsError("`step='captured'` needs a GPU, since it captures CUDA graphs. Use `step='auto'`.")
     return plain_epoch if asked == "plain" or device.type != "cuda" else CapturedEpochs(warn)
 
 
 def build_views(plan: Plan, unit: str) -> ViewMaker:
-    """The plan's view generator, followed by its perturbations and the normalisation."""
+    """Build the plan's view generator, followed by its perturbations and the normalisation."""
     return ViewMaker(
         generate=plan.views.offer.build(plan.views.options),
         perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),

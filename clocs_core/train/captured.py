@@ -1,12 +1,12 @@
-"""Epochs whose steps are captured once, as CUDA graphs, and replayed: the host does nothing but start them.
+"""Run epochs by replaying steps that were captured once as CUDA graphs; the host only starts the graphs.
 
-A step launches dozens of small kernels, each quicker on the GPU than it is to start. A graph starts them all at once.
-There is one for full batches and one for the last, ragged one; and since torch sets the random numbers of a graph by
-four small kernels before it, one of several full batches. Which batch comes next is read on the device, from the order
-of the epoch and a count that every step raises, so that a replay needs nothing from the host.
+A step launches dozens of small kernels that run faster than the host can launch them. A graph launches them all at
+once. One graph holds a full batch, one the last, smaller batch. torch runs four small kernels before each graph to set
+its random numbers, so a third graph holds several full batches. The device itself reads the next batch from the
+epoch's order and a count that every step raises, so a replay needs nothing from the host.
 
-What is captured sees the same memory every time: weights, gradients, the optimiser's state, the target of an objective.
-Random numbers go on from replay to replay, because the graphs know the generators that they draw from.
+Every replay uses the same memory: weights, gradients, the optimiser's state, the target of an objective. The graphs
+register their generators, so random numbers continue from replay to replay.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from clocs_core.train.epochs import Training, order_of, plain_epoch, seed_epoch
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import train_step
 
-_WARM_UP = 3  # steps before a capture, so that libraries have made their choices and their buffers
-_TOGETHER = 10  # steps of one encoder in a replay: on an H200 8 of 188 us less for each; capturing them takes 0.1 s
+_WARM_UP = 3  # steps before a capture: libraries choose their kernels and allocate their buffers in them
+_TOGETHER = 10  # steps per replay with one encoder: saves 8 of 188 us per step on an H200; capturing takes 0.1 s
 
 
 class CapturedEpochs:
-    """Runs epochs by replaying captured steps; where a step cannot be captured, says so once and runs them plainly."""
+    """Runs epochs by replaying captured steps. If a step cannot be captured, it warns once and runs plain steps."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self.warn = warn
@@ -37,13 +37,13 @@ class CapturedEpochs:
         self.refused = False
 
     def __call__(self, learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
-        """An epoch, as `RunEpoch` promises."""
+        """Run an epoch, as `RunEpoch` specifies."""
         if self.steps is None and not self.refused:
             try:
                 self.steps = _Steps(learner, training)
             except torch.OutOfMemoryError:
                 raise
-            except Exception as problem:  # whatever a plugin does that a graph cannot hold
+            except Exception as problem:  # a plugin may do anything that a graph cannot capture
                 self.refused = True
                 _renew_generator(training.store.device)
                 cause = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
@@ -53,14 +53,17 @@ class CapturedEpochs:
 
 @attrs.frozen
 class Replay:
-    """Steps that are replayed together, and how many instances each of them sees."""
+    """`steps` training steps that are replayed together, each on `size` instances."""
 
     size: int
     steps: int
 
 
 def split_epoch(count: int, batch: int, together: int) -> list[Replay]:
-    """The replays of an epoch of `count` instances: full batches, `together` at a time, then one by one; the rest."""
+    """List the replays of an epoch of `count` instances.
+
+    Full batches come `together` at a time, then one by one; a smaller last batch comes last.
+    """
     full, rest = divmod(count, batch)
     replays = [Replay(batch, together)] * (full // together) + [Replay(batch, 1)] * (full % together)
     return replays + [Replay(rest, 1)] * (rest > 0)
@@ -74,16 +77,16 @@ class _Steps:
         count = len(training.train)
         self.learner, self.training = learner, training
         self.generator = torch.Generator(device)
-        # Steps of several encoders are long, and so many kernels that a graph of several would only be slow to make.
+        # A step of several encoders is long and has many kernels: a graph of several would only be slow to capture.
         self.replays = split_epoch(count, batch, _TOGETHER if len(learner.encoders) == 1 else 1)
         self.order = torch.arange(count, device=device)
         self.drawn: tuple[int, Tensor] | None = None
         self.full = self.order[: count - count % batch].view(count // batch, batch)  # (step, batch)
-        self.number = torch.zeros(1, dtype=torch.int64, device=device)  # of the step
+        self.number = torch.zeros(1, dtype=torch.int64, device=device)  # number of the step in the epoch
         self.losses = torch.zeros(sum(replay.steps for replay in self.replays), device=device)
         learner.encoders.train()
         learner.objective.train()
-        pool: Any = torch.cuda.graph_pool_handle()  # all graphs in one memory: they never run at the same time
+        pool: Any = torch.cuda.graph_pool_handle()  # all graphs share one pool: they never run at the same time
         self.graphs = {replay: self._capture(replay, pool) for replay in dict.fromkeys(self.replays)}
 
     def epoch(self, epoch: int, tick: Tick) -> Tensor:
@@ -100,12 +103,12 @@ class _Steps:
             done += replay.steps
             tick(done, len(self.losses))
         losses = self.losses.clone()
-        # While the GPU is busy: for 51,200 instances it took a host 1 to 9 ms, as long as 50 steps.
+        # Draw the next order while the GPU is busy: for 51,200 instances it took a host 1 to 9 ms, as long as 50 steps.
         self.drawn = epoch + 1, self._draw(epoch + 1)
         return losses
 
     def _draw(self, epoch: int) -> Tensor:
-        """The order of an epoch, in memory that the device can read by itself."""
+        """Return the order of an epoch in pinned memory, which the device can read directly."""
         return order_of(self.training, epoch).pin_memory()
 
     def _capture(self, replay: Replay, pool: Any) -> torch.cuda.CUDAGraph:
@@ -117,17 +120,17 @@ class _Steps:
                     self.number.zero_()
                     self._step(replay.size)
             torch.cuda.current_stream().wait_stream(side)
-        self.learner.optimiser.zero_grad(set_to_none=True)  # the captured step makes gradients of its own
+        self.learner.optimiser.zero_grad(set_to_none=True)  # the capture must allocate the gradients itself
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        # Other threads, such as one that writes event files, may go on using the device meanwhile.
+        # thread_local: other threads, such as one that writes event files, may use the device during the capture.
         with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
             for _ in range(replay.steps):
                 self._step(replay.size)
         return graph
 
     def _step(self, size: int) -> None:
-        """What a graph holds: the step, and the count of steps."""
+        """Run one step and raise the count of steps; this is the content of a graph."""
         learner, training = self.learner, self.training
         is_full = size == self.full.shape[1]
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
@@ -140,14 +143,14 @@ class _Steps:
 
 
 def _renew_generator(device: torch.device) -> None:
-    """A capture that broke off leaves torch's own generator in the belief that it is captured; give it a new state."""
+    """Reset the default generator, which an aborted capture leaves in capture mode."""
     number = torch.cuda.current_device() if device.index is None else device.index
     torch.cuda.default_generators[number].graphsafe_set_state(torch.Generator(device).graphsafe_get_state())
 
 
 @contextmanager
 def _unchanged(learner: Learner, generator: torch.Generator) -> Iterator[None]:
-    """Leave weights, optimiser and generators as they were, in the same memory, whatever is done inside."""
+    """Restore weights, optimiser and generators in place after the block."""
     held = [*learner.encoders.state_dict().values(), *learner.objective.state_dict().values()]
     state = learner.optimiser.state
     held += [value for one in state.values() for value in one.values() if isinstance(value, Tensor)]
@@ -164,6 +167,6 @@ def _unchanged(learner: Learner, generator: torch.Generator) -> Iterator[None]:
             for one in state.values():
                 for value in one.values():
                     if isinstance(value, Tensor) and value.data_ptr() not in known:
-                        value.zero_()  # made meanwhile: Adam's averages and its count of steps begin at zero
+                        value.zero_()  # new in the block: Adam's averages and its count of steps start at zero
         torch.cuda.set_rng_state(random, device)
         generator.set_state(own)

@@ -1,4 +1,4 @@
-"""A learner as one safetensors file: weights, optimiser, best weights and progress. No pickle anywhere."""
+"""Save and load a learner as one safetensors file, without pickle: weights, optimiser, best weights and progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clocs_core.train.learner import Learner, Progress
 
 
 def save_checkpoint(learner: Learner, path: Path) -> None:
-    """Write everything that a resumed run needs, so that a kill leaves the old checkpoint or the new one."""
+    """Write everything that a resumed run needs. A kill leaves either the old or the new checkpoint, whole."""
     tensors: dict[str, Tensor] = {}
     for part, state in (
         ("encoders", learner.encoders.state_dict()),
@@ -29,7 +29,7 @@ def save_checkpoint(learner: Learner, path: Path) -> None:
 
 
 def load_checkpoint(learner: Learner, path: Path) -> None:
-    """Change a freshly made learner into the one that was saved. Raises RunFolderError where they do not fit."""
+    """Load a checkpoint into a new learner. Raise RunFolderError if it does not fit."""
     tensors, about = read_tensors(path)
     if about.get("schema") != SCHEMA:
         raise RunFolderError(

@@ -1,4 +1,4 @@
-"""An epoch of training steps, one after another. What else can run an epoch keeps the same promise: `RunEpoch`."""
+"""Run an epoch step by step. Every function that runs epochs has the same signature: `RunEpoch`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from clocs_core.train.learner import Learner
 from clocs_core.train.step import ViewMaker, train_step
 
 Tick: TypeAlias = Callable[[int, int], None]
-"""(done, steps): so many steps of an epoch are started, after one or after several together."""
+"""(done, steps): reports that `done` of an epoch's `steps` have been started; called after one or several steps."""
 
 
 @attrs.frozen(eq=False)
 class Training:
-    """What is trained on, and how: everything about training that training does not change."""
+    """The constant inputs of training: data, views, settings and seed."""
 
     store: Store
     make_views: ViewMaker
@@ -32,14 +32,14 @@ class Training:
 
 
 RunEpoch: TypeAlias = Callable[[Learner, Training, int, Tick], Tensor]
-"""(learner, training, epoch, tick) -> losses (step,) on the device, the learner changed. Nothing waits for the device.
+"""(learner, training, epoch, tick) -> losses (step,) on the device. Changes the learner; causes no host sync.
 
 Every random number of an epoch follows from (seed, epoch) alone.
 """
 
 
 def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
-    """Every step by itself: gather, views, loss, gradient, update."""
+    """Run an epoch one step at a time: gather, views, loss, gradient, update."""
     store, settings = training.store, training.settings
     generator = torch.Generator(store.device)
     seed_epoch(generator, training.seed, epoch)
@@ -57,7 +57,7 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
 
 
 def pairs_per_anchor(training: Training) -> tuple[float, float]:
-    """How many instances of other patients, and of its own, an instance meets on average in the first epoch."""
+    """Return, per anchor and on average over the first epoch's batches: instances of other patients, of its patient."""
     patient = training.store.patient[training.train.frame[:, 0]].cpu()[order_of(training, 1)]
     own = others = 0.0
     for batch in patient.split(training.settings.contrast_batch or training.settings.batch_size):
@@ -68,7 +68,7 @@ def pairs_per_anchor(training: Training) -> tuple[float, float]:
 
 
 def equal_views(training: Training) -> list[int]:
-    """The views that are the same as the first in each of some instances: there is nothing to learn from them."""
+    """Return the views that equal the first view in all of up to 16 instances: such views teach nothing."""
     rows = torch.arange(min(len(training.train), 16), device=training.store.device)
     generator = seeds.generator(training.store.device, training.seed, "equal views")
     signal = training.make_views(training.store.gather(training.train, rows), generator).signal
@@ -77,12 +77,12 @@ def equal_views(training: Training) -> list[int]:
 
 
 def order_of(training: Training, epoch: int) -> Tensor:
-    """The order (n,) in which an epoch sees the training instances, on the CPU."""
+    """Return the order (n,) of the training instances in an epoch, on the CPU."""
     generator = seeds.generator(torch.device("cpu"), training.seed, "order", epoch)
     return torch.randperm(len(training.train), generator=generator)
 
 
 def seed_epoch(generator: torch.Generator, seed: int, epoch: int) -> None:
-    """Put the random numbers of views, and those of dropout, where they are at the beginning of an epoch."""
-    torch.manual_seed(seeds.derive(seed, "dropout", epoch))  # dropout draws from torch's own generators
+    """Seed the generators of views and of dropout for the start of an epoch."""
+    torch.manual_seed(seeds.derive(seed, "dropout", epoch))  # dropout draws from torch's default generators
     generator.manual_seed(seeds.derive(seed, "views", epoch))

@@ -1,4 +1,4 @@
-"""Whether kernels written in Triton run on a device. A plugin that brings some asks here, and has another way too."""
+"""Check whether Triton kernels run on a device. A plugin with such kernels asks here and needs a fallback."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import torch
 
 OLDEST = (8, 0)
-"""Compute capability from which on tensor cores know bfloat16 and TF32: Ampere."""
+"""Oldest compute capability whose tensor cores support bfloat16 and TF32: Ampere."""
 
 
 def can_run_triton(device: torch.device) -> bool:
-    """Whether Triton's kernels run on a device. Warns, once, where all that is missing can be installed."""
+    """Return whether Triton kernels run on a device. Warn once if only installable software is missing."""
     problem = missing_for_triton(device)
     if problem and _is_young_enough(device):
         _warn_once(problem)
@@ -29,9 +29,9 @@ def can_run_triton(device: torch.device) -> bool:
 
 
 def missing_for_triton(device: torch.device) -> str:
-    """What is missing to run Triton's kernels on a device, as the end of a sentence, or nothing.
+    """Return what Triton kernels lack on a device, as the end of a sentence; empty if nothing.
 
-    With TRITON_INTERPRET=1 nothing but Triton is needed: the kernels then run as NumPy, anywhere, and very slowly.
+    With TRITON_INTERPRET=1 only Triton is needed: the kernels then run as NumPy, anywhere, very slowly.
     """
     if os.environ.get("TRITON_INTERPRET") == "1":
         return _missing_triton()
@@ -56,12 +56,12 @@ def _is_young_enough(device: torch.device) -> bool:
 
 @cache
 def _missing_tool() -> str:
-    """What Triton needs for the small launcher in C that it builds at a kernel's first launch."""
+    """Return what is missing to compile the small C launcher that Triton builds at a kernel's first launch."""
     if _missing_triton():
         return _missing_triton()
     if not os.environ.get("CC") and not any(map(shutil.which, ("gcc", "clang"))):
         return "needs a C compiler: there is no gcc or clang on the path, and CC names none"
-    scheme = sysconfig.get_default_scheme().replace("posix_local", "posix_prefix")  # where Debian has them
+    scheme = sysconfig.get_default_scheme().replace("posix_local", "posix_prefix")  # Debian's place for the headers
     if not Path(sysconfig.get_paths(scheme)["include"], "Python.h").exists() and not os.environ.get("CPATH"):
         return "needs Python's header files, such as the package python3-dev has"
     return ""

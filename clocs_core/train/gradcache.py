@@ -1,9 +1,9 @@
-"""A contrast over more instances than the device can hold at once, exactly: GradCache (Gao et al., 2021).
+"""Contrast more instances than the device can hold at once, exactly: GradCache (Gao et al., 2021).
 
-Embeddings of all instances are made first, batch by batch and without a gradient; the loss is taken of all of them at
-once; then each batch is encoded again, with the same views and the same dropout, and its part of the gradient of the
-embeddings goes back through the encoder. The gradients are those of one large batch in which BatchNorm takes its
-statistics batch by batch; without BatchNorm, those of the plain large batch. It costs a second forward pass.
+First compute the embeddings of all instances, batch by batch and without gradient. Then take the loss of all of them
+at once. Then encode each batch again, with the same views and the same dropout, and propagate its part of the gradient
+of the embeddings through the encoder. The gradients equal those of one large batch in which BatchNorm takes its
+statistics batch by batch; without BatchNorm, those of the plain large batch. The cost is a second forward pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clocs_core.train.step import ContrastiveObjective, encode
 
 
 def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
-    """An epoch of steps over `contrast_batch` instances each, as `RunEpoch` promises."""
+    """Run an epoch of steps over `contrast_batch` instances each, as `RunEpoch` specifies."""
     generator = torch.Generator(training.store.device)
     seed_epoch(generator, training.seed, epoch)
     learner.encoders.train()
@@ -36,9 +36,9 @@ def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick
 
 
 def contrast_step(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Leave the gradients of the loss of all rows in the encoders' weights. Returns the loss, on the device."""
+    """Compute the gradients of the encoders' weights from the loss of all rows. Return the loss, on the device."""
     objective = learner.objective
-    assert isinstance(objective, ContrastiveObjective)  # what has state is refused where a run is planned
+    assert isinstance(objective, ContrastiveObjective)  # the plan refuses objectives with state
     chunks = rows.split(training.settings.batch_size)
     buffers = [(buffer, buffer.clone()) for buffer in learner.encoders.buffers()]
     randoms, parts, patients = [], [], []
@@ -70,7 +70,7 @@ def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch
 
 @attrs.frozen(eq=False)
 class _Randomness:
-    """Where the generators stand: of the views, and torch's own, from which dropout draws."""
+    """States of the generators: that of the views, and torch's default ones, from which dropout draws."""
 
     views: Tensor
     host: Tensor

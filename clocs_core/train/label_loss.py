@@ -1,6 +1,6 @@
-"""What labels cost: the loss of logits by the label of their frame. Shared by fine-tuning and by plugins.
+"""Cross-entropy losses of logits and frame labels, shared by fine-tuning and plugins.
 
-Part of the public API, which imports no torch, so torch is imported where it is used.
+They are part of the public API, which imports no torch; so torch is imported where it is used.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from clocs_core.contracts.records import Task
 
 LabelLoss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
-"""(logits (view, batch, class), labels as `Batch` has them) -> scalar; frames without a label do not count."""
+"""(logits (view, batch, class), labels as in `Batch`) -> scalar; frames without a label do not count."""
 
 
 def label_loss(task: Task) -> LabelLoss:
-    """The loss for a task's kind. Raises ValueError for a task that has too few classes to be wrong about."""
+    """Return the loss for a task's kind. Raise ValueError if the task has too few classes."""
     least = 2 if task.kind == "one_of" else 1
     if len(task.classes) < least:
         raise ValueError(
@@ -29,9 +29,9 @@ def label_loss(task: Task) -> LabelLoss:
 
 
 def one_of_loss(logits: Tensor, label: Tensor) -> Tensor:
-    """The mean cross-entropy of logits (view, batch, class) with labels (batch,), -1 for none; 0 where none has one.
+    """Compute the mean cross-entropy of logits (view, batch, class) with labels (batch,); -1 means no label.
 
-    Computed in float32, or float64 where the logits are float64, autocast or not.
+    The loss is 0 if no frame has a label. Computed in float32, or in float64 for float64 logits, also under autocast.
     """
     from torch.nn import functional as F
 
@@ -40,13 +40,13 @@ def one_of_loss(logits: Tensor, label: Tensor) -> Tensor:
     log_probability = _at_least_float32(logits).log_softmax(-1)  # (view, batch, class)
     each = label.expand(views, batch).flatten()  # (view * batch,)
     total = F.nll_loss(log_probability.flatten(0, 1), each, ignore_index=-1, reduction="sum")
-    return total / (views * (label >= 0).sum()).clamp(min=1)  # none has a label: nothing to divide
+    return total / (views * (label >= 0).sum()).clamp(min=1)  # clamp: no division by zero without labels
 
 
 def any_of_loss(logits: Tensor, label: Tensor) -> Tensor:
-    """The mean binary cross-entropy of logits (view, batch, class) with labels (batch, class) of 0 and 1.
+    """Compute the mean binary cross-entropy of logits (view, batch, class) with labels (batch, class) of 0 and 1.
 
-    A row with a NaN has no label and does not count; the loss is 0 where all are so. Computed as above.
+    A row with a NaN has no label and does not count. The loss is 0 without any label. Precision as in `one_of_loss`.
     """
     from torch.nn import functional as F
 

@@ -1,4 +1,4 @@
-"""What training changes, and how far it has come."""
+"""The state that training changes, and its progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clocs_core.train.adam import SplitAdam
 
 @attrs.frozen
 class Progress:
-    """How far a run has come: epochs done, the best of them by validation loss, and whether it is over."""
+    """The progress of a run: epochs done, the best epoch by validation loss, and whether training is over."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -20,7 +20,7 @@ class Progress:
     finished: bool = False
 
     def after(self, loss: float, settings: TrainSettings) -> Progress:
-        """Progress after one more epoch with this validation loss. Better means strictly lower, as released."""
+        """Return the progress after one more epoch. Better means a strictly lower loss, as in the released code."""
         epoch = self.epoch + 1
         best_epoch, best_loss = (epoch, loss) if loss < self.best_loss else (self.best_epoch, self.best_loss)
         stale = epoch - best_epoch
@@ -29,7 +29,7 @@ class Progress:
 
 @attrs.define(eq=False)
 class Learner:
-    """All that training changes: the weights, the optimiser, the best weights so far and the progress."""
+    """The state that training changes: weights, optimiser, best weights so far and progress."""
 
     encoders: nn.ModuleList
     objective: nn.Module
@@ -39,16 +39,16 @@ class Learner:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.encoders.parameters()).device
 
     def keep_best(self) -> None:
-        """Remember the encoders' weights as the best so far."""
+        """Store the encoders' weights as the best so far."""
         self.best = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
 
 
 def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
-    """A learner that has not learnt yet, with Adam over every parameter that wants a gradient."""
+    """Return an untrained learner with Adam over every parameter that requires a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
     learner = Learner(encoders, objective, _adam(list(parameters.values()), learning_rate), {}, Progress())
     learner.keep_best()
@@ -59,7 +59,7 @@ def _adam(parameters: list[nn.Parameter], learning_rate: float) -> torch.optim.O
     on_gpu = all(one.is_cuda for one in parameters)
     if on_gpu and all(one.dtype == torch.float32 for one in parameters):
         return SplitAdam(parameters, learning_rate)
-    # On a GPU the count of steps lies there too, so that a step can be captured. On a CPU the fused update would take
-    # 1 ms off a step of 43 (benchmarks/cpu_step.py), and round a tenth of the weights otherwise after 100 steps: not
-    # worth scores that differ in their last digits from all that were made so far.
+    # On a GPU the count of steps is there too, so that a step can be captured. On a CPU the fused update would save
+    # 1 ms of a step of 43 (benchmarks/cpu_step.py), but it rounds a tenth of the weights differently after 100 steps:
+    # not worth scores that differ in their last digits from all earlier ones.
     return torch.optim.Adam(parameters, lr=learning_rate, fused=on_gpu, capturable=on_gpu)

@@ -1,6 +1,6 @@
 """The training loop: a generator that yields one EpochDone per epoch. The caller saves, shows and reports.
 
-Fine-tuning is trained by it too: there a network is encoder and head, and what stands for embeddings are logits.
+Fine-tuning uses it too: there a network is an encoder with a head, and logits take the place of embeddings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clocs_core.train.learner import Learner
 from clocs_core.train.step import validation_step
 
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
-"""Embeddings, or logits, (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
+"""Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
 
 
 def train_epochs(
@@ -32,14 +32,14 @@ def train_epochs(
     tick: Tick,
     score: ScoreValidation | None = None,
 ) -> Iterator[EpochDone]:
-    """Train until early stopping or the last epoch, changing `learner`; go on from its progress.
+    """Train `learner` from its progress until early stopping or the last epoch.
 
-    Every random number of an epoch follows from (seed, epoch) alone, so the position is all that a resumed run
-    needs to go on exactly. `tick` is called as steps are started; nothing in an epoch waits for the device.
-    score: asked once per epoch, of what the validation pass has computed anyway; it decides nothing.
+    Every random number of an epoch follows from (seed, epoch) alone, so a resumed run needs only the epoch number to
+    continue exactly. `tick` is called as steps are started; an epoch causes no host sync.
+    score: scores the results of the validation pass once per epoch; it does not affect training.
     """
     settings, count = training.settings, len(training.train)
-    together = settings.contrast_batch or settings.batch_size  # instances that one loss is of
+    together = settings.contrast_batch or settings.batch_size  # instances per loss
     while not learner.progress.finished:
         began, epoch = clock(), learner.progress.epoch + 1
         try:
@@ -72,11 +72,11 @@ def train_epochs(
 
 
 def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean loss, and embeddings (view, n, dim) with their patients (n,), of the first instances or of the whole."""
+    """Return the mean loss, and embeddings (view, n, dim) with patients (n,) of the first or of all instances."""
     store, batch_size, count = training.store, training.settings.batch_size, len(training.validation)
     learner.encoders.eval()
     learner.objective.eval()
-    # The same generator every epoch, or early stopping compares noise.
+    # Use the same random numbers every epoch; otherwise early stopping compares noise.
     generator = seeds.generator(store.device, training.seed, "validation views")
     losses, embeddings, patients = [], [], []
     for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
@@ -87,12 +87,12 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
             embeddings.append(z)
             patients.append(views.batch.patient)
     mean = _weighted_mean(torch.stack(losses), count, batch_size)
-    first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # a view that is read as in evaluation
+    first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # evaluation uses encoder 0
     return mean, torch.cat(embeddings, dim=1).roll(-first, dims=0), torch.cat(patients)
 
 
 def _weighted_mean(losses: Tensor, instances: int, batch_size: int) -> Tensor:
-    """Mean over instances: the last, ragged batch counts for what it holds."""
+    """Return the mean over instances; the last batch, which may be smaller, counts by its size."""
     full = torch.full_like(losses, batch_size)
     full[-1] = instances - batch_size * (len(losses) - 1)
     return (losses * full).sum() / instances

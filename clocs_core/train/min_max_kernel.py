@@ -1,6 +1,6 @@
 """The kernel of `normalise`: one program per signal, which reads it once and writes it once."""
 
-# Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
 # ruff: noqa: ANN001, ANN201, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -15,7 +15,7 @@ from torch import Tensor
 @triton.jit
 def min_max_kernel(source, output, middle, last, stride_0, stride_1, stride_2, stride_l, length, tiny,
                    LENGTH: tl.constexpr):  # fmt: skip
-    """One signal: minimum, maximum, (x - minimum) / (range + tiny). A NaN makes all of it NaN, as in torch."""
+    """Compute (x - minimum) / (range + tiny) of one signal. A NaN makes the whole signal NaN, as in torch."""
     row = tl.program_id(0).to(tl.int64)
     start = (row // (middle * last)) * stride_0 + (row // last % middle) * stride_1 + (row % last) * stride_2
     sample = tl.arange(0, LENGTH)
@@ -30,7 +30,7 @@ def min_max_kernel(source, output, middle, last, stride_0, stride_1, stride_2, s
 
 
 def run_min_max(signal: Tensor, tiny: float) -> Tensor:
-    """Start it for signals (..., sample) of two to four dimensions, with any strides."""
+    """Launch the kernel for signals (..., sample) of two to four dimensions, with any strides."""
     output = torch.empty(signal.shape, dtype=signal.dtype, device=signal.device)
     spread = signal[(None,) * (4 - signal.ndim)]  # four dimensions, without a copy
     length = signal.shape[-1]

@@ -1,7 +1,7 @@
-"""Where the time of a training step goes: a few steps under torch's profiler, as a trace and as a short table.
+"""Profile a few training steps with torch's profiler, as a trace and as a short table.
 
-On a GPU the host runs ahead, so a profile begins and ends with nothing under way: what it holds are whole steps, and
-nothing of the validation between two epochs.
+On a GPU the host runs ahead. A profile therefore begins and ends with a host sync: it holds whole steps, and nothing
+of the validation between two epochs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
 
 STEPS = 10
-_WAIT = 3  # steps let pass: the first ones choose kernels, get memory and, on a GPU, are captured
+_WAIT = 3  # steps before the profile: the first ones choose kernels, allocate memory and, on a GPU, are captured
 _ROWS = 12
-_MARK = re.compile(r"[\w.]+(#[\w.]+|\*)")  # of a step, or of an optimiser: torch lays them over the kernels
+_MARK = re.compile(r"[\w.]+(#[\w.]+|\*)")  # torch's events for a whole step or optimiser, which overlap the kernels
 
 
 @attrs.frozen
 class Share:
-    """What one operation takes of a step."""
+    """The time of one operation, and its share of a step."""
 
     name: str
     milliseconds: float
@@ -38,26 +38,26 @@ class Share:
 
 @attrs.frozen
 class StepProfile:
-    """What a step takes on average. On a GPU its operations are kernels, and it lasts from the first to the last."""
+    """The average time of a step. On a GPU its operations are kernels; it lasts from the first kernel to the last."""
 
     steps: int
     milliseconds: float
-    gpu_busy: float | None  # ms of them; None on a CPU
+    gpu_busy: float | None  # ms per step; None on a CPU
     shares: tuple[Share, ...]
 
 
 class StepProfiler:
-    """Profiles some steps of one epoch of a run, which goes on unchanged."""
+    """Profiles some steps of one epoch, without changing the results of the run."""
 
     def __init__(self, folder: Path, device: torch.device) -> None:
         self.folder, self.device = folder, device
         self.found: StepProfile | None = None
         self.warm = False
         self.profiler: Any = None
-        self.first = self.last = 0  # steps of the epoch that were over when the profile began, and when it ends
+        self.first = self.last = 0  # steps of the epoch that were done when the profile began and ended
 
     def watch(self, run_epoch: RunEpoch) -> RunEpoch:
-        """The same epochs, some steps of which are profiled."""
+        """Wrap `run_epoch` so that some steps are profiled."""
 
         def watched(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
             if self.found is not None:
@@ -74,7 +74,7 @@ class StepProfiler:
                 if self.profiler is not None:
                     self._end()
             finally:
-                if self.profiler is not None:  # a fault: what was seen is not worth a word
+                if self.profiler is not None:  # the epoch failed: discard the profile
                     self.profiler.stop()
                     self.profiler = None
             return losses
@@ -96,7 +96,7 @@ class StepProfiler:
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self.device.type == "cuda" else [])]
         with profile(
             activities=activities, acc_events=True
-        ):  # the first profile of a process takes long to start: not this one
+        ):  # the first profile of a process takes long to start, so start an empty one before
             torch.zeros(1, device=self.device)
         self._wait()
         self.first = self.last = done
@@ -117,7 +117,7 @@ class StepProfiler:
 
 
 def cpu_profile(profiler: Any, steps: int) -> StepProfile:
-    """Operations without what they call; a step's own time is what Python takes in between."""
+    """Sum the self time of each operation; the self time of a step is Python's between the operations."""
     times: Counter[str] = Counter()
     for one in profiler.key_averages():
         name = "Python between the operations" if one.key.startswith("ProfilerStep") else one.key
@@ -126,7 +126,7 @@ def cpu_profile(profiler: Any, steps: int) -> StepProfile:
 
 
 def gpu_profile(profiler: Any, steps: int) -> StepProfile:
-    """Kernels, and copies, by name; none where the driver lets nobody see them."""
+    """Sum the time of kernels and copies by name; there are none if the driver hides them."""
     spans: list[tuple[float, float]] = []
     times: Counter[str] = Counter()
     for one in profiler.events():
@@ -138,7 +138,7 @@ def gpu_profile(profiler: Any, steps: int) -> StepProfile:
 
 
 def _shares(times: Counter[str]) -> tuple[Share, ...]:
-    """What takes most, and the rest together; nothing of nothing."""
+    """Return the operations that take most time, then the rest as one row; empty if no time was measured."""
     whole = sum(times.values())
     rows = [Share(name, time, time / whole) for name, time in times.most_common(_ROWS) if time > 0]
     rest = whole - sum(row.milliseconds for row in rows)
@@ -146,13 +146,13 @@ def _shares(times: Counter[str]) -> tuple[Share, ...]:
 
 
 def kernel_name(name: str) -> str:
-    """The name of a kernel without the types and arguments that C++ writes behind it."""
+    """Return the name of a kernel without its C++ template and argument types."""
     plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     return re.split(r"[<(]", plain, maxsplit=1)[0].strip() or name
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """The length of time that spans (start, end) cover, once where they overlap."""
+    """Return the length of the union of spans (start, end)."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -161,7 +161,7 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def profile_lines(found: StepProfile | None, folder: Path) -> list[str]:
-    """The profile as lines for a person. folder: the run folder, for the command that opens the trace."""
+    """Format the profile as lines of text. folder: the run folder, for the command that opens the trace."""
     if found is None:
         return ["the run had too few steps to profile; try more epochs or a smaller batch"]
     if found.gpu_busy is None:

@@ -1,4 +1,4 @@
-"""One training step: views of a batch, embeddings of the views, a scalar, its gradient, an update."""
+"""One training step: make views, embed them, compute the loss and its gradient, update the weights."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Perturb = Callable[[Tensor, Generator], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
-    """A loss that is a pure function of embeddings and patient ids, as an objective without state."""
+    """An objective without state: wraps a loss that is a pure function of embeddings and patient ids."""
 
     def __init__(self, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
         self.loss = loss
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch."""
+        """Compute the loss of one batch."""
         return self.of(encode(views.signal), views.batch.patient, views.pairs)
 
     def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
-        """The loss of embeddings (view, batch, dim): of all views at once, or the mean over the pairs chosen."""
+        """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`."""
         if not pairs:
             return self.loss(z, patient)
         return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
@@ -35,19 +35,19 @@ class ContrastiveObjective(nn.Module):
 
 @attrs.frozen
 class ViewMaker:
-    """From a batch to what the encoder sees: the method's views, perturbed in the order given, then normalised."""
+    """Turns a batch into the encoder's input: the method's views, perturbed in the order given, then normalised."""
 
     generate: Callable[[Batch, Generator], Views]
     perturbations: tuple[Perturb, ...]
     normalise: bool
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
-        """The views of a batch, ready for the encoder."""
+        """Return the views of a batch, ready for the encoder."""
         views = self.generate(batch, generator)
         signal = views.signal  # (view, batch, channel, sample)
         if views.perturb == "one each":
-            # A view of its own for each. They keep the scale of the clean one: by its own minimum and maximum, a
-            # signal that was made smaller would look as if nothing had happened.
+            # Normalise all views by the minimum and maximum of the clean one: normalised by its own, a signal that a
+            # perturbation scaled down would look unchanged.
             signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
             return attrs.evolve(views, signal=min_max(signal, like=views.signal) if self.normalise else signal)
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
@@ -60,9 +60,9 @@ class ViewMaker:
 def encode(
     encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool = False
 ) -> Tensor:
-    """Embeddings (view, batch, dim) of views (view, batch, channel, sample): one call per encoder on all its views.
+    """Embed views (view, batch, channel, sample) as (view, batch, dim), with one call per encoder on all its views.
 
-    per_view: one call per view instead, so that BatchNorm sees the views one by one.
+    per_view: make one call per view instead, so that BatchNorm sees the views one by one.
     """
     views, batch = signal.shape[:2]
     if per_view:
@@ -81,7 +81,7 @@ def encode(
 
 
 def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
-    """Some views, by number, in rising order. An index by a list would be copied to the device at every step."""
+    """Select views by number, in rising order. Indexing by a list would copy the list to the device at every step."""
     first, after = chosen[0], chosen[-1] + 1
     if after - first == len(chosen):
         return signal[first:after]
@@ -95,7 +95,7 @@ def train_step(
     views: Views,
     per_view: bool = False,
 ) -> Tensor:
-    """Change the weights once. Returns the loss, detached, on the device: no host sync here."""
+    """Update the weights once. Return the loss, detached, on the device, without a host sync."""
     loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
@@ -108,7 +108,7 @@ def train_step(
 
 
 def validation_step(encoders: Sequence[nn.Module], objective: nn.Module, views: Views) -> tuple[Tensor, Tensor]:
-    """The loss without a change, and the first embeddings (view, batch, dim) that the objective asked for."""
+    """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     seen: list[Tensor] = []
 
     def remember(signal: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where real recordings are, and data sets made in the published formats."""
+"""Fixtures: the real recordings, and synthetic data sets in the published formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from made_ppg_bp import write_ppg_bp
 
 @pytest.fixture(scope="session")
 def real_ppg_bp() -> Path:
-    """The published PPG-BP. Skips where CLOCS_TEST_DATA does not lead to it."""
+    """The published PPG-BP. Skip if CLOCS_TEST_DATA does not contain it."""
     place = os.environ.get("CLOCS_TEST_DATA")
     if not place or not (Path(place) / "ppg_bp").is_dir():
         pytest.skip("no real PPG-BP here: set CLOCS_TEST_DATA to a folder that has ppg_bp/")

@@ -1,4 +1,4 @@
-"""BIDMC out of nothing, in the published form: WFDB of format 16, commas behind names, comments with brackets."""
+"""Write synthetic BIDMC files in the published form: WFDB of format 16, commas after names, comments with brackets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RATE = 125
 
 
 def write_wfdb(path: Path, rate: int, rows: list[np.ndarray], about: list[tuple[str, str, int]], comment: str) -> None:
-    """Physical values, one row a signal, as 16-bit counts; NaN is the count that means a missing one."""
+    """Write physical values, one row per signal, as 16-bit counts; NaN becomes the count for a missing sample."""
     lines, counts = [f"{path.name} {len(rows)} {rate} {len(rows[0])}"], []
     for (name, unit, gain), values in zip(about, rows, strict=True):
         whole = np.where(np.isnan(values), -32768, np.round(np.nan_to_num(values) * gain)).astype("<i2")
@@ -24,7 +24,7 @@ def write_wfdb(path: Path, rate: int, rows: list[np.ndarray], about: list[tuple[
 
 
 def vital_signs(number: int, seconds: int) -> list[np.ndarray]:
-    """Heart rate, pulse, breaths and saturation (second,); breathing is slow, then normal, then fast."""
+    """Make heart rate, pulse, breaths and saturation (second,); breathing is slow, then normal, then fast."""
     rng = np.random.default_rng(number)
     heart = 70 + number + np.round(rng.uniform(-3, 3, seconds + 1))
     breaths = np.repeat([10.0, 12.0, 20.0, 20.1], seconds // 4 + 1)[: seconds + 1]
@@ -32,7 +32,7 @@ def vital_signs(number: int, seconds: int) -> list[np.ndarray]:
 
 
 def waveforms(number: int, seconds: int) -> list[np.ndarray]:
-    """Breathing, pulse and three leads (sample,), of one sample more than the seconds have."""
+    """Make breathing, pulse and three leads (sample,), with one sample more than the seconds have."""
     rng = np.random.default_rng(number)
     time = np.arange(RATE * seconds + 1) / RATE
     phase = 2 * np.pi * (1 + number / 60) * time + rng.uniform(0, 6)

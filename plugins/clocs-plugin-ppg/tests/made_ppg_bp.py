@@ -1,4 +1,4 @@
-"""PPG-BP out of nothing, in the published form: a workbook with a title row, and numbers with tabs behind each."""
+"""Write synthetic PPG-BP files in the published form: a workbook with a title row, and numbers followed by tabs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ COLUMNS = ("Num.", "subject_ID", "Sex(M/F)", "Age(year)", "Heart Rate(b/m)", "Hy
 
 
 def row(number: int) -> tuple[object, ...]:
-    """The row of a subject: its stage goes by its number, and every third has diabetes."""
+    """Return the row of a subject: its stage follows from its number, and every third has diabetes."""
     diabetes = "Type 2 Diabetes" if number % 3 == 0 else None
     return (number, number, "Female", 40 + number, 70, STAGES[number % 4], diabetes)
 
 
 def wave(number: int, segment: int, samples: int = 2100) -> np.ndarray:
-    """Counts of a pulse wave, as whole numbers; subjects differ in rate and shape."""
+    """Make the counts of a pulse wave, as integers; subjects differ in rate and shape."""
     rng = np.random.default_rng((number, segment))
     time = np.arange(samples) / 1000
     beat = 2 * np.pi * (1 + 0.05 * number) * time + rng.uniform(0, 6)

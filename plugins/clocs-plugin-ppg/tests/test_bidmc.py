@@ -1,4 +1,4 @@
-"""BIDMC: what is read of files in its format, against plain loops over the values that were written."""
+"""BIDMC: compare what is read with the values that were written, in plain loops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_waves_and_vital_signs_stand_side_by_side_at_the_rate_of_the_waves(made_
 
 
 def test_every_sample_has_the_class_of_the_breaths_of_its_second(made_bidmc: Path):
-    """12 and 20 breaths a minute are normal; the borders are where a mistake would sit."""
+    """12 and 20 breaths a minute are normal; a mistake would show at these borders."""
     entry = scan(made_bidmc).entries[0]
     breaths = vital_signs(1, 60)[2]
     for sample in range(RATE * 60 + 1):
@@ -63,7 +63,7 @@ def test_sex_is_read_from_the_comment(made_bidmc: Path):
     [("<age>: 60 <sex>: M", 1), ("Gender: female", 0), ("<age>: 60 <sex>: ?", None), ("", None), ("<sex>: F", 0)],
 )
 def test_sex_is_told_where_a_comment_tells_it(own: Path, comment: str, label: int | None):
-    """A guess would be a wrong label, which costs more than none."""
+    """A guess could be a wrong label, which is worse than none."""
     write_wfdb(own / "bidmc01", RATE, waveforms(1, 12), list(SIGNALS), comment)
     listing = scan(own, SEX)
     assert listing.entries[0].label == label
@@ -71,7 +71,7 @@ def test_sex_is_told_where_a_comment_tells_it(own: Path, comment: str, label: in
 
 
 def test_a_lead_that_a_recording_does_not_have_is_missing_from_end_to_end(own: Path):
-    """V and AVR are not in all recordings; channels that are chosen are the same in all."""
+    """V and AVR are not in all recordings, but every record must have the same channels."""
     kept = [0, 1, 4]
     rows = [waveforms(1, 12)[at] for at in kept]
     write_wfdb(own / "bidmc01", RATE, rows, [SIGNALS[at] for at in kept], "")
@@ -98,7 +98,7 @@ def test_seconds_without_a_vital_sign_are_missing_and_have_no_label(own: Path):
 
 
 def test_numerics_that_are_not_there_or_end_early_leave_the_waves_as_they_are(own: Path):
-    """Whoever downloads by RECORDS has waveforms alone."""
+    """A download by RECORDS has only the waveforms."""
     (own / "bidmc01n.hea").unlink()
     write_wfdb(own / "bidmc02n", 1, [row[:5] for row in vital_signs(2, 12)], [("HR", "bpm", 1)] * 4, "")
     first, second = scan(own, SEX).entries
@@ -129,6 +129,6 @@ def test_a_folder_without_recordings_says_what_to_do(tmp_path: Path):
 
 
 def test_the_numerics_are_downloaded_beside_the_waveforms():
-    """RECORDS names the waveforms alone, so their endings have to lead to the numerics too."""
+    """RECORDS names only the waveforms, so their endings must cover the numerics too."""
     (source,) = BIDMC.sources
     assert {f"bidmc01{ending}" for ending in source.endings} >= {"bidmc01.hea", "bidmc01n.hea", "bidmc01n.dat"}

@@ -43,12 +43,12 @@ def test_every_modality_has_its_encoder_and_pairs_are_across_modalities(channels
     ],
 )
 def test_an_encoder_is_evaluated_on_the_channels_of_its_modality(options, read):
-    """What the encoder of the ECG says of a pulse wave means nothing, and is not scored."""
+    """An ECG encoder's embedding of a pulse wave means nothing, and must not be scored."""
     assert MODALITIES.needs(ModalitiesOptions(**options)).of_first(("II", "V", "PLETH")) == read
 
 
 def test_channels_of_one_modality_only_are_refused():
-    """There would be no pair, and a loss over none."""
+    """There would be no pair for the loss."""
     assert MODALITIES.needs(ModalitiesOptions(first_channels=2)).least_channels == 3
     with pytest.raises(ValueError, match="more than 2 channels"):
         views_of(2, first_channels=2)

@@ -1,4 +1,4 @@
-"""PPG-BP: the published files counted anew, and files that are odd."""
+"""PPG-BP: count the published files again, and read malformed files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_published_subjects_have_the_classes_of_the_workbook(real_ppg_bp: Pa
 
 
 def test_every_repeated_file_of_the_published_set_is_left_out_and_no_other(real_ppg_bp: Path):
-    """One recording stands under two subjects: in training and test at once it would be a leak."""
+    """One recording is filed under two subjects: in both training and test it would be a leak."""
     names_of: dict[bytes, list[str]] = {}
     for file in real_ppg_bp.glob("*_?.txt"):
         names_of.setdefault(file.read_bytes(), []).append(file.stem)
@@ -65,7 +65,7 @@ def test_every_repeated_file_of_the_published_set_is_left_out_and_no_other(real_
 
 
 def test_every_published_recording_has_2100_samples_and_two_miss_some(real_ppg_bp: Path):
-    """Two files hold 4,200 samples, and two were too strong for the converter."""
+    """Two files hold 4,200 samples, and two are clipped."""
     missing, long = {}, []
     for entry in scan(real_ppg_bp).entries:
         record = PPG_BP.load(entry, RAW)
@@ -80,7 +80,7 @@ def test_every_published_recording_has_2100_samples_and_two_miss_some(real_ppg_b
 
 
 def test_the_pulse_of_the_waves_is_the_heart_rate_of_the_workbook(real_ppg_bp: Path):
-    """Whose a recording is decides on every label: with subjects mixed up the two would have nothing in common."""
+    """Every label depends on the subject of a recording: with subjects mixed up, the two rates would not agree."""
     from openpyxl import load_workbook
 
     rows = load_workbook(real_ppg_bp / "PPG-BP dataset.xlsx").worksheets[0].iter_rows(min_row=3, values_only=True)
@@ -112,7 +112,7 @@ def test_a_recording_is_read_to_its_last_number_and_the_tab_behind_it(tmp_path: 
 
 
 def test_of_two_recordings_in_one_file_the_first_is_read(tmp_path: Path):
-    """Behind sample 2,100 is another moment; a segment across the jump would be of nobody."""
+    """Another recording starts after sample 2,100; a segment across the jump would be meaningless."""
     counts = wave(3, 1, samples=4200)
     write_text(tmp_path / "3_1.txt", counts)
     record = load(tmp_path / "3_1.txt")
@@ -122,7 +122,7 @@ def test_of_two_recordings_in_one_file_the_first_is_read(tmp_path: Path):
 
 @pytest.mark.parametrize("options", [RAW, PpgBpOptions()], ids=["raw", "filtered"])
 def test_clipped_samples_are_missing_filtered_or_not(tmp_path: Path, options: PpgBpOptions):
-    """What the converter could not say is no wave, and a filter would make it look like one."""
+    """Clipped samples are not the wave, and a filter would make them look like it."""
     counts = wave(3, 1)
     counts[100:120], counts[500] = 4095, 0
     write_text(tmp_path / "3_1.txt", counts)
@@ -132,14 +132,14 @@ def test_clipped_samples_are_missing_filtered_or_not(tmp_path: Path, options: Pp
 
 @pytest.mark.parametrize(("text", "says"), [("1\t2\tx3\t", "x3"), ("\t\t", "no number")])
 def test_a_file_of_something_else_is_an_error_that_names_it(tmp_path: Path, text: str, says: str):
-    """The engine counts it as unreadable and goes on; the message is all that a user sees."""
+    """The engine counts it as unreadable and continues; the user sees only the message."""
     (tmp_path / "3_1.txt").write_text(text)
     with pytest.raises(DataError, match=rf"3_1\.txt .*{says}"):
         load(tmp_path / "3_1.txt")
 
 
 def test_odd_rows_and_files_are_dropped_noted_or_unlabelled(tmp_path: Path):
-    """Nothing is left out in silence, and nothing is guessed."""
+    """Nothing is dropped silently, and nothing is guessed."""
     rows = [row(1), row(2), (3, 3, "Male", 30, 60, "high", "Type 1 Diabetes")]
     write_sheet(tmp_path / "PPG-BP dataset.xlsx", rows)
     for name in ("1_1", "3_1", "9_1", "24_1"):
@@ -160,7 +160,7 @@ def test_odd_rows_and_files_are_dropped_noted_or_unlabelled(tmp_path: Path):
 
 
 def test_a_workbook_exported_with_semicolons_serves_as_well(tmp_path: Path):
-    """Many countries' spreadsheets write them."""
+    """In many countries spreadsheets use semicolons."""
     lines = ["Title;;", "Num.;subject_ID;Hypertension;Diabetes", "1;7;Stage 2 hypertension;"]
     (tmp_path / "PPG-BP dataset.csv").write_text("\n".join(lines), encoding="utf-8-sig")
     write_text(tmp_path / "7_1.txt", wave(7, 1))
@@ -196,7 +196,7 @@ def test_a_table_that_is_none_is_an_error_that_names_it(tmp_path: Path, content:
 
 @pytest.mark.parametrize(("hertz", "kept"), [(0.1, 0.0), (2.0, 1.0), (40.0, 0.0)])
 def test_the_band_pass_keeps_the_pulse_in_place_and_takes_wander_and_noise(hertz: float, kept: float):
-    """Compared with the wave itself, sample by sample: a filter with a delay would not be there in time."""
+    """Compare with the wave itself, sample by sample: a filter with a delay would fail."""
     time = np.arange(2100) / 1000
     clean = np.sin(2 * np.pi * hertz * time)
     passed = band_pass(clean, (0.5, 8.0))

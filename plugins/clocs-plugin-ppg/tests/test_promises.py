@@ -1,4 +1,4 @@
-"""What this distribution offers keeps the promises that clocs asks of every plugin, and imports its public API only."""
+"""The offers of this distribution pass the checks of every plugin, and import only the public API of clocs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_offers_keep_their_promises(check):
 
 @pytest.mark.parametrize("name", ["ppg-bp", "bidmc"])
 def test_the_data_sets_keep_their_promises(name: str, made_ppg_bp: Path, made_bidmc: Path):
-    """On files made in the formats: the published ones are not everywhere."""
-    # As the project offers them: where a wheel of it is installed, what was imported above is another copy.
+    """Use synthetic files: the published ones are not available everywhere."""
+    # Check the project's own offers: if its wheel is installed, the import above may be another copy.
     every = checks_of_project(PROJECT, {"ppg-bp": made_ppg_bp, "bidmc": made_bidmc})
     checks = [check for check in every if str(check).startswith(f"dataset:{name}:")]
     assert len(checks) > 15
@@ -33,7 +33,7 @@ def test_the_data_sets_keep_their_promises(name: str, made_ppg_bp: Path, made_bi
 
 
 def test_the_plugin_is_found_by_its_entry_point_and_everything_is_checked():
-    """A plugin that is set aside offers nothing, so that none of its checks would be made."""
+    """A plugin that fails to load offers nothing, so none of its checks would run."""
     (point,) = [one for one in importlib.metadata.entry_points(group="clocs") if one.name == "ppg"]
     assert point.value == "clocs_plugin_ppg"
     for kind in ("plugin:", "views:modalities", "perturbation:ppg-motion", "method:cross-modal"):
@@ -42,7 +42,7 @@ def test_the_plugin_is_found_by_its_entry_point_and_everything_is_checked():
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_of_clocs_only_the_public_api_is_imported(path: Path):
-    """Whatever else it has may change without notice, and another plugin may not be there."""
+    """Other modules may change without notice, and another plugin may not be installed."""
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Every command of README.md that begins with `clocs` does what it says: from top to bottom, made small."""
+"""Run every `clocs` command of README.md from top to bottom, in small versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEW = ("-o", "resamples=10", "--device", "cpu", "--workers", "1")
 
 
 def smaller(words: list[str]) -> list[str]:
-    """The command that is run instead: an epoch, few draws, and simulated ECGs for those that must be downloaded."""
+    """Return a small version of the command: one epoch, few draws, and simulated ECGs instead of a download."""
     if words[1] in ("run", "evaluate"):
         words = [*words, *FEW]
     if words[1] == "run":
@@ -40,20 +40,20 @@ def smaller(words: list[str]) -> list[str]:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing of it."""
+    """Serves files without logging."""
 
     def log_message(self, *_: object) -> None: ...
 
 
 class Server(ThreadingHTTPServer):
-    """A client that hangs up early, as one does that asked for a part of a file and is sent all of it, is no error."""
+    """Ignores errors of clients that hang up early, such as one that asked for part of a file and is sent all of it."""
 
     def handle_error(self, *_: object) -> None: ...
 
 
 @pytest.fixture
 def physionet(tmp_path: Path) -> Iterator[str]:
-    """The address of a server on this machine that has BIDMC as PhysioNet has it: a folder with a RECORDS file."""
+    """Address of a local server with BIDMC as on PhysioNet: a folder with a RECORDS file."""
     root = write_bidmc(tmp_path / "served")
     names = sorted(path.stem for path in root.glob("*.hea") if not path.stem.endswith("n"))
     (root / "RECORDS").write_text("".join(f"{name}\n" for name in names), encoding="ascii")
@@ -66,14 +66,14 @@ def physionet(tmp_path: Path) -> Iterator[str]:
 
 
 def as_served(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `clocs data download bidmc` ask this server."""
+    """Make `clocs data download bidmc` use this server."""
     (source,) = clocs_plugin_ppg.BIDMC.sources
     here = Source(source.file, address, endings=source.endings)
     monkeypatch.setattr(clocs_plugin_ppg, "BIDMC", attrs.evolve(clocs_plugin_ppg.BIDMC, sources=(here,)))
 
 
 def ppg_bp(request: pytest.FixtureRequest, place: Path) -> None:
-    """The folder PPG-BP: the published files where they are, or some in their form."""
+    """Make the folder PPG-BP: the published files if available, otherwise synthetic ones."""
     try:
         place.symlink_to(request.getfixturevalue("real_ppg_bp"))
     except pytest.skip.Exception:
@@ -84,7 +84,7 @@ def ppg_bp(request: pytest.FixtureRequest, place: Path) -> None:
 def test_every_command_does_what_it_says(
     request: pytest.FixtureRequest, physionet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """In one folder, in their order: later commands read what earlier ones made and downloaded."""
+    """Run in one folder, in order: later commands read the results and downloads of earlier ones."""
     assert len(COMMANDS) >= 16
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("no_proxy", "*")

@@ -1,4 +1,4 @@
-"""The whole way, by the command line: a run on each data set, and encoders from one modality to the other."""
+"""End to end, by the command line: a run on each data set, and transfer of encoders between modalities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW = ("--data-root", "data", "-o", "resamples=10")
 
 
 def run(place: Path, root: Path, method: str, dataset: str, *arguments: object) -> dict[str, Any]:
-    """The report of a run that is over in seconds, in the folder `run`."""
+    """Return the report of a run of a few seconds, in the folder `run`."""
     tiny = ("--epochs", 1, "--batch-size", 8, "--embedding-dim", 8, "--workers", 1, "--device", "cpu", "--out", "run")
     clocs(place, "run", "--plugin", method, "--dataset", dataset, "--root", root, *tiny, *FEW, *arguments)
     found: dict[str, Any] = json.loads((place / "run" / "report.json").read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ def pulses(made_ppg_bp: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def modalities(made_bidmc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run of ECG against PPG; the encoder of the PPG is the one to go on with."""
+    """A folder with a run of ECG against PPG; the encoder of the PPG is evaluated."""
     place = tmp_path_factory.mktemp("modalities")
     run(place, made_bidmc, "cross-modal", "bidmc", "--task", "sex", "-o", "evaluated=second")
     return place
@@ -48,7 +48,7 @@ def test_a_run_on_pulse_waves_ends_with_scores_beside_an_untrained_encoder(pulse
 
 
 def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
-    """The file of the run holds both; the first of them is what is evaluated."""
+    """The run's file holds both; the first one is evaluated."""
     from safetensors import safe_open
 
     assert inits(modalities / "run") >= {"cross-modal", "random"}
@@ -57,7 +57,7 @@ def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
 
 
 def test_the_encoder_of_a_modality_is_scored_and_embeds_on_its_own_channels(modalities: Path):
-    """The run chose II and PLETH, and the encoder of the second is the one to go on with."""
+    """The run chose II and PLETH, and evaluates the encoder of the second."""
     import numpy as np
 
     report = json.loads((modalities / "run" / "report.json").read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def test_the_encoder_of_a_modality_is_scored_and_embeds_on_its_own_channels(moda
 
 @pytest.mark.slow
 def test_an_encoder_of_pulse_waves_is_fine_tuned_on_the_ecg(pulses: Path, made_bidmc: Path):
-    """Frames of the length that the encoder reads are made of the ECG, without an option."""
+    """The ECG is cut into frames of the encoder's length without an option."""
     there = ("--dataset", "bidmc", "--task", "sex", "--channels", "II", "--root", made_bidmc, "--out", "there")
     clocs(pulses, "evaluate", "run", *there, *FEW, "--protocol", "finetune", "--epochs", 1)
     assert inits(pulses / "there") >= {"cmsc", "random"}
@@ -96,7 +96,7 @@ def test_vital_signs_are_views_of_one_patient(made_bidmc: Path, tmp_path: Path):
 def test_other_methods_run_on_pulse_waves_with_their_perturbations(
     made_ppg_bp: Path, tmp_path: Path, method: str, perturbed: bool
 ):
-    """Somebody else's methods, by name; what disturbs a pulse wave is put in place of what disturbs an ECG."""
+    """Methods of other plugins, by name, with perturbations of a pulse wave instead of an ECG."""
     options = ("-o", "perturbations=ppg-drift,ppg-modulation,ppg-motion") if perturbed else ()
     run(tmp_path, made_ppg_bp, method, "ppg-bp", *options)
     assert inits(tmp_path / "run") >= {method, "random"}

@@ -1,4 +1,4 @@
-"""Perturbations of the pulse wave: what they add is slow, short or proportional, each as it says."""
+"""Perturbations of the pulse wave: the change is slow, short or proportional, as documented."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAMPLES = 500
 
 
 def pulse(signals: int = 64) -> torch.Tensor:
-    """Waves of 20 cycles in a frame, of different size, around 10 (signal, sample)."""
+    """Make waves (signal, sample) of 20 cycles per frame, of different size, around 10."""
     time = torch.arange(SAMPLES, dtype=torch.float64) / SAMPLES
     size = torch.arange(1, signals + 1, dtype=torch.float64)[:, None]
     return 10 + size * torch.sin(2 * torch.pi * 20 * time)
@@ -21,7 +21,7 @@ def seeded() -> torch.Generator:
 
 
 def test_drift_adds_slow_waves_in_proportion_to_each_signal():
-    """Two cycles in a frame at most: of what is added, next to nothing is faster than four."""
+    """With at most two cycles per frame, the added wave has a bounded slope."""
     signal = pulse()
     added = drift(signal, seeded(), strength=0.5, cycles=2.0) - signal
     limit = 0.5 * signal.std(-1, correction=0)
@@ -33,7 +33,7 @@ def test_drift_adds_slow_waves_in_proportion_to_each_signal():
 
 
 def test_modulation_multiplies_the_distance_from_the_mean_by_a_slow_factor():
-    """Where the signal crosses its mean it stays; elsewhere it changes by up to the depth, and slowly."""
+    """At its mean the signal does not change; elsewhere it changes slowly, by up to the depth."""
     signal = pulse()
     mean = signal.mean(-1, keepdim=True)
     away = (signal - mean).abs() > 0.5
@@ -46,7 +46,7 @@ def test_modulation_multiplies_the_distance_from_the_mean_by_a_slow_factor():
 
 
 def test_motion_is_one_short_burst_within_the_frame():
-    """Outside of it every sample is what it was."""
+    """Samples outside the burst do not change."""
     signal = pulse()
     moved = shake(signal, seeded(), strength=1.0, length=0.2, cycles=20.0)
     starts = []
@@ -62,7 +62,7 @@ def test_motion_is_one_short_burst_within_the_frame():
 
 
 def test_flat_signals_stay_flat_and_strength_zero_changes_nothing():
-    """A lead that fell off must not look like a pulse."""
+    """A detached lead must not look like a pulse."""
     flat, signal = torch.full((3, SAMPLES), 4.0), pulse(3)
     for perturb in (
         lambda x, size: drift(x, seeded(), strength=size, cycles=2.0),

@@ -1,4 +1,4 @@
-"""Commands as they are typed, run in this process: an import of torch for each would take most of their time."""
+"""Run commands as typed, in this process: importing torch for each would take most of their time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BYOL: a network predicts what a delayed copy of itself makes of another view (Grill et al., NeurIPS 2020)."""
+"""BYOL: predict the embedding of another view by a moving average of the encoder (Grill et al., NeurIPS 2020)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class BYOLOptions:
 
     decay: float = option(
         0.9,
-        "tau_d, what the target keeps of itself at each step; 0 makes it the online network, 1 leaves it untrained",
+        "Decay tau_d of the target at each step; 0 makes it the online network, 1 leaves it untrained.",
         check=(lambda decay: 0 <= decay <= 1, "be in [0, 1]"),
     )
-    loss: Literal["mse", "cosine"] = option("mse", "mean squared error, or 2 - 2 cos, which is that of Grill et al.")
-    predictor_relu: bool = option(True, "ReLU after the predictor's linear layer, as after the paper's layer 4")
+    loss: Literal["mse", "cosine"] = option("mse", "Mean squared error, or 2 - 2 cos as in Grill et al.")
+    predictor_relu: bool = option(True, "ReLU after the predictor's linear layer, as after the paper's layer 4.")
 
 
 @hookimpl
@@ -34,7 +34,7 @@ def clocs_objectives() -> list[Objective]:
 
 @hookimpl
 def clocs_methods() -> list[Method]:
-    """Offer the method as the CLOCS paper has it, appendix C."""
+    """Offer the method as in the CLOCS paper, appendix C."""
     summary = "Bootstrap your own latent: perturbed copies of a frame predict each other, without negatives."
     perturbations = ("gaussian",)
     return [
@@ -50,7 +50,7 @@ def clocs_methods() -> list[Method]:
 
 
 def build_byol(options: BYOLOptions, setup: Setup) -> nn.Module:
-    """The objective, with a target that starts as a copy of the encoder."""
+    """Build the objective; its target starts as a copy of the encoder."""
     from clocs_plugins.byol.bootstrap import DISTANCES, Bootstrap
 
     return Bootstrap(

@@ -5,11 +5,11 @@ With f the encoder, g its exponential moving average and q the predictor, the lo
     mean over ordered pairs of views a != b of d(q(f(x_a)), g(x_b))
 
 where d is the mean squared error, "minimizing the mean squared error of the two representations", or, in Grill et
-al., the squared distance of the two at length 1, which is 2 - 2 cos. They add the two directions of a pair and we
-take the mean. There is no projector, and "we introduce asymmetry by repeating Layer 4": q is linear with a ReLU.
+al., the squared distance of the two normalised embeddings, which is 2 - 2 cos. They add the two directions of a pair;
+we take the mean. There is no projector, and "we introduce asymmetry by repeating Layer 4": q is linear with a ReLU.
 
-Nothing pushes embeddings apart. All of them zero is a loss of zero under the mean squared error, so a low loss alone
-does not say that anything was learnt.
+Nothing pushes embeddings apart. If all embeddings are zero, the mean squared error is zero, so a low loss alone does
+not show that anything was learnt.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from clocs_core import Views
 
 LEAST_NORM = 1e-8
-"""A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
+"""Least length of an embedding; the cosine of a shorter one with anything is 0, and so is its gradient."""
 
 Distance: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 
 
 class Bootstrap(nn.Module):
-    """The objective: a predictor that is trained, and a target that follows the encoder.
+    """The objective: a trained predictor, and a target that is a moving average of the encoder.
 
-    encoder: what the target is a copy of; it itself is not kept. decay: tau_d, what the target keeps of itself.
+    encoder: copied as the first target; no reference to it is kept. decay: tau_d of the moving average.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Bootstrap(nn.Module):
         self.target = copy.deepcopy(encoder).requires_grad_(False)
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch. Raises ValueError for a single view, and for views of several encoders."""
+        """Compute the loss of one batch. Raise ValueError for a single view, and for views of several encoders."""
         _refuse_bad_views(views)
         prediction = self.predictor(encode(views.signal))  # (view, batch, dim)
         with torch.no_grad():
@@ -61,10 +61,11 @@ class Bootstrap(nn.Module):
     def after_step(self, encoder: nn.Module) -> None:
         """Move the target's parameters towards the encoder's, in place: one fused kernel, not one per parameter.
 
-        The running statistics of BatchNorm are left to the target's own passes, as in the code of Grill et al.: in
-        training it normalises by the batch and notes what its own weights make of it, and in validation it reads
-        these notes. The encoder's belong to activations of other weights. With them, the target's embeddings in
-        validation are a third off those in training at a decay of 0.99, and 3 % at 0.9; with its own, 5 to 7 % at both.
+        The running statistics of BatchNorm come from the target's own passes, as in the code of Grill et al.: in
+        training the target normalises by the batch and updates its statistics; in validation it uses them. The
+        encoder's statistics belong to activations of other weights. With them, the target's embeddings in validation
+        differ from those in training by a third at a decay of 0.99, and by 3 % at 0.9; with its own, by 5 to 7 % at
+        both.
         """
         with torch.no_grad():
             torch._foreach_lerp_(list(self.target.parameters()), list(encoder.parameters()), 1 - self.decay)
@@ -73,10 +74,10 @@ class Bootstrap(nn.Module):
 def bootstrap_loss(
     prediction: Tensor, target: Tensor, distance: Distance, pairs: tuple[tuple[int, int], ...] = ()
 ) -> Tensor:
-    """The mean distance of predictions (view, batch, dim) to targets (view, batch, dim) of other views, as a scalar.
+    """Compute the mean distance of predictions (view, batch, dim) to targets (view, batch, dim) of other views.
 
-    pairs: the views to compare, each pair both ways; empty: all of them.
-    Computed in float32, or float64 where the predictions are float64, autocast or not.
+    pairs: pairs of views to compare, each in both directions; empty: all pairs.
+    Computed in float32, or in float64 for float64 predictions, also under autocast.
     """
     dtype = torch.promote_types(prediction.dtype, torch.float32)
     prediction, target = prediction.to(dtype), target.to(dtype)
@@ -88,12 +89,12 @@ def bootstrap_loss(
 
 
 def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
-    """The squared differences of (batch, dim) and (batch, dim), mean over all."""
+    """Compute the mean squared difference of (batch, dim) and (batch, dim)."""
     return (prediction - target).square().mean()
 
 
 def cosine_distance(prediction: Tensor, target: Tensor) -> Tensor:
-    """2 - 2 cos of (batch, dim) and (batch, dim), mean over the batch: 0 for one direction, 4 for opposite ones."""
+    """Compute 2 - 2 cos of (batch, dim) and (batch, dim), mean over the batch: 0 if parallel, 4 if opposite."""
     return 2 - 2 * (_directions(prediction) * _directions(target)).sum(-1).mean()
 
 
@@ -101,7 +102,7 @@ DISTANCES: Mapping[str, Distance] = {"mse": squared_error, "cosine": cosine_dist
 
 
 def _directions(embedding: Tensor) -> Tensor:
-    """Embeddings at length 1, gradient through the length included; zero where there is no direction."""
+    """Scale embeddings to length 1, with a gradient through the length; embeddings below LEAST_NORM become zero."""
     square = embedding.square().sum(-1, keepdim=True)
     has_direction = square > LEAST_NORM**2
     # The inner `where` keeps 1/sqrt(0) out of the backward pass, where zero times infinity would be NaN.

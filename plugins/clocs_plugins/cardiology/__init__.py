@@ -16,27 +16,27 @@ SHA256 = "d142fa49f8be435a431741d5b9bba30a28a597ad5cec159bf9414ebaced384dd"
 
 @attrs.frozen
 class CardiologyOptions:
-    """What becomes of sudden bradycardia, which the CLOCS paper leaves out and the set's own authors call AVB."""
+    """Options of the data set `cardiology`. The CLOCS paper drops sudden bradycardia; the set's authors call it AVB."""
 
-    sudden_brady: Literal["drop", "avb"] = option("drop", "frames of sudden bradycardia: drop (CLOCS) or avb (Hannun)")
+    sudden_brady: Literal["drop", "avb"] = option("drop", "Frames of sudden bradycardia: drop (CLOCS) or avb (Hannun).")
 
 
 def scan(root: Path, _task: Task, options: CardiologyOptions) -> Listing:
-    """The recordings with a labelled frame, of the zip file as downloaded or of the folder in it."""
+    """List the recordings with a labelled frame, from the downloaded zip file or from the folder in it."""
     from clocs_plugins.cardiology.recordings import list_recordings
 
     return list_recordings(root, options.sudden_brady)
 
 
 def load(entry: Entry, _options: CardiologyOptions) -> Record:
-    """One recording, 200 Hz, in counts of its recorder; the publisher states no gain."""
+    """Read one recording at 200 Hz, in counts of its recorder; the publisher states no gain."""
     from clocs_plugins.cardiology.recordings import read_recording
 
     return read_recording(entry)
 
 
 def framing(_segments: int) -> Framing:
-    """Windows of 1.28 s; flat ones stay (3 of 7,544, all labelled NOISE), or the paper's 7,079 frames are not met."""
+    """Cut windows of 1.28 s. Keep flat ones (3 of 7,544, all labelled NOISE), to get the paper's 7,079 frames."""
     return Framing(frame_samples=2500, source_samples=WINDOW, keep_flat=True)
 
 
@@ -46,7 +46,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="cardiology",
-            summary="single-lead ECGs of 328 patients, 30 s each, with 12 rhythms labelled in time (Hannun 2019)",
+            summary="Single-lead ECGs of 328 patients, 30 s each, with 12 rhythms labelled in time (Hannun 2019).",
             modality="ecg",
             tasks=(Task("rhythm", CLASSES, per="frame"),),
             channels=("ECG",),

@@ -1,4 +1,4 @@
-"""Where the files are: in a folder, or inside the zip file as downloaded, which is read and never unpacked."""
+"""Find and read the files, in a folder or inside the downloaded zip file, which is never unpacked."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from clocs_core import DataError, DataNotFound
 
 ZIP = "CARDIOL_MAY_2017.zip"
 ENDING = ".ecg"
-# What zipfile raises for damaged bytes. RuntimeError: encrypted, or made with a method it does not know.
+# Exceptions that zipfile raises for damaged bytes. RuntimeError: encrypted, or packed by an unknown method.
 DAMAGE = (BadZipFile, OSError, ValueError, EOFError, RuntimeError, StructError, OverflowError, zlib.error)
 
 
 def find_files(root: Path) -> Files:
-    """The data set at `root`: the zip file, a folder that has it, or the unpacked folder, itself or one below."""
+    """Find the data set at `root`: the zip file, a folder with the zip file, or the unpacked folder or its parent."""
     if root.is_file():
         return open_files(root)
     if _has_recordings(root):
@@ -38,16 +38,16 @@ def find_files(root: Path) -> Files:
     found = ", ".join(path.name for path in below[:4]) or "nothing"
     raise DataNotFound(
         f"Cardiology was looked for in {root}: {ZIP}, or recordings *{ENDING}, there or one folder below. "
-        f"There is {found}{', …' if len(below) > 4 else ''}. Download {ZIP} and point `--root` at it."
+        f"There is {found}{', …' if len(below) > 4 else ''}. Download {ZIP} and set `root=...` to it."
     )
 
 
 def open_files(path: Path) -> Files:
-    """The files of the folder that `path` is a recording of, or of the zip file that it is."""
+    """Open the folder of the recording `path`, or the zip file `path`."""
     if path.suffix == ENDING:
         return Folder(path.parent, {path.name: path.stat().st_size})
     facts = path.stat()
-    # A process of its own opens its own: two that share a file by fork() would move each other's place in it.
+    # Each process opens the file itself: two that share it after fork() would move each other's file position.
     return _archive(path, facts.st_size, facts.st_mtime_ns, os.getpid())
 
 
@@ -60,21 +60,21 @@ class Folder:
 
     @classmethod
     def of(cls, folder: Path) -> Folder:
-        """All files of a folder, hidden ones aside."""
+        """List all files of a folder, except hidden ones."""
         found = (path for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
         return cls(folder, {path.name: path.stat().st_size for path in found})
 
     @property
     def form(self) -> str:
-        """What this is, for people."""
+        """Form of the data set, to show to the user."""
         return f"unpacked folder {self.folder.name}/"
 
     def path(self, name: str) -> Path:
-        """The file itself."""
+        """Return the path of a file."""
         return self.folder / name
 
     def read(self, name: str, limit: int) -> bytes:
-        """The content of a file. Raises DataError where it has more than `limit` bytes."""
+        """Read a file. Raise DataError if it has more than `limit` bytes."""
         _refuse_large(name, self.sizes[name], limit)
         with open(self.folder / name, "rb") as file:
             return file.read(limit)
@@ -91,24 +91,24 @@ class Archive:
 
     @property
     def form(self) -> str:
-        """What this is, for people."""
+        """Form of the data set, to show to the user."""
         return f"zip file {self.file.name}, read without unpacking"
 
     def path(self, _name: str) -> Path:
-        """The zip file."""
+        """Return the path of the zip file."""
         return self.file
 
     def read(self, name: str, limit: int) -> bytes:
-        """The content of a member; never more than `limit` bytes are unpacked, whatever the zip file claims.
+        """Read a member; unpack at most `limit` bytes, whatever size the zip file claims.
 
-        Raises DataError where it is missing, damaged or larger.
+        Raise DataError if it is missing, damaged or larger.
         """
         if name not in self.members:
             raise DataError(f"{self.file.name} has no {name}. Download it again.")
         member = self.members[name]
         _refuse_large(name, member.file_size, limit)
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise DataError(f"{name} in {self.file.name} is packed in a way that is not known here. Download it again.")
+            raise DataError(f"{name} in {self.file.name} is packed by an unknown method. Download it again.")
         try:
             with self.opened.open(member) as stream:
                 content = stream.read(limit)
@@ -133,8 +133,8 @@ def _archive(path: Path, _size: int, _time: int, _process: int) -> Archive:
         members: dict[str, ZipInfo] = {}
         for member in opened.infolist():
             name = PurePosixPath(member.filename).name
-            # Finder adds "__MACOSX/._name"; of two members of one name the first counts. In a damaged file a name may
-            # be empty, of which is_dir() of Python 3.11 asks the last letter.
+            # Finder adds "__MACOSX/._name". Of two members of one name the first counts. In a damaged file a name may
+            # be empty; is_dir() of Python 3.11 fails on it.
             if name and not name.startswith(".") and not member.is_dir():
                 members.setdefault(name, member)
     except DAMAGE as error:
@@ -150,7 +150,7 @@ def _has_recordings(folder: Path) -> bool:
 
 
 def _holds_recordings(path: Path) -> bool:
-    """Whether a zip file of another name is this data set; one that cannot be opened is not."""
+    """Return whether a zip file of another name holds this data set; False if it cannot be opened."""
     try:
         return any(name.endswith(ENDING) for name in open_files(path).sizes)
     except DataError:
@@ -159,4 +159,4 @@ def _holds_recordings(path: Path) -> bool:
 
 def _refuse_large(name: str, size: int, limit: int) -> None:
     if size > limit:
-        raise DataError(f"{name} has {size:,} bytes, and more than {limit:,} are not expected. Download it again.")
+        raise DataError(f"{name} has {size:,} bytes, expected at most {limit:,}. Download it again.")

@@ -1,4 +1,4 @@
-"""Which recordings can serve, and reading one: 16-bit integers, 200 Hz, no header; labels in files beside it."""
+"""List and read recordings: 16-bit integers, 200 Hz, no header; labels are in files beside them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from clocs_plugins.cardiology.files import ENDING, Files, find_files, open_files
 from clocs_plugins.cardiology.rhythms import class_numbers, gives_a_frame, read_rhythms
 
 SAMPLING_RATE = 200.0  # Hz
-LARGEST = 10_000_000  # bytes of a recording, 7 hours; those of the set have 12,000
-LARGEST_LABEL = 1_000_000  # bytes of a label file; those of the set have a few hundred
+LARGEST = 10_000_000  # bytes of a recording: 7 hours; the set's recordings have 12,000
+LARGEST_LABEL = 1_000_000  # bytes of a label file; the set's files have a few hundred
 _RECORDING = re.compile(rf"(?P<patient>[^_]+)_(?P<number>[0-9]{{1,9}}){re.escape(ENDING)}")
-# grp0, grp1, grp2 are committees; rev0 to rev5, which are left alone, are cardiologists by themselves.
+# grp0, grp1, grp2 are committees; rev0 to rev5 are single cardiologists, whose files are not used.
 _COMMITTEE = re.compile(r"(?P<record>.+)_grp(?P<committee>[0-9]{1,9})\.episodes\.json")
 
 
 def list_recordings(root: Path, sudden_brady: Literal["drop", "avb"]) -> Listing:
-    """Scan: names and sizes of all files, the content of the committees' label files, no signal.
+    """List names and sizes of all files and read the committees' label files, but no signal.
 
-    A recording whose labels leave no frame of the paper's length with a class is dropped here, whatever length is
-    asked for later, so that the patients who are split are the paper's 313.
+    A recording without a labelled frame of the paper's length is dropped here, for every frame length, so that the
+    split has the paper's 313 patients.
     """
     files = find_files(root)
     labels = _label_files(files.sizes)
@@ -32,7 +32,7 @@ def list_recordings(root: Path, sudden_brady: Literal["drop", "avb"]) -> Listing
     if not names:
         raise DataNotFound(
             f"Cardiology: no file in the {files.form} is named like a recording, <patient>_<number>{ENDING}; there is "
-            f"{', '.join(sorted(files.sizes)[:4]) or 'nothing'}. Point `--root` at CARDIOL_MAY_2017.zip."
+            f"{', '.join(sorted(files.sizes)[:4]) or 'nothing'}. Set `root=...` to CARDIOL_MAY_2017.zip."
         )
     numbers = class_numbers(sudden_brady)
     found: list[Entry | Drop] = []
@@ -47,7 +47,7 @@ def list_recordings(root: Path, sudden_brady: Literal["drop", "avb"]) -> Listing
 
 
 def read_recording(entry: Entry) -> Record:
-    """Load one recording. Raises DataError where it is damaged."""
+    """Load one recording. Raise DataError if it is damaged."""
     import numpy as np
 
     name = f"{entry.record}{ENDING}"
@@ -59,10 +59,10 @@ def read_recording(entry: Entry) -> Record:
 
 
 def _label_files(sizes: Mapping[str, int]) -> dict[str, str]:
-    """The label file of each record, of the committee with the lowest number."""
+    """Return the label file of each record, from the committee with the lowest number."""
     matches = [match for name in sizes if (match := _COMMITTEE.fullmatch(name))]
     matches.sort(key=lambda match: (int(match["committee"]), match.string), reverse=True)
-    return {match["record"]: match.string for match in matches}  # the last one stays
+    return {match["record"]: match.string for match in matches}  # the last one, of the lowest number, remains
 
 
 def _entry(
@@ -73,7 +73,7 @@ def _entry(
     numbers: Mapping[str, int | None],
     unknown: Counter[str],
 ) -> Entry | Drop:
-    """The entry of a recording, or why it is left out; adds names of rhythms that are not known to `unknown`."""
+    """Return the entry of a recording, or a drop; add names of unknown rhythms to `unknown`."""
     record, size = name.removesuffix(ENDING), files.sizes[name]
     if size == 0 or size % 2:
         return Drop("half a sample" if size else "empty file", record)

@@ -1,4 +1,4 @@
-"""From the committee's episodes to classes: 14 rhythm names in the files, 12 classes in the paper."""
+"""Map the committee's episodes to classes: 14 rhythm names in the files, 12 classes in the paper."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ CLASSES = tuple(sorted(set(_CLASS_OF.values())))
 
 @attrs.frozen
 class Rhythms:
-    """What a label file says: episodes in the order in which they begin, and names that are not known here."""
+    """The content of a label file: episodes sorted by onset, and counts of unknown rhythm names."""
 
     episodes: tuple[Episode, ...]
     unknown: Counter[str]
 
 
 def class_numbers(sudden_brady: Literal["drop", "avb"]) -> dict[str, int | None]:
-    """The class of each name in the files; None where its frames get no label."""
+    """Return the class of each rhythm name; None if its frames get no label."""
     numbers: dict[str, int | None] = {name: CLASSES.index(group) for name, group in _CLASS_OF.items()}
     numbers[SUDDEN_BRADY] = CLASSES.index("AVB") if sudden_brady == "avb" else None
     return numbers
 
 
 def read_rhythms(content: bytes, samples: int, numbers: Mapping[str, int | None]) -> Rhythms:
-    """Read a label file of a recording of so many samples. Raises ValueError where it is not one.
+    """Read the label file of a recording of `samples` samples. Raise ValueError if it is not a label file.
 
-    In the file samples count from 1 and may come in any order; what reaches beyond the recording is cut off.
+    The file counts samples from 1 and lists episodes in any order; they are cut at the end of the recording.
     """
     found: list[Episode] = []
     unknown: Counter[str] = Counter()
@@ -63,13 +63,13 @@ def read_rhythms(content: bytes, samples: int, numbers: Mapping[str, int | None]
 
 
 def gives_a_frame(episodes: tuple[Episode, ...], samples: int) -> bool:
-    """Whether the first sample of one of the paper's windows lies in an episode, which is how a frame is labelled."""
-    end = samples // WINDOW * WINDOW  # what is left over after the last whole window starts no frame
+    """Return whether a window of the paper's length starts in an episode; a frame has the label of its first sample."""
+    end = samples // WINDOW * WINDOW  # end of the last whole window; no frame starts after it
     return any(-(-episode.onset // WINDOW) * WINDOW <= min(episode.offset, end - 1) for episode in episodes)
 
 
 def _episodes(content: bytes) -> list[tuple[int, int, str]]:
-    """Onset, offset and name of each episode, as written."""
+    """Return onset, offset and name of each episode, as written."""
     try:
         held = json.loads(content)
         episodes = [(one["onset"], one["offset"], one["rhythm_name"]) for one in held["episodes"]]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def clocs_metrics() -> list[Metric]:
-    """Offer the paper's metric first, then three others, all of them for one-of and any-of tasks."""
+    """Offer the paper's metric first, then three others, all for one-of and any-of tasks."""
     area = "one class against the rest, mean over the classes that occur."
     return [
         Metric(name="auroc", summary=f"Area under the ROC curve, {area}", score=auroc, score_draws=draw_auroc),
@@ -33,28 +33,28 @@ def clocs_metrics() -> list[Metric]:
 
 
 def auroc(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    """The score; see `metrics.macro_auroc`."""
+    """Compute the score; see `metrics.macro_auroc`."""
     from clocs_plugins.classification.metrics import macro_auroc
 
     return macro_auroc(probability, label, weight)
 
 
 def auprc(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    """The score; see `metrics.macro_auprc`."""
+    """Compute the score; see `metrics.macro_auprc`."""
     from clocs_plugins.classification.metrics import macro_auprc
 
     return macro_auprc(probability, label, weight)
 
 
 def f1(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    """The score; see `decisions.macro_f1`."""
+    """Compute the score; see `decisions.macro_f1`."""
     from clocs_plugins.classification.decisions import macro_f1
 
     return macro_f1(probability, label, weight)
 
 
 def calibration(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
-    """The score; see `decisions.calibration`."""
+    """Compute the score; see `decisions.calibration`."""
     from clocs_plugins.classification import decisions
 
     return decisions.calibration(probability, label, weight)
@@ -63,7 +63,7 @@ def calibration(probability: NDArray[np.float64], label: NDArray[np.int64], weig
 def draw_auroc(
     probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Many scores at once; see `draws.draw_auroc`."""
+    """Compute many scores at once; see `draws.draw_auroc`."""
     from clocs_plugins.classification import draws
 
     return draws.draw_auroc(probability, label, weights)
@@ -72,7 +72,7 @@ def draw_auroc(
 def draw_auprc(
     probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Many scores at once; see `draws.draw_auprc`."""
+    """Compute many scores at once; see `draws.draw_auprc`."""
     from clocs_plugins.classification import draws
 
     return draws.draw_auprc(probability, label, weights)
@@ -81,7 +81,7 @@ def draw_auprc(
 def draw_f1(
     probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Many scores at once; see `draws.draw_f1`."""
+    """Compute many scores at once; see `draws.draw_f1`."""
     from clocs_plugins.classification import draws
 
     return draws.draw_f1(probability, label, weights)
@@ -90,7 +90,7 @@ def draw_f1(
 def draw_calibration(
     probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Many scores at once; see `draws.draw_calibration`."""
+    """Compute many scores at once; see `draws.draw_calibration`."""
     from clocs_plugins.classification import draws
 
     return draws.draw_calibration(probability, label, weights)

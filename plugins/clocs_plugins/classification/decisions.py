@@ -1,4 +1,4 @@
-"""How good the decisions are that probabilities lead to, and how far probabilities can be believed."""
+"""Score decisions by F1 and probabilities by calibration."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from clocs_plugins.classification.rows import Flags, Floats, Integers, counting, mean_of_classes, positives
 
-BINS = 15  # of equal width, as in Guo et al., On Calibration of Modern Neural Networks, ICML 2017
+BINS = 15  # bins of equal width, as in Guo et al., On Calibration of Modern Neural Networks, ICML 2017
 
 
 def macro_f1(probability: Floats, label: Integers, weight: Floats) -> float:
-    """The mean over classes of F1, the harmonic mean of precision and recall.
+    """Compute the mean over classes of F1, the harmonic mean of precision and recall.
 
-    Of a one-of task the most probable class is decided for (of equal ones the first), of an any-of task every class
-    above one half. A class of which no row that counts is positive is left out of the mean. Arguments as for AUROC.
+    In a one-of task the decision is the most probable class (the first of equal ones), in an any-of task every class
+    above one half. A class without a positive row of positive weight is left out of the mean. Arguments as for AUROC.
     """
     probability, label, weight = counting(probability, label, weight)
     positive = positives(label, probability.shape[1])
@@ -25,11 +25,11 @@ def macro_f1(probability: Floats, label: Integers, weight: Floats) -> float:
 
 
 def calibration(probability: Floats, label: Integers, weight: Floats) -> float:
-    """One minus the expected calibration error: 1 where of all that is said with confidence p, a share p is right.
+    """Compute one minus the expected calibration error: 1 if a share p of the decisions with confidence p is right.
 
-    Rows are put into bins by their confidence; the error is the mean, over rows, of the distance between mean
-    confidence and share of right ones in their bin. Of a one-of task the confidence is that of the class that is
-    decided for; of an any-of task it is each class's own probability, and the mean over classes is taken.
+    Rows are binned by confidence; the error is the mean, over rows, of the distance between mean confidence and
+    share of right decisions in their bin. In a one-of task the confidence is the probability of the decided class; in
+    an any-of task it is the probability of each class, and the score is the mean over classes.
     """
     probability, label, weight = counting(probability, label, weight)
     positive = positives(label, probability.shape[1])
@@ -40,7 +40,7 @@ def calibration(probability: Floats, label: Integers, weight: Floats) -> float:
 
 
 def confidences(probability: Floats, positive: Flags, one_of: bool) -> list[tuple[Floats, Flags]]:
-    """With what confidence something is said of rows, and whether it is right, (n,) each: once, or once per class."""
+    """Return the confidence of each row and whether it is right, (n,) each: one pair, or one per class."""
     if not one_of:
         return list(zip(probability.T, positive.T, strict=True))
     rows, decided = np.arange(len(probability)), probability.argmax(1)
@@ -48,12 +48,12 @@ def confidences(probability: Floats, positive: Flags, one_of: bool) -> list[tupl
 
 
 def bin_of(confidence: Floats) -> Integers:
-    """The bin of every row, (n,). A confidence on an edge belongs to the bin below it."""
+    """Return the bin of every row (n,). A confidence on an edge belongs to the bin below it."""
     return np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], confidence)
 
 
 def decisions_of(probability: Floats, one_of: bool) -> Flags:
-    """What is decided for, (n, class)."""
+    """Return the decisions (n, class)."""
     if not one_of:
         return probability > 0.5
     decided: Flags = probability.argmax(1)[:, None] == np.arange(probability.shape[1])
@@ -61,6 +61,6 @@ def decisions_of(probability: Floats, one_of: bool) -> Flags:
 
 
 def _error(confidence: Floats, right: Flags, weight: Floats) -> float:
-    """The expected calibration error of rows (n,)."""
-    gap = np.bincount(bin_of(confidence), weight * (right - confidence), minlength=BINS)  # (bin,) right less confidence
+    """Compute the expected calibration error of rows (n,)."""
+    gap = np.bincount(bin_of(confidence), weight * (right - confidence), minlength=BINS)  # (bin,) right - confidence
     return float(np.abs(gap).sum() / weight.sum())

@@ -1,4 +1,4 @@
-"""The metrics under many weightings of the same rows: what does not depend on weights, such as sorting, is done once.
+"""The metrics for many weightings of the same rows: work that does not depend on weights, such as sorting, is shared.
 
 A bootstrap of 1,000 draws takes from a third (4,500 rows) to a tenth (200 rows) of the time of 1,000 calls.
 """
@@ -12,21 +12,21 @@ import numpy as np
 from clocs_plugins.classification.decisions import BINS, bin_of, confidences, decisions_of
 from clocs_plugins.classification.rows import Flags, Floats, Integers, positives, refuse_other_shapes
 
-_AT_ONCE = 2**18  # weights that are looked at together, in numbers: 2 MB, which a core's cache holds
+_AT_ONCE = 2**18  # weights per block: 2 MB, which fit in a core's cache
 
 
 def draw_auroc(probability: Floats, label: Integers, weights: Floats) -> Floats:
-    """`macro_auroc` for every row of `weights` (draw, n): (draw,)."""
+    """Compute `macro_auroc` (draw,) for every row of `weights` (draw, n)."""
     return _by_class(_areas, probability, label, weights)
 
 
 def draw_auprc(probability: Floats, label: Integers, weights: Floats) -> Floats:
-    """`macro_auprc` for every row of `weights` (draw, n): (draw,)."""
+    """Compute `macro_auprc` (draw,) for every row of `weights` (draw, n)."""
     return _by_class(_precisions, probability, label, weights)
 
 
 def draw_f1(probability: Floats, label: Integers, weights: Floats) -> Floats:
-    """`macro_f1` for every row of `weights` (draw, n): (draw,)."""
+    """Compute `macro_f1` (draw,) for every row of `weights` (draw, n)."""
     refuse_other_shapes(probability, label, weights[0])
     positive = positives(label, probability.shape[1])
     decided = decisions_of(probability, label.ndim == 1)
@@ -37,7 +37,7 @@ def draw_f1(probability: Floats, label: Integers, weights: Floats) -> Floats:
 
 
 def draw_calibration(probability: Floats, label: Integers, weights: Floats) -> Floats:
-    """`calibration` for every row of `weights` (draw, n): (draw,)."""
+    """Compute `calibration` (draw,) for every row of `weights` (draw, n)."""
     refuse_other_shapes(probability, label, weights[0])
     total = weights.sum(1)
     errors = []
@@ -52,7 +52,7 @@ def draw_calibration(probability: Floats, label: Integers, weights: Floats) -> F
 def _by_class(
     of_class: Callable[[Floats, Flags, Floats], Floats], probability: Floats, label: Integers, weights: Floats
 ) -> Floats:
-    """The mean over classes of what `of_class` finds, a block of draws at a time."""
+    """Average the results of `of_class` over classes, a block of draws at a time."""
     refuse_other_shapes(probability, label, weights[0])
     positive = positives(label, probability.shape[1])
     size = max(1, _AT_ONCE // max(1, len(probability)))
@@ -64,7 +64,7 @@ def _by_class(
 
 
 def _areas(score: Floats, positive: Flags, weights: Floats) -> Floats:
-    """The area of one class in every draw, (draw,); NaN where a draw lacks positives or negatives."""
+    """Compute the area of one class in every draw (draw,); NaN where a draw lacks positives or negatives."""
     ups, downs = _counts_up_to_ties(score, positive, weights)
     tied_up = np.diff(ups, axis=1, prepend=0.0)
     below = np.concatenate([np.zeros((len(downs), 1)), downs[:, :-1]], axis=1)
@@ -75,7 +75,7 @@ def _areas(score: Floats, positive: Flags, weights: Floats) -> Floats:
 
 
 def _precisions(score: Floats, positive: Flags, weights: Floats) -> Floats:
-    """The average precision of one class in every draw, (draw,); NaN as in `_areas`."""
+    """Compute the average precision of one class in every draw (draw,); NaN as in `_areas`."""
     ups, downs = _counts_up_to_ties(-score, positive, weights)
     reached = ups + downs
     precision = np.divide(ups, reached, out=np.zeros_like(ups), where=reached > 0)
@@ -86,7 +86,7 @@ def _precisions(score: Floats, positive: Flags, weights: Floats) -> Floats:
 
 
 def _counts_up_to_ties(score: Floats, positive: Flags, weights: Floats) -> tuple[Floats, Floats]:
-    """Positives and negatives up to and including each tie of scores, in rising order: (draw, tie) each."""
+    """Count positives and negatives up to and including each tie of scores, in rising order: (draw, tie) each."""
     order = np.argsort(score)
     score, weights = score[order], weights[:, order]
     ends = np.append(np.flatnonzero(score[1:] != score[:-1]), len(score) - 1)  # the last place of each tie
@@ -95,7 +95,7 @@ def _counts_up_to_ties(score: Floats, positive: Flags, weights: Floats) -> tuple
 
 
 def _mean_over_classes(values: Floats) -> Floats:
-    """The mean of the classes that have a value, (draw,); NaN where none has."""
+    """Average the classes that have a value (draw,); NaN where none has."""
     there = ~np.isnan(values)  # (draw, class)
     count = there.sum(1)
     mean = np.full(len(values), np.nan)
@@ -104,6 +104,6 @@ def _mean_over_classes(values: Floats) -> Floats:
 
 
 def _without_guesses(found: Floats, probability: Floats, weights: Floats) -> Floats:
-    """NaN for every draw in which a row counts that predicts NaN."""
+    """Set draws to NaN in which a row of positive weight predicts NaN."""
     unsaid = np.isnan(probability).any(1)
     return np.where((weights[:, unsaid] > 0).any(1), np.nan, found) if unsaid.any() else found

@@ -1,4 +1,4 @@
-"""How well each class is ranked above the others, with a weight per row: AUROC and average precision."""
+"""AUROC and average precision per class, with a weight per row."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from clocs_plugins.classification.rows import Flags, Floats, Integers, mean_of_c
 
 
 def macro_auroc(probability: Floats, label: Integers, weight: Floats) -> float:
-    """The mean over classes of the AUROC of one class against the rest. Arguments as for `auroc_per_class`.
+    """Compute the mean over classes of the AUROC of one class against the rest. Arguments as for `auroc_per_class`.
 
-    A class without a positive or without a negative of positive weight has no AUROC and is left out of the mean;
-    the others keep their own columns. NaN where no class has one, or where a row that counts predicts NaN.
+    A class without a positive or without a negative of positive weight has no AUROC and is left out of the mean; the
+    others keep their columns. NaN if no class has an AUROC, or if a row of positive weight predicts NaN.
     """
     return mean_of_classes(auroc_per_class(probability, label, weight), probability, weight)
 
 
 def auroc_per_class(probability: Floats, label: Integers, weight: Floats) -> Floats:
-    """The share of (positive, negative) pairs that each class's column ranks right, ties counted half: (class,).
+    """Compute the share (class,) of (positive, negative) pairs that each class's column ranks right; ties count half.
 
     probability: (n, class), any scores that rise with the class. label: (n,) classes, or (n, class) of 0 and 1.
-    weight: (n,), how often each row counts; a row of weight 0 is not looked at.
-    NaN for a class that lacks positives or negatives. Raises ValueError where shapes or labels do not fit.
+    weight: (n,), how often each row counts; rows of weight 0 are ignored.
+    NaN for a class that lacks positives or negatives. Raise ValueError if shapes or labels do not fit.
     """
     return per_class(_area, probability, label, weight)
 
 
 def macro_auprc(probability: Floats, label: Integers, weight: Floats) -> float:
-    """The mean over classes of the average precision of one class against the rest; classes as in `macro_auroc`."""
+    """Compute the mean over classes of the average precision of one class against the rest; classes as in AUROC."""
     return mean_of_classes(auprc_per_class(probability, label, weight), probability, weight)
 
 
 def auprc_per_class(probability: Floats, label: Integers, weight: Floats) -> Floats:
-    """The precision at every threshold, weighted by how much recall it adds: (class,).
+    """Compute the average precision (class,): the precision at every threshold, weighted by the recall it adds.
 
-    No interpolation, which would be too kind. Its guess is the share of positives, not one half. Arguments, NaN and
-    errors as in `auroc_per_class`.
+    There is no interpolation, which would be too optimistic. Chance level is the share of positives, not one half.
+    Arguments, NaN and errors as in `auroc_per_class`.
     """
     return per_class(_precision, probability, label, weight)
 
 
 def _area(score: Floats, positive: Flags, weight: Floats) -> float:
-    """The area of one class: scores, flags and weights (n,); n log n in time, for the sorting."""
+    """Compute the area of one class from scores, flags and weights (n,); O(n log n), for the sorting."""
     if positive.all() or not positive.any():
         return float("nan")
     ups, downs = _counts_up_to_ties(score, positive, weight)
@@ -51,7 +51,7 @@ def _area(score: Floats, positive: Flags, weight: Floats) -> float:
 
 
 def _precision(score: Floats, positive: Flags, weight: Floats) -> float:
-    """The average precision of one class, from the highest score down."""
+    """Compute the average precision of one class, from the highest score down."""
     if positive.all() or not positive.any():
         return float("nan")
     ups, downs = _counts_up_to_ties(-score, positive, weight)
@@ -59,7 +59,7 @@ def _precision(score: Floats, positive: Flags, weight: Floats) -> float:
 
 
 def _counts_up_to_ties(score: Floats, positive: Flags, weight: Floats) -> tuple[Floats, Floats]:
-    """Positives and negatives up to and including each tie of scores, in rising order: (tie,) each."""
+    """Count positives and negatives up to and including each tie of scores, in rising order: (tie,) each."""
     order = np.argsort(score)
     score, weight = score[order], weight[order]
     up = np.where(positive[order], weight, 0.0)

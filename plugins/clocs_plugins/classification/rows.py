@@ -1,4 +1,4 @@
-"""What the metrics share: rows that count, which of them are positive, and means over classes."""
+"""Helpers of the metrics: rows of positive weight, positives per class, and means over classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Flags = NDArray[np.bool_]
 
 
 def counting(probability: Floats, label: Integers, weight: Floats) -> tuple[Floats, Integers, Floats]:
-    """The rows of positive weight. Raises ValueError where shapes do not fit."""
+    """Return the rows of positive weight. Raise ValueError if shapes do not fit."""
     refuse_other_shapes(probability, label, weight)
     counts = weight > 0
     return probability[counts], label[counts], weight[counts]
 
 
 def positives(label: Integers, classes: int) -> Flags:
-    """Which rows are of which class, (n, class). Raises ValueError for labels that are no class."""
+    """Return whether each row is of each class (n, class). Raise ValueError for a label that is no class."""
     largest = classes - 1 if label.ndim == 1 else 1
     if label.size and (label.min() < 0 or label.max() > largest):
         raise ValueError(f"the metric got labels from {label.min()} to {label.max()}, expected 0 to {largest}")
@@ -31,14 +31,14 @@ def positives(label: Integers, classes: int) -> Flags:
 def per_class(
     of_class: Callable[[Floats, Flags, Floats], float], probability: Floats, label: Integers, weight: Floats
 ) -> Floats:
-    """A value per class, (class,), from its scores, flags and weights (n,); rows of weight 0 are not looked at."""
+    """Compute a value per class (class,) from its scores, flags and weights (n,), without rows of weight 0."""
     probability, label, weight = counting(probability, label, weight)
     positive = positives(label, probability.shape[1])  # (n, class)
     return np.array([of_class(score, of, weight) for score, of in zip(probability.T, positive.T, strict=True)])
 
 
 def mean_of_classes(values: Floats, probability: Floats, weight: Floats) -> float:
-    """The mean of the classes that have a value; NaN where none has, or where a row that counts predicts NaN."""
+    """Average the classes that have a value; NaN if none has, or if a row of positive weight predicts NaN."""
     defined = values[~np.isnan(values)]
     if defined.size == 0 or np.isnan(probability[weight > 0]).any():
         return float("nan")
@@ -46,7 +46,7 @@ def mean_of_classes(values: Floats, probability: Floats, weight: Floats) -> floa
 
 
 def refuse_other_shapes(probability: Floats, label: Integers, weight: Floats) -> None:
-    """Raise ValueError where shapes do not fit."""
+    """Raise ValueError if shapes do not fit."""
     rows = len(probability)
     if probability.ndim != 2 or weight.shape != (rows,) or label.shape not in ((rows,), probability.shape):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A block of the paper's network as plain modules of torch: the specification of every other way to compute it."""
+"""A block of the paper's network as plain modules of torch: the reference for all other implementations."""
 
 from __future__ import annotations
 

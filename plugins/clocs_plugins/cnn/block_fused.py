@@ -1,15 +1,15 @@
-"""The blocks of the encoder, in training and on a GPU: nine kernels written in triton instead of some sixty of others.
+"""The blocks of the encoder in training on a GPU: nine Triton kernels instead of some sixty of torch.
 
-`fused_blocks` is what nn.Conv1d, nn.BatchNorm1d, nn.ReLU, nn.MaxPool1d(2) and nn.Dropout give one after the other,
-block after block, running statistics included; formulas: fused_forward.py and fused_gradients.py. What differs:
+`fused_blocks` computes nn.Conv1d, nn.BatchNorm1d, nn.ReLU, nn.MaxPool1d(2) and nn.Dropout, block after block, and
+updates the running statistics; formulas: fused_forward.py and fused_gradients.py. Differences from torch's modules:
 
-- products are made on tensor cores in three parts: 1e-6 of the exact ones forward, 1e-5 backward
-- which features are dropped is drawn with 16 bits for each, so the share is rounded to a multiple of 1/65536
-- the gradient of a convolution's bias is zero, as it is on paper in front of BatchNorm, and not rounding noise
+- products are computed on tensor cores in three parts: within 1e-6 of the exact ones forward, 1e-5 backward
+- dropout draws 16 bits for each feature, so the share is rounded to a multiple of 1/65536
+- the gradient of a convolution's bias is zero, as in theory before BatchNorm, and not rounding noise
 - there is no second derivative
 
-No value is needed on the host and no shape depends on data, so a step can be captured in a CUDA graph; nothing is added
-in an order that may change, so the same input gives the same bits.
+There is no host sync and no shape depends on data, so a step can be captured in a CUDA graph. Every sum has a fixed
+order, so the same input gives the same bits.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from clocs_plugins.cnn.fused_geometry import Parameters
 
 
 class Layer(NamedTuple):
-    """The parameters and buffers of one block: of nn.Conv1d and of nn.BatchNorm1d, whose statistics are changed."""
+    """The parameters and buffers of one block: those of nn.Conv1d and nn.BatchNorm1d. Statistics change in place."""
 
     weight: Tensor  # (after, before, kernel)
-    bias: Tensor  # (after,), and so are all below but the last
+    bias: Tensor  # (after,), like all below except the last
     gamma: Tensor
     beta: Tensor
     running_mean: Tensor
     running_var: Tensor
-    batches: Tensor  # (): how many batches the running statistics have seen
+    batches: Tensor  # (): number of batches in the running statistics
 
 
 def layer_of(conv: nn.Conv1d, norm: nn.BatchNorm1d) -> Layer:
-    """The layer of a convolution with a bias and of a norm that keeps running statistics."""
+    """Return the layer of a convolution with a bias and a norm with running statistics."""
     buffers = (norm.running_mean, norm.running_var, norm.num_batches_tracked)
     assert conv.bias is not None
     assert all(buffer is not None for buffer in buffers)
@@ -56,10 +56,10 @@ def fused_blocks(
     eps: float = 1e-5,
     noise: Tensor | None = None,
 ) -> Tensor:
-    """Features (n, channel, sample) of signals (n, channel, sample), in training; updates running statistics.
+    """Compute features (n, channel, sample) of signals (n, channel, sample) in training; update running statistics.
 
-    noise: int16 random bits as `draw_noise` draws them, which it is asked for if there are none.
-    Raises ValueError where BatchNorm has a single value for a channel, as nn.BatchNorm1d does.
+    noise: int16 random bits from `draw_noise`; drawn here if None.
+    Raise ValueError if BatchNorm has a single value for a channel, as nn.BatchNorm1d does.
     """
     fold_first = signal.requires_grad and torch.is_grad_enabled()
     plan = geometry.make_plan(signal, [layer.weight for layer in layers], stride, fold_first)
@@ -79,7 +79,7 @@ def fused_blocks(
 
 
 def can_fuse(signal: Tensor, weights: Sequence[Tensor], stride: int) -> bool:
-    """Whether fused_blocks takes signals (n, channel, sample) and filters: float32, on a GPU, of moderate size."""
+    """Return whether fused_blocks supports signals (n, channel, sample) and filters: float32, on a GPU, not large."""
     if not signal.is_cuda or any(one.dtype != torch.float32 for one in (signal, *weights)):
         return False
     if not can_run_triton(signal.device):
@@ -89,7 +89,7 @@ def can_fuse(signal: Tensor, weights: Sequence[Tensor], stride: int) -> bool:
 
 @torch.no_grad()
 def _update(layers: Sequence[Layer], statistics: Tensor, starts: Sequence[int], momentum: float) -> None:
-    """Running statistics as nn.BatchNorm1d keeps them, in two launches for all blocks."""
+    """Update running statistics as nn.BatchNorm1d does, in two launches for all blocks."""
     running: list[Tensor] = []
     seen: list[Tensor] = []
     for layer, start in zip(layers, starts, strict=True):
@@ -185,7 +185,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
     ctx.count = len(weights)
     ctx.save_for_backward(signal, statistics, kept, *weights, *gammas, *betas)
     ctx.mark_non_differentiable(statistics, kept)
-    ctx.set_materialize_grads(False)  # else a zero would be written for every value that was kept
+    ctx.set_materialize_grads(False)  # otherwise torch would write zeros for every kept value
 
 
 def _differentiate(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...]:
@@ -197,7 +197,7 @@ def _differentiate(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Any, ...
         gradient, signal, weights, gammas, betas, statistics, kept, ctx.stride, ctx.dropout, ctx.fold_first
     )
     starts = geometry.make_plan(signal, weights, ctx.stride, ctx.fold_first).gradient_at
-    pieces: list[list[Tensor]] = [[], [], [], []]  # of weights, biases, gammas, betas
+    pieces: list[list[Tensor]] = [[], [], [], []]  # gradients of weights, biases, gammas, betas
     for number, start in enumerate(starts):
         weight = weights[number // 4]
         shape = weight.shape if number % 4 == 0 else weight.shape[:1]

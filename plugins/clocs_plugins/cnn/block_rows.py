@@ -1,23 +1,23 @@
-"""A block of the encoder as a few long operations on a CPU; `block.py` says what it computes.
+"""A block of the encoder as a few long operations on a CPU; `block.py` is the reference.
 
-Features lie as (signal, sample, channel). With z the convolution at all positions, M of them per channel:
+Features are stored as (signal, sample, channel). With z the convolution at all positions, M of them per channel:
 
     1. z    = windows · filters         one product; the filters carry the sign of gamma, so gamma >= 0 from here on
-    2. mean, variance of z              over all positions, those included that pooling leaves out
-    3. m    = max(z even, z odd)        pooling first: what follows is increasing, so the maximum is at the same place
+    2. mean, variance of z              over all positions, also those that pooling leaves out
+    3. m    = max(z even, z odd)        pooling first: steps 4 and 5 are increasing, so the maximum stays where it is
     4. x̂    = (m - mean) · r            r = 1 / sqrt(variance + eps)
     5. y    = relu(gamma · x̂ + beta)    times keep / (1 - p) for dropout
 
-and backward, with g the gradient of y where y > 0, which is through dropout and ReLU at once:
+and backward, with g the gradient of y where y > 0, which covers dropout and ReLU at once:
 
     d beta  = sum g,  d gamma = sum g · x̂
     d z     = gamma · r · (g at the even or the odd position, whichever was larger; the even one of equal ones
                            - d beta / M - x̂ · d gamma / M)
 
 It differs from the plain block in four ways. Dropout draws other numbers, from the same generator. The bias of the
-convolution, which BatchNorm takes away again, gets the gradient 0; in the plain block it gets what rounding leaves,
-which Adam makes steps of full length of. Two positions that differ, but are equal after rounding in BatchNorm, may
-share a gradient differently. And there is no second derivative.
+convolution, which BatchNorm cancels, gets the gradient 0; in the plain block it gets rounding noise, which Adam turns
+into steps of full length. Two positions that differ, but are equal after rounding in BatchNorm, may share a gradient
+differently. There is no second derivative.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from clocs_plugins.cnn.windows import Windows, lay_windows
 
 
 def train_block(block: Block, features: Tensor) -> Tensor:
-    """A block in training: features (n, sample, before) to (n, …, after). Changes the running statistics."""
+    """Run a block in training: features (n, sample, before) to (n, …, after). Update the running statistics."""
     conv, norm = block.conv, block.norm
     results: tuple[Tensor, Tensor, Tensor] = _TrainedBlock.apply(  # type: ignore[no-untyped-call]  # torch has no types
         features, conv.weight, conv.bias, norm.weight, norm.bias, conv.stride[0], norm.eps, block.dropout.p
@@ -49,7 +49,7 @@ def train_block(block: Block, features: Tensor) -> Tensor:
 
 
 def evaluate_block(block: Block, features: Tensor) -> Tensor:
-    """A block in evaluation, without gradients: features (n, sample, before) to (n, …, after)."""
+    """Run a block in evaluation, without gradients: features (n, sample, before) to (n, …, after)."""
     conv, norm = block.conv, block.norm
     bias, mean, variance = _present(conv.bias, norm.running_mean, norm.running_var)
     scale = norm.weight * (variance + norm.eps).rsqrt()
@@ -60,7 +60,7 @@ def evaluate_block(block: Block, features: Tensor) -> Tensor:
 
 
 class _TrainedBlock(Function):
-    """Steps 1 to 5. Gives y, and the mean and the biased variance of the convolution with its bias."""
+    """Steps 1 to 5. Returns y, and the mean and the biased variance of the convolution with its bias."""
 
     @staticmethod
     def forward(
@@ -75,7 +75,7 @@ class _TrainedBlock(Function):
         dropout: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         windows = lay_windows(features, weight.shape[2], stride)
-        sign = gamma.sign()  # nowhere 0: such a block is not computed here
+        sign = gamma.sign()  # never 0: `_rows_can` excludes such blocks
         filters = _as_matrix(weight, sign)  # (kernel * before, after)
         rows = windows.rows(features)
         z = _convolve(windows, rows, filters)  # (n * position, after)
@@ -97,7 +97,7 @@ class _TrainedBlock(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
-        """As above; `g` is divided by `rescale` until it is brought to `scale`."""
+        """Compute the gradients by the formulas above; `g` lacks the factor `rescale` until it is scaled."""
         if dy is None:
             return (None,) * 8
         rows, filters, sign, z, best, y, mean, inverse, scale = ctx.saved_tensors
@@ -117,23 +117,23 @@ class _TrainedBlock(Function):
 
 
 def draw_levels(like: Tensor) -> Tensor:
-    """Whole numbers from 0 to 65535 with equal chances, of a tensor's shape and type, by torch's own generator."""
+    """Draw integers from 0 to 65535 uniformly, in a tensor's shape and dtype, from torch's default generator."""
     return draw_noise(like.numel(), like.device).view(torch.uint16).to(like.dtype).view(like.shape)
 
 
 def where_above(values: Tensor, others: Tensor, least: float) -> Tensor:
-    """The values where the others are above `least`, else 0, in one pass: a third of the time of mask and product."""
+    """Keep values where the others are above `least`, else 0, in one pass: a third of the time of mask and product."""
     kept: Tensor = torch.ops.aten.threshold_backward(values, others, least)
     return kept
 
 
 def _as_matrix(weight: Tensor, factor: Tensor) -> Tensor:
-    """Filters (after, before, kernel), each times its factor, as (kernel * before, after)."""
+    """Multiply filters (after, before, kernel) by their factors and reshape them to (kernel * before, after)."""
     return (weight * factor.view(-1, 1, 1)).permute(2, 1, 0).flatten(0, 1)
 
 
 def _as_weight(filters: Tensor, factor: Tensor, kernel: int) -> Tensor:
-    """The other way round: filters (kernel * before, after) as (after, before, kernel), each times its factor."""
+    """Reshape filters (kernel * before, after) to (after, before, kernel) and multiply them by their factors."""
     return filters.view(kernel, -1, factor.numel()).permute(2, 1, 0) * factor.view(-1, 1, 1)
 
 
@@ -142,7 +142,7 @@ def _convolve(windows: Windows, rows: Tensor, filters: Tensor) -> Tensor:
 
 
 def _add_to_winners(targets: tuple[Tensor, Tensor], gradient: Tensor, values: tuple[Tensor, Tensor]) -> None:
-    """Add a gradient to the even or to the odd targets, to whichever the larger value belongs; equal: to the even."""
+    """Add a gradient to the even or odd target, whichever has the larger value; to the even one if equal."""
     (even_target, odd_target), (even, odd) = targets, values
     of_odd = where_above(gradient, odd - even, 0)
     odd_target.add_(of_odd)
@@ -151,7 +151,7 @@ def _add_to_winners(targets: tuple[Tensor, Tensor], gradient: Tensor, values: tu
 
 @torch.no_grad()
 def _update_running(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor, count: int) -> None:
-    """As nn.BatchNorm1d does: by the unbiased variance, with its momentum, or as a plain average where that is None."""
+    """Update running statistics as nn.BatchNorm1d does: unbiased variance; momentum, or a plain average if None."""
     running_mean, running_variance, batches = _present(norm.running_mean, norm.running_var, norm.num_batches_tracked)
     batches.add_(1)
     share = 1 / float(batches) if norm.momentum is None else norm.momentum
@@ -160,5 +160,5 @@ def _update_running(norm: nn.BatchNorm1d, mean: Tensor, variance: Tensor, count:
 
 
 def _present(*tensors: Tensor | None) -> list[Tensor]:
-    """For the type checker: modules may lack tensors that the modules of a block have."""
+    """Tell the type checker that the tensors are not None: the modules of a block always have them."""
     return [tensor for tensor in tensors if tensor is not None]

@@ -1,8 +1,8 @@
-"""Arithmetic by channel on features whose last dimension is the channel, a short one, at the speed of long vectors.
+"""Channel-wise arithmetic on features whose last dimension is a short channel axis, at the speed of long vectors.
 
-Four channels are too few for the vector units of a processor, so memory is seen as rows of some 256 values, a whole
-number of times all channels, and coefficients are repeated as often. What does not fill a row is a second, short part.
-Sums need none of this: torch's own are as fast.
+Four channels are too few for the vector units of a processor. So memory is viewed as rows of some 256 values, a
+multiple of the number of channels, and coefficients are repeated to match. The values that do not fill a row form a
+second, short part. Sums need none of this: torch's are as fast.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 _WIDE = 256
-"""Values in a row. The more there are, the shorter the columns, whose sums lose digits with their length."""
+"""Values in a row. Longer rows give shorter columns, whose sums lose fewer digits."""
 
 
 def moments(features: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Mean and variance (channel,) of each channel; the biased variance, which BatchNorm divides by."""
+    """Compute mean and biased variance (channel,) of each channel, as BatchNorm uses them."""
     count = features.numel() // channels
     parts = [(part.shape[0], *_column_moments(part, channels)) for part in _parts(features, channels)]
     mean = _add([rows * means.sum(0) for rows, means, _ in parts]) / count
@@ -26,7 +26,7 @@ def moments(features: Tensor, channels: int) -> tuple[Tensor, Tensor]:
 
 
 def scale_shift(features: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """scale * features + shift, with a coefficient (channel,) for each channel."""
+    """Compute scale * features + shift, with coefficients (channel,)."""
     made, channels = torch.empty_like(features), scale.numel()
     for part, target in zip(_parts(features, channels), _parts(made, channels), strict=True):
         torch.addcmul(_along(part, shift), part, _along(part, scale), out=target)
@@ -34,21 +34,21 @@ def scale_shift(features: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 def scale_(features: Tensor, scale: Tensor) -> Tensor:
-    """The features themselves, changed: each channel times its coefficient (channel,)."""
+    """Multiply each channel by its coefficient (channel,), in place."""
     for part in _parts(features, scale.numel()):
         part.mul_(_along(part, scale))
     return features
 
 
 def shift_(features: Tensor, shift: Tensor) -> Tensor:
-    """The features themselves, changed: each channel plus its coefficient (channel,)."""
+    """Add to each channel its coefficient (channel,), in place."""
     for part in _parts(features, shift.numel()):
         part.add_(_along(part, shift))
     return features
 
 
 def _parts(features: Tensor, channels: int) -> list[Tensor]:
-    """The same memory as one or two matrices, of wide rows and of what is left, each (row, times * channel)."""
+    """View the memory as one or two matrices (row, times * channel): wide rows, then the rest."""
     width = channels * max(1, _WIDE // channels)
     left = features.numel() % width
     if not left:
@@ -59,12 +59,12 @@ def _parts(features: Tensor, channels: int) -> list[Tensor]:
 
 
 def _along(part: Tensor, coefficient: Tensor) -> Tensor:
-    """A coefficient (channel,) as often as the channels come in a row of a part, (times * channel,)."""
+    """Repeat coefficients (channel,) to the width of a part's rows, (times * channel,)."""
     return coefficient.expand(part.shape[1] // coefficient.numel(), -1).reshape(-1)
 
 
 def _column_moments(part: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Means and variances of the columns of a part, each (times, channel)."""
+    """Compute means and variances of the columns of a part, each (times, channel)."""
     mean, variance = torch.batch_norm_update_stats(part, None, None, 0.0)
     return mean.view(-1, channels), variance.view(-1, channels)
 

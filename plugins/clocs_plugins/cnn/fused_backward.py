@@ -1,7 +1,7 @@
-"""The backward pass of the fused blocks: which kernels are started, on what. Formulas: fused_gradients.py.
+"""Launch the backward pass of the fused blocks. Formulas: fused_gradients.py.
 
-One kernel goes through the ReLU and the dropout of the last block, one differentiates each block, from the last to the
-first, and one collects the gradients of all filters.
+One kernel differentiates the ReLU and the dropout of the last block, one differentiates each block, from the last to
+the first, and one collects the gradients of all filters.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from clocs_plugins.cnn.fused_gradients import collect_kernel, differentiate_kern
 from clocs_plugins.cnn.fused_thin import differentiate_thin_kernel
 from clocs_plugins.cnn.fused_tiles import launch
 
-_COLUMNS = 32  # of the gradient of the filters, for one program of collect_kernel
+_COLUMNS = 32  # columns of the filters' gradient per program of collect_kernel
 
 
 class _Share(NamedTuple):
-    """A program's share of the gradient of one block's filters, (entries, after) padded."""
+    """The shares of one block's filter gradient: one (entries, after), padded, per program."""
 
     programs: int
     entries: int
@@ -29,7 +29,7 @@ class _Share(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """g of a block, and every program's share of its sums."""
+    """g of a block, and the share of its sums that each program left."""
 
     g: Tensor
     partial: Tensor
@@ -46,7 +46,7 @@ def run_backward(
     scale: float,
     fold_first: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of all parameters in one buffer, and that of the signals, which is empty unless fold_first."""
+    """Compute the gradients of all parameters, in one buffer, and of the signals (empty unless fold_first)."""
     made, shares = signal.new_empty(plan.gradient_size), [_share(plan, number) for number in range(len(plan.blocks))]
     sizes = [share.programs * share.entries * share.after for share in shares]
     partial, partial_at = signal.new_empty(sum(sizes)), [sum(sizes[:number]) for number in range(len(sizes))]
@@ -61,7 +61,7 @@ def run_backward(
             _differentiate_thin(signal, block, own, known[0], sums, share, outputs)
             continue
         raw = kept[plan.raw_at[number] :]
-        before = (signal, parameters[0], known[0])  # of the first block, the last two are not read
+        before = (signal, parameters[0], known[0])  # the first block does not read the last two
         if number:
             before = (pooled[number - 1], parameters[number - 1], known[number - 1])
         sums = _differentiate(
@@ -128,7 +128,7 @@ def _differentiate(
     first: bool,
     fold_first: bool,
 ) -> _Sums:
-    """Start differentiate_kernel; what it makes of the block before, or the gradient of the signals."""
+    """Launch differentiate_kernel; return g and sums of the block before, or the gradient of the signals."""
     source, own_before, statistics_before = before
     fold = fold_first or not first
     tile = geometry.tile_for(geometry.DIFFERENTIATE, block)
@@ -150,7 +150,7 @@ def _differentiate(
 
 
 def _collect(partial: Tensor, partial_at: Sequence[int], made: Tensor, plan: Plan, shares: Sequence[_Share]) -> None:
-    """Start collect_kernel, which is told of all blocks by numbers that are known when it is compiled."""
+    """Launch collect_kernel, which gets the sizes of all blocks as compile-time constants."""
     about, begin = [], 0
     for number, (block, share) in enumerate(zip(plan.blocks, shares, strict=True)):
         weight_at, bias_at, *_ = plan.gradient_at[4 * number :]

@@ -3,15 +3,15 @@
     z[t, c] = sum over taps j and channels d of  w[c, d, j] x[3 t + j, d]              kernel 7, stride 3
     y[p, c] = dropout(relu(gamma (max(z[2 p, c], z[2 p + 1, c]) - mean) / deviation + beta))
 
-Pooling comes first: BatchNorm and ReLU never fall where gamma is positive, so the larger z is the larger y; where gamma
-is negative it is the smaller z, and where gamma is zero both are alike and the first counts, as in MaxPool1d. The mean
-and the variance are of all positions, the odd last one included that pooling drops. One kernel per block: it convolves,
-pools, drops and leaves its share of the statistics; the next kernel adds the shares up, each of its programs for
-itself, and normalises while it loads. A last one normalises the last block. The bias of a convolution cancels in front
-of BatchNorm; only the running mean sees it.
+Pooling comes first. With gamma positive, BatchNorm and ReLU never decrease, so the larger z gives the larger y. With
+gamma negative the smaller z does; with gamma zero both are equal and the first counts, as in MaxPool1d. Mean and
+variance are over all positions, also an odd last one, which pooling drops. Each block has one kernel: it convolves,
+pools, drops and leaves shares of the statistics. Every program of the next kernel adds the shares up and normalises
+while it loads. A last kernel normalises the last block. BatchNorm cancels the bias of a convolution; only the running
+mean contains it.
 """
 
-# Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -46,7 +46,7 @@ from clocs_plugins.cnn.fused_tiles import (
 @triton.jit
 def _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C: tl.constexpr, CP: tl.constexpr,
             PARTS: tl.constexpr):  # fmt: skip
-    """Mean, slope and shift (CP,) of a block's normalisation; the first program writes down its statistics."""
+    """Return mean, slope and shift (CP,) of a block's normalisation; the first program stores the statistics."""
     mean, variance = merge_moments(partial, parts, total, C, CP, PARTS)
     inverse = 1.0 / tl.sqrt(variance + eps)
     if tl.program_id(0) == 0:
@@ -68,7 +68,7 @@ def convolve_kernel(
     CHUNK: tl.constexpr, COP: tl.constexpr, FIRST: tl.constexpr, DROP: tl.constexpr, PARTS_BEFORE: tl.constexpr,
     PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Convolve, pool and write down z; leave count, mean and squared deviations of a share of the rows."""
+    """Convolve, pool and store z; leave count, mean and squared deviations of a share of the rows."""
     mean_in, slope_in, shift_in = 0.0, 0.0, 0.0
     if not FIRST:
         mean_c, slope_c, shift_c = _settle(
@@ -112,7 +112,7 @@ def normalise_kernel(
     pooled, partial, parts, total, gamma, beta, bias, statistics, scale, eps, output, signals, samples,
     C: tl.constexpr, CP: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Normalise what the last block pooled (signal, sample, channel), and write it as (signal, channel, sample)."""
+    """Normalise the last block's pooled samples (signal, sample, channel); store them as (signal, channel, sample)."""
     mean, slope, shift = _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C, CP, PARTS)
     channel = tl.arange(0, CP)[None, :]
     for tile in range(tl.program_id(0), tl.cdiv(signals * samples, ROWS), tl.num_programs(0)):
@@ -125,24 +125,24 @@ def normalise_kernel(
 
 
 class _Shares(NamedTuple):
-    """What the programs of a block's kernel leave of its statistics, for the next kernel to settle."""
+    """The shares of a block's statistics that the programs of its kernel left; the next kernel merges them."""
 
     partial: Tensor
     programs: int
     total: float  # positions in the batch
     own: Parameters
-    statistics: Tensor  # where they are written when they are settled
+    statistics: Tensor  # buffer for the merged statistics
 
     @property
     def arguments(self) -> tuple[Tensor | int | float | None, ...]:
-        """As _settle takes them."""
+        """Arguments of `_settle`."""
         return (self.partial, self.programs, self.total, self.own.gamma, self.own.beta, self.own.bias, self.statistics)
 
 
 def run_forward(
     signal: Tensor, parameters: Sequence[Parameters], plan: Plan, noise: Tensor, dropout: Dropout, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Output (n, channel, sample), statistics of all blocks, and what is kept for the backward pass."""
+    """Return the output (n, channel, sample), the statistics of all blocks, and the buffer for the backward pass."""
     kept, statistics = signal.new_empty(plan.kept_size), signal.new_empty(plan.statistics_size)
     source, shares = signal, None
     for number, (block, own) in enumerate(zip(plan.blocks, parameters, strict=True)):
@@ -182,7 +182,7 @@ def _convolve(
     programs = geometry.cut(block.signals * block.pairs, tile.rows, block.after)
     partial = source.new_empty(programs * (2 * block.after + 1))
     strides = source.stride() if before is None else (0, 0, 0)
-    shares = before or _Shares(partial, 1, 0.0, own, partial)  # of the first block, not read
+    shares = before or _Shares(partial, 1, 0.0, own, partial)  # the first block does not read them
     launch(
         convolve_kernel, programs,
         source, *strides, *shares.arguments, dropout.scale, eps,

@@ -1,20 +1,20 @@
 """The kernels of the backward pass of the fused blocks; `fused_thin` has those of the first block of an encoder.
 
-With g the gradient of what comes out of BatchNorm, which is that of y where y passed the ReLU and was not dropped, of
-the position that was pooled, and M the number of positions:
+g is the gradient of BatchNorm's output at the pooled position: that of y where y passed the ReLU and was not dropped.
+With M the number of positions:
 
     dbeta = sum g        dgamma = sum g zn        zn = (z - mean) / deviation
     dz = gamma / deviation (g - dbeta / M - zn dgamma / M)          every position, pooled or not
     dw[c, d, j] = sum over t of dz[t, c] x[3 t + j, d]
     dx[l, d] = sum over the t whose window holds l, of dz[t, c] w[c, d, l - 3 t]
 
-An input sample gathers from the positions that saw it, so nothing is added by two programs at once, and the same input
-gives the same bits. Sums over the batch are left as one share for each program, and added up in their order by the
-programs of the next kernel: the gradient of a block needs dbeta and dgamma first, so the kernel that makes dx, which is
-the gradient of the block before, leaves the shares of that block's sums.
+An input sample gathers from the positions whose window holds it, so no two programs add to the same value, and the same
+input gives the same bits. Each program leaves one share of the sums over the batch; the programs of the next kernel add
+the shares up in a fixed order. The gradient of a block needs dbeta and dgamma first. So the kernel that computes dx,
+which is the gradient of the block before, leaves the shares of that block's sums.
 """
 
-# Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -36,7 +36,7 @@ from clocs_plugins.cnn.fused_tiles import (
 
 @triton.jit
 def _pass_back(gradient, pooled, mean, inverse, slope, shift, scale):
-    """The gradient g of what BatchNorm made, and g zn, by the gradient of what dropout made; all as `pooled`."""
+    """Compute g and g zn from the gradient of dropout's output; all in the shape of `pooled`."""
     shut = (pooled == DROPPED) | ((pooled - mean) * slope + shift <= 0)
     g = tl.where(shut, 0.0, gradient * scale)
     return g, tl.where(shut, 0.0, g * ((pooled - mean) * inverse))
@@ -47,7 +47,7 @@ def open_kernel(
     gradient, stride_n, stride_c, stride_l, pooled, statistics, gamma, beta, scale, g_out, sums_out, signals, samples,
     C: tl.constexpr, CP: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """From the gradient of the output of the last block to its g, and a share of the sums of g and g zn."""
+    """Compute g of the last block from the gradient of its output, and a share of the sums of g and g zn."""
     mean, inverse = load_channels(statistics, C, CP)[None, :], load_channels(statistics + C, C, CP)[None, :]
     slope, shift = load_channels(gamma, C, CP)[None, :] * inverse * scale, load_channels(beta, C, CP)[None, :] * scale
     channel = tl.arange(0, CP)[None, :]
@@ -76,7 +76,7 @@ def _store_sums(sums, number, sum_g, sum_gz, C: tl.constexpr, CP: tl.constexpr):
 @triton.jit
 def _load_dz(raw, g, signal, pair, even, odd, positions, side, mean, slope, level, tilt, CO: tl.constexpr,
              COP: tl.constexpr):  # fmt: skip
-    """dz (rows, COP) of both positions of pairs, zero where there is none."""
+    """Compute dz (rows, COP) of both positions of pairs, zero where there is no position."""
     channel = tl.arange(0, COP)[None, :]
     real, pooled = odd[:, None] & (channel < CO), positions // 2
     at = raw + (signal * positions + 2 * pair)[:, None] * CO + channel
@@ -92,7 +92,7 @@ def _load_dz(raw, g, signal, pair, even, odd, positions, side, mean, slope, leve
 @triton.jit
 def _load_taps(weight, AHEAD: tl.constexpr, K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
                CIP: tl.constexpr, COP: tl.constexpr, SP: tl.constexpr):  # fmt: skip
-    """The weights (COP, SP CIP) between a position and S samples, AHEAD strides from it on: by sample, then channel."""
+    """Load the weights (COP, SP CIP) between a position and the S samples AHEAD strides on: by sample, then channel."""
     after, entry = tl.arange(0, COP)[:, None], tl.arange(0, SP * CIP)[None, :]
     tap, before = AHEAD * S + entry // CIP, entry % CIP
     real = (entry // CIP < S) & (tap < K) & (before < CI) & (after < CO)
@@ -103,7 +103,7 @@ def _load_taps(weight, AHEAD: tl.constexpr, K: tl.constexpr, S: tl.constexpr, CI
 def _fold(dx0, dx1, dz0, dz1, weight, BACK: tl.constexpr, K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr,
           CO: tl.constexpr, CIP: tl.constexpr, COP: tl.constexpr, SP: tl.constexpr,
           PRECISION: tl.constexpr):  # fmt: skip
-    """Add to both strides (rows, SP CIP) of spans of samples what they gather from the pairs so many BACK."""
+    """Add to both strides (rows, SP CIP) of spans of samples the gradients from the pairs BACK pairs before."""
     if 2 * BACK * S < K:
         taps = _load_taps(weight, 2 * BACK, K, S, CI, CO, CIP, COP, SP)
         dx0 = multiply(dz0, taps, dx0, PRECISION)
@@ -124,7 +124,7 @@ def _differentiate_filters(
     K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, CIP: tl.constexpr, ENTRIES: tl.constexpr,
     CHUNK: tl.constexpr, COP: tl.constexpr, FIRST: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A share of the gradient of a chunk of the filters, by tap and channel. Rows are pairs of positions."""
+    """Compute a share of the gradient of a chunk of the filters, by tap and channel. Rows are pairs of positions."""
     mean_w, slope_w, shift_w = 0.0, 0.0, 0.0
     if not FIRST:
         mean_w = repeat_channels(mean_in, CIP, CHUNK // CIP)
@@ -156,10 +156,10 @@ def _differentiate_input(
     K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, CIP: tl.constexpr, COP: tl.constexpr,
     SP: tl.constexpr, FIRST: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of the input. Rows are spans of 2 S samples, of which each pair of positions begins one.
+    """Compute the gradient of the input. Rows are spans of 2 S samples; each pair of positions begins one.
 
-    The FIRST block's input is the signals. Of others the gradient becomes g of the block before, and leaves a share of
-    its sums.
+    The FIRST block's input is the signals. In other blocks the gradient becomes g of the block before, and the kernel
+    leaves a share of that block's sums.
     """
     entry = tl.arange(0, SP * CIP)[None, :]
     ahead, before = entry // CIP, entry % CIP
@@ -208,9 +208,9 @@ def differentiate_kernel(
     CHUNK: tl.constexpr, COP: tl.constexpr, SP: tl.constexpr, FIRST: tl.constexpr, FOLD: tl.constexpr,
     PARTS: tl.constexpr, PRECISION: tl.constexpr, INPUT_ROWS: tl.constexpr, FILTER_ROWS: tl.constexpr,
 ):  # fmt: skip
-    """From g of a block to the gradients of gamma and beta, of its input, if FOLD, and of its filters.
+    """Compute the gradients of gamma, beta, filters and, if FOLD, of the input from g of a block.
 
-    The last two are the work of different programs: together they would need more registers than there are.
+    Different programs compute the last two: together they would need more registers than there are.
     """
     dbeta, dgamma = add_shares(sums, parts, CO, COP, PARTS)
     number = tl.program_id(0)
@@ -228,7 +228,7 @@ def differentiate_kernel(
         inverse_in = load_channels(statistics_before + CI, CI, CIP)
         slope_in = load_channels(gamma_before, CI, CIP) * inverse_in * scale
         shift_in = load_channels(beta_before, CI, CIP) * scale
-    if FOLD:  # noqa: SIM102 - this is known when it is compiled, the other when it is run
+    if FOLD:  # noqa: SIM102 - FOLD is a compile-time constant, the other condition is not
         if number < input_programs:
             _differentiate_input(
                 number, input_programs, source, mean_in, inverse_in, slope_in, shift_in, scale,
@@ -247,7 +247,7 @@ def differentiate_kernel(
 
 @triton.jit
 def collect_kernel(partial, gradient, BLOCKS: tl.constexpr, COLUMNS: tl.constexpr):
-    """The gradients of all filters, by every program's share of them; those of the biases, which are zero."""
+    """Add up the programs' shares of the gradients of all filters; set the gradients of the biases to zero."""
     for number in tl.static_range(len(BLOCKS)):
         _collect_block(
             partial + BLOCKS[number][0], gradient + BLOCKS[number][1], gradient + BLOCKS[number][2], BLOCKS[number][3],

@@ -1,11 +1,11 @@
 """Kernels for the first block of an encoder: windows of a few values, which are multiplied one by one.
 
-Seven samples of one lead and four channels are too few for tensor cores, which would be fed mostly with padding. Here a
-thread has a row: it loads the samples of both windows, which overlap, and adds one product after the other in float32.
-The signals get no gradient here. Formulas: fused_forward.py and fused_gradients.py.
+Seven samples of one lead and four channels are too few for tensor cores, which would mostly multiply padding. Here each
+thread has one row: it loads the samples of both windows, which overlap, and adds one product after the other in
+float32. The signals get no gradient here. Formulas: fused_forward.py and fused_gradients.py.
 """
 
-# Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -27,7 +27,7 @@ from clocs_plugins.cnn.fused_tiles import (
 @triton.jit
 def _convolve_pairs(here, weight, even, odd, stride_c, stride_l, K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr,
                     CO: tl.constexpr, COP: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
-    """Both positions (COP, ROWS) of pairs whose first samples are `here`; zero where there is none."""
+    """Convolve both positions (COP, ROWS) of pairs whose first samples are `here`; zero where there is no position."""
     z0, z1 = tl.zeros((COP, ROWS), tl.float32), tl.zeros((COP, ROWS), tl.float32)
     for before in tl.static_range(CI):
         for ahead in tl.static_range(K + S):
@@ -43,7 +43,7 @@ def _convolve_pairs(here, weight, even, odd, stride_c, stride_l, K: tl.constexpr
 
 @triton.jit
 def _load_tap(weight, before, tap, K: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, COP: tl.constexpr):
-    """One tap of one channel in every filter (COP, 1)."""
+    """Load one tap of one channel in every filter (COP, 1)."""
     after = tl.arange(0, COP)[:, None]
     return tl.load(weight + (after * CI + before) * K + tap, mask=after < CO, other=0.0)
 
@@ -80,7 +80,7 @@ def differentiate_thin_kernel(
     K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, CIP: tl.constexpr, COP: tl.constexpr,
     ENTRIES: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """From g of the first block to the gradients of gamma and beta, and a share of the filters'."""
+    """Compute the gradients of gamma and beta, and a share of the filters' gradient, from g of the first block."""
     dbeta, dgamma = add_shares(sums, parts, CO, COP, PARTS)
     if tl.program_id(0) == 0:
         channel = tl.arange(0, COP)
@@ -107,7 +107,7 @@ def differentiate_thin_kernel(
         dz0 = tl.where(by_odd, 0.0, won) - level - (z0 - mean) * tilt
         dz1 = tl.where(by_odd, won, 0.0) - level - (z1 - mean) * tilt
         for before in tl.static_range(CI):
-            for tap in tl.static_range(K):  # samples of no position are zero, so dz needs no mask
+            for tap in tl.static_range(K):  # samples are zero where there is no position, so dz needs no mask
                 at = here + tap * stride_l + before * stride_c
                 share = tl.load(at, mask=even, other=0.0)[None, :] * dz0
                 share += tl.load(at + S * stride_l, mask=odd, other=0.0)[None, :] * dz1

@@ -1,9 +1,9 @@
-"""Which way the blocks of the encoder are computed. The ways give the same; which is fastest depends on the machine.
+"""Choose the implementation of the encoder's blocks. All give the same results; the machine decides which is fastest.
 
-plain   modules of torch, one after another: anywhere
+plain   torch's modules, one after another: anywhere
 rows    `block_rows`: on a CPU, where a batch of 512 frames takes less than 0.4 of the plain time. Below some twenty
-        frames its many small operations take longer than what they save
-fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs, in training. Asked for by name, they train or refuse
+        frames its many small operations take longer than they save
+fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs, in training. If chosen by name, they train or refuse
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ Implementation: TypeAlias = Literal["auto", "plain", "rows", "fused"]
 Way: TypeAlias = Literal["plain", "rows", "fused"]
 
 ENOUGH = 60_000
-"""Values in a batch from which `rows` is faster: 24 frames of 2500 samples on two threads, 14 of them on one."""
+"""Values in a batch from which `rows` is faster: 24 frames of 2500 samples on two threads, 14 frames on one."""
 
 
 def run_blocks(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Tensor:
-    """Signals (n, channel, sample) through the blocks, to (n, width, samples left), in the way that was asked for."""
+    """Run signals (n, channel, sample) through the blocks, to (n, width, samples left)."""
     return _WAYS[choose(blocks, signal, asked)](blocks, signal)
 
 
 def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked: Implementation) -> Tensor:
-    """Features (n, feature) through the last layer, to (n, dim): by kernels where they can, unless asked otherwise.
+    """Run features (n, feature) through the last layer, to (n, dim): by kernels if possible, unless asked otherwise.
 
-    Raises SettingsError where `fused` was asked for and cannot train this layer.
+    Raise SettingsError if `fused` was asked for and cannot train this layer.
     """
     if asked in ("auto", "fused") and _in_training(linear, features):
         if not (refusal := _linear_refusal(linear, activation, features)):
-            assert linear.bias is not None  # or the kernels would refuse
+            assert linear.bias is not None  # otherwise there is a refusal
             return fused_linear(features, linear.weight, linear.bias, isinstance(activation, nn.ReLU))
         if asked == "fused":
             raise SettingsError(f"The encoder cnn was asked for implementation=fused, which {refusal}. Use auto.")
@@ -49,10 +49,10 @@ def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked
 
 
 def choose(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Way:
-    """The way to go: what was asked for, where it can be done, or for `auto` the fastest that can.
+    """Choose the implementation: the one asked for if it can run, or for `auto` the fastest that can.
 
-    Evaluation is never fused. Raises Unavailable where `rows` was asked for and the signals are on a GPU, or `fused`
-    and they are not; SettingsError where `fused` cannot train these blocks on these signals.
+    Evaluation is never fused. Raise Unavailable if `rows` was asked for and the signals are on a GPU, or `fused` and
+    they are not; SettingsError if `fused` cannot train these blocks on these signals.
     """
     if asked == "plain" or signal.device.type == "meta":
         return "plain"
@@ -111,9 +111,9 @@ _WAYS: Mapping[str, Callable[[nn.Sequential, Tensor], Tensor]] = {
 
 
 def _for_modules(blocks: nn.Sequential, signal: Tensor) -> bool:
-    """Whether the plain way is the only one, whatever was asked for: tensors without values, and compilation.
+    """Return whether only the plain implementation can run: on tensors without values, and in compilation.
 
-    In evaluation the others keep nothing for a gradient. And what torch refuses, it refuses in its own words.
+    In evaluation the others keep nothing for a gradient. Wrong shapes also go to torch, which raises its own errors.
     """
     return (
         type(signal) is not Tensor
@@ -126,16 +126,16 @@ def _for_modules(blocks: nn.Sequential, signal: Tensor) -> bool:
 
 
 def _refusal(blocks: nn.Sequential, signal: Tensor) -> str:
-    """What `rows` and `fused` were not written for, as the end of a sentence, or nothing."""
+    """Return what `rows` and `fused` do not support, as the end of a sentence; empty if nothing."""
     if signal.dtype not in (torch.float32, torch.float64):
         return f"takes signals of float32 or float64, not {signal.dtype}"
     if torch.is_autocast_enabled(signal.device.type):
-        return "knows no autocast"
+        return "does not support autocast"
     built = _built(blocks)
     if len(built) != len(blocks) or not all(_as_built(block, blocks.training, signal.dtype) for block in built):
         return "takes blocks as they were built, all of them in one mode and in the dtype of the signals"
     if any(map(_has_hooks, (blocks, *(part for block in built for part in (block, *block))))):
-        return "passes over the hooks that are registered on blocks or their parts"
+        return "ignores the hooks that are registered on blocks or their parts"
     return ""
 
 
@@ -148,7 +148,7 @@ def _built(blocks: nn.Sequential) -> list[Block]:
 
 
 def _as_built(block: Block, training: bool, dtype: torch.dtype) -> bool:
-    """Whether a block's parts are those it was built of, in one mode and one dtype."""
+    """Return whether a block still has the parts it was built of, in one mode and one dtype."""
     norm = block.norm
     return (
         [type(part) for part in block] == _PARTS
@@ -163,12 +163,12 @@ _PARTS: list[type[nn.Module]] = [nn.Conv1d, nn.BatchNorm1d, nn.ReLU, nn.MaxPool1
 
 
 def _rows_can(blocks: nn.Sequential) -> bool:
-    """Where gamma is 0 all positions are equal, and the first has the gradient: rows would give it to another."""
+    """Return whether gamma is never 0: with 0, all positions are equal and the first gets the gradient; not in rows."""
     return all(bool((block.norm.weight != 0).all()) for block in _built(blocks))
 
 
 def _fused_refusal(blocks: nn.Sequential, signal: Tensor) -> str:
-    """What the kernels cannot do, as the end of a sentence, or nothing."""
+    """Return what the kernels cannot do, as the end of a sentence; empty if nothing."""
     built = _built(blocks)
     alike = {(block.conv.stride, block.dropout.p, block.norm.momentum, block.norm.eps) for block in built}
     if len(alike) != 1 or built[0].norm.momentum is None:
@@ -179,18 +179,18 @@ def _fused_refusal(blocks: nn.Sequential, signal: Tensor) -> str:
 
 
 def _in_training(linear: nn.Linear, features: Tensor) -> bool:
-    """Whether this is where kernels are meant: values on a GPU, in training, that nobody compiles."""
+    """Return whether kernels apply: tensors with values on a GPU, in training, not in torch.compile."""
     return type(features) is Tensor and features.is_cuda and linear.training and not torch.compiler.is_compiling()
 
 
 def _linear_refusal(linear: nn.Linear, activation: nn.Module, features: Tensor) -> str:
-    """What the kernels of the last layer cannot do, as the end of a sentence, or nothing."""
+    """Return what the kernels of the last layer cannot do, as the end of a sentence; empty if nothing."""
     if type(linear) is not nn.Linear or type(activation) not in (nn.ReLU, nn.Identity) or linear.bias is None:
         return "takes the last layer as it was built"
     if _has_hooks(linear) or _has_hooks(activation):
-        return "passes over the hooks that are registered on the last layer"
+        return "ignores the hooks that are registered on the last layer"
     if torch.is_autocast_enabled(features.device.type):
-        return "knows no autocast"
+        return "does not support autocast"
     return "" if can_fuse_linear(features, linear.weight) else f"takes some float32 on a GPU, not {features.dtype}"
 
 

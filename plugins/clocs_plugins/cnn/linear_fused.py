@@ -1,11 +1,11 @@
-"""The last layer of the encoder, in training and on a GPU: linear and ReLU in one kernel forward, one or two backward.
+"""The last layer of the encoder in training on a GPU: linear and ReLU in one kernel forward, one or two backward.
 
     y  = relu(x W' + b)             x (n, feature), W (dim, feature)
     g  = gradient of y where y > 0
     dx = g W,  dW = g' x,  db = the sum of g over n
 
-A batch of 512 is too small for torch's seven kernels to fill the GPU: they take 41 µs of a step of 200. Without ReLU,
-y > 0 falls away. As in `block_fused`: no second derivative, the same bits every time, and nothing waits for the host.
+A batch of 512 is too small for torch's seven kernels to fill the GPU: they take 41 µs of a step of 200. Without ReLU
+the condition y > 0 is dropped. As in `block_fused`: no second derivative, the same bits every time, no host sync.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from clocs_core import can_run_triton
 
 
 def fused_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """Representations (n, dim) of features (n, feature), by a weight (dim, feature) and a bias (dim,)."""
+    """Compute representations (n, dim) of features (n, feature) with a weight (dim, feature) and a bias (dim,)."""
     return cast(Tensor, torch.ops.clocs.linear_relu(features, weight, bias, relu))
 
 
 def can_fuse_linear(features: Tensor, weight: Tensor) -> bool:
-    """Whether fused_linear takes features (n, feature) and a weight (dim, feature): float32, on a GPU."""
+    """Return whether fused_linear supports features (n, feature) and a weight (dim, feature): float32, on a GPU."""
     return (
         features.is_cuda
         and features.dtype == weight.dtype == torch.float32
         and features.numel() > 0
-        and features.numel() < 1 << 31  # places in memory are counted in 32 bits
+        and features.numel() < 1 << 31  # the kernels index memory with 32 bits
         and can_run_triton(features.device)
     )
 

@@ -1,6 +1,6 @@
-"""The kernels of `linear_fused`. A program makes one tile of a result."""
+"""The kernels of `linear_fused`. A program computes one tile of a result."""
 
-# Kernels are not Python: arguments are pointers and numbers of a device, and capitals are known when they are compiled.
+# Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -14,21 +14,21 @@ from clocs_plugins.cnn import fused_geometry as geometry
 from clocs_plugins.cnn.fused_tiles import launch, multiply
 
 TILE, CHUNK = 32, 64
-"""Rows and columns of a tile forward, and what is summed over at a time: 512 x 128 are 64 programs."""
+"""Rows and columns of a tile, and entries summed at a time, forward: 512 x 128 are 64 programs."""
 BACKWARD_TILE, BACKWARD_CHUNK = 64, 32
-"""And backward, where there are more of them. Longer chunks need more shared memory than most GPUs have."""
+"""The same backward, where there are more tiles. Longer chunks need more shared memory than most GPUs have."""
 PRECISION = "tf32x3"
-"""Of the products forward, see fused_geometry."""
+"""Precision of the products forward, see fused_geometry."""
 SHARE = 128
-"""Signals that one program sums over for the weight's gradient; more leave shares, which are added up."""
+"""Signals that one program sums over for the weight's gradient; larger batches leave shares, which are added up."""
 STAGES = 3
-"""Chunks that are on their way at a time."""
+"""Chunks in flight at a time."""
 
 
 @triton.jit
 def linear_kernel(features, weight, bias, output, rows, columns, inner, RELU: tl.constexpr, PRECISION: tl.constexpr,
                   TILE: tl.constexpr, CHUNK: tl.constexpr):  # fmt: skip
-    """A tile of relu(features weight' + bias)."""
+    """Compute a tile of relu(features weight' + bias)."""
     across = tl.cdiv(columns, TILE)
     row = (tl.program_id(0) // across) * TILE + tl.arange(0, TILE)
     column = (tl.program_id(0) % across) * TILE + tl.arange(0, TILE)
@@ -50,7 +50,7 @@ def linear_backward_kernel(
     gradient, output, features, weight, features_out, shared_out, rows, columns, inner, input_tiles,
     RELU: tl.constexpr, PRECISION: tl.constexpr, TILE: tl.constexpr, CHUNK: tl.constexpr, SHARE: tl.constexpr,
 ):  # fmt: skip
-    """A tile of the gradient of the features, or, by the programs behind `input_tiles`, of a share of the weight's."""
+    """Compute a tile of the features' gradient; programs from `input_tiles` on, a tile of a share of the weight's."""
     program = tl.program_id(0)
     across = tl.cdiv(inner, TILE)
     entry = (program % across) * TILE + tl.arange(0, TILE)
@@ -83,14 +83,14 @@ def linear_backward_kernel(
 
 @triton.jit
 def _load(matrix, row, column, rows, columns):
-    """Entries (row, column) of a matrix that lies row after row, zero beyond its ends."""
+    """Load entries (row, column) of a contiguous matrix, zero beyond its ends."""
     real = (row < rows)[:, None] & (column < columns)[None, :]
     return tl.load(matrix + row[:, None] * columns + column[None, :], mask=real, other=0.0)
 
 
 @triton.jit
 def _load_gradient(gradient, output, row, column, rows, columns, RELU: tl.constexpr):
-    """The gradient as it comes out of the ReLU."""
+    """Load the gradient through the ReLU."""
     value = _load(gradient, row, column, rows, columns)
     if RELU:
         value = tl.where(_load(output, row, column, rows, columns) > 0, value, 0.0)
@@ -98,7 +98,7 @@ def _load_gradient(gradient, output, row, column, rows, columns, RELU: tl.conste
 
 
 def run_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """Representations (n, dim) of features (n, feature)."""
+    """Compute representations (n, dim) of features (n, feature)."""
     (rows, inner), columns = features.shape, len(weight)
     output = features.new_empty(rows, columns)
     launch(
@@ -112,11 +112,11 @@ def run_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Te
 def run_linear_backward(
     gradient: Tensor, output: Tensor, features: Tensor, weight: Tensor, relu: bool
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of the features, and those of weight and bias, one after the other in one vector."""
+    """Compute the gradient of the features, and those of weight and bias, one after the other in one vector."""
     (rows, inner), columns = features.shape, len(weight)
     shares, size = triton.cdiv(rows, SHARE), columns * inner
     features_out = features.new_empty(rows, inner)
-    shared = weight.new_empty(shares, size + columns)  # of each share: the weight's gradient, then the bias's
+    shared = weight.new_empty(shares, size + columns)  # each share: the weight's gradient, then the bias's
     across = triton.cdiv(inner, BACKWARD_TILE)
     input_tiles = triton.cdiv(rows, BACKWARD_TILE) * across
     launch(

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class CNN(nn.Module):
-    """Signals (n, channel, sample) to representations (n, embedding_dim).
+    """The network: signals (n, channel, sample) to representations (n, embedding_dim).
 
-    Checkpoints know the names of its modules: blocks.0.conv, blocks.0.norm, …, linear.
-    implementation: the way to compute the blocks, `auto` for what is fastest; see `implementations`.
+    Checkpoints contain the names of its modules: blocks.0.conv, blocks.0.norm, …, linear.
+    implementation: how to compute the blocks, `auto` for the fastest; see `implementations`.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class CNN(nn.Module):
         self.implementation = implementation
 
     def forward(self, signal: Tensor) -> Tensor:
-        """Encode signals. In training one representation depends on all signals, by BatchNorm; else on its own."""
+        """Encode signals. In training, BatchNorm makes a representation depend on all signals; else only on its own."""
         features = run_blocks(self.blocks, signal, self.implementation).flatten(1)  # (n, width * samples left)
         return run_linear(self.linear, self.activation, features, self.implementation)  # (n, embedding_dim)
 
 
 def samples_left(samples: int, blocks: int, kernel: int, stride: int) -> int:
-    """How many samples of a frame are left after the convolutional blocks; 0 if it is too short for them."""
+    """Return how many samples of a frame are left after the convolutional blocks; 0 if it is too short."""
     for _ in range(blocks):
         convolved = (samples - kernel) // stride + 1 if samples >= kernel else 0
         samples = convolved // POOL
@@ -73,7 +73,7 @@ def samples_left(samples: int, blocks: int, kernel: int, stride: int) -> int:
 
 
 def least_samples(blocks: int, kernel: int, stride: int) -> int:
-    """The length of the shortest frame of which a sample is left after the convolutional blocks."""
+    """Return the length of the shortest frame that leaves one sample after the convolutional blocks."""
     samples = 1
     for _ in range(blocks):
         samples = (samples * POOL - 1) * stride + kernel

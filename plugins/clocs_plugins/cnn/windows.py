@@ -1,11 +1,11 @@
-"""The windows under the kernels of a convolution as the rows of a matrix, so that one product makes all positions.
+"""Arrange the windows of a convolution as the rows of a matrix, so that one product gives all positions.
 
-Features lie as (signal, sample, channel): then a window of `kernel` samples is one stretch of memory, and the matrix
-is a copy of overlapping stretches. Even positions come first, odd ones behind them, so that a maximum over pairs of
-positions is the maximum of two long stretches.
+Features are stored as (signal, sample, channel): a window of `kernel` samples is contiguous, and the matrix is a copy
+of overlapping windows. Even positions come first, then odd ones, so that a maximum over pairs of positions is the
+maximum of two contiguous blocks.
 
-A window of few values makes a thin matrix, which is slow to copy and to multiply. So a row may hold the windows of
-several positions, which overlap; the filters then stand `together` times in their matrix, each time further down:
+A window of few values makes a thin matrix, which is slow to copy and to multiply. So a row may hold the overlapping
+windows of several positions. The filters are then repeated `together` times in their matrix, each time further down:
 
     positions t and t + 2, kernel 7, stride 3      the row x[3t : 3t + 13] times  W 0
     gives (t, t + 2) side by side in memory                                       0 W   each W of 7 rows, 6 further down
@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 _THIN = 16
-"""Values of a window below which it shares its row: a product with 7 of them takes 2.5 ms, with 13 for two 2.0 ms."""
+"""Shorter windows share a row: a product with rows of 7 values takes 2.5 ms, with 13 for two windows 2.0 ms."""
 
 
 @attrs.frozen
 class Windows:
-    """Where the windows of a convolution without padding lie, over `signals` of `samples` with `channels` each."""
+    """The layout of the windows of a convolution without padding, over `signals` of `samples` with `channels` each."""
 
     signals: int
     samples: int
@@ -34,17 +34,17 @@ class Windows:
 
     @property
     def positions(self) -> int:
-        """Of the kernel in a signal."""
+        """Kernel positions per signal."""
         return (self.samples - self.kernel) // self.stride + 1
 
     @property
     def odd(self) -> int:
-        """Odd positions in a signal, which is how many pairs there are: an even position may be left over."""
+        """Odd positions per signal, which is the number of pairs: one even position may be left over."""
         return self.positions // 2
 
     @property
     def even(self) -> int:
-        """Even positions in a signal."""
+        """Even positions per signal."""
         return self.positions - self.odd
 
     @property
@@ -63,7 +63,7 @@ class Windows:
         return self.size + self.apart * (self.together - 1)
 
     def rows(self, features: Tensor) -> Tensor:
-        """The matrix of windows of features (signal, sample, channel); one copy, `kernel / stride` times as large."""
+        """Copy the windows of features (signal, sample, channel) into a matrix, `kernel / stride` times as large."""
         flat = features.reshape(self.signals, -1)  # (signal, sample * channel)
         matrix = flat.new_empty(self.signals * self.positions // self.together, self.span)
         for half, first in zip(self.halves(matrix), (0, self.stride * self.channels), strict=True):
@@ -72,32 +72,32 @@ class Windows:
         return matrix  # (row, span)
 
     def halves(self, matrix: Tensor) -> tuple[Tensor, Tensor]:
-        """A matrix with these rows, seen as those of even and those of odd positions, each (signal, row, …)."""
+        """View a matrix with these rows as those of even and those of odd positions, each (signal, row, …)."""
         cut = self.signals * self.even // self.together
         width = matrix.shape[1]
         return matrix[:cut].view(self.signals, -1, width), matrix[cut:].view(self.signals, -1, width)
 
     def pairs(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (signal * position, width) of the even positions that have a partner, and of the odd ones.
+        """Split values (signal * position, width) into even positions that have a partner, and odd ones.
 
-        Each (signal, pair, width), and a view: what is written to it is written to the values.
+        Each is (signal, pair, width) and a view: writing to it changes the values.
         """
         cut, width = self.signals * self.even, values.shape[1]
         even = values[:cut].view(self.signals, self.even, width)[:, : self.odd]
         return even, values[cut:].view(self.signals, self.odd, width)
 
     def add_up(self, gradient: Tensor) -> Tensor:
-        """The gradient (signal, sample, channel) of features, by that of their windows (row, span)."""
-        step = self.apart * self.together  # values from a row to the next
+        """Add up the gradient of the windows (row, span) to that of the features (signal, sample, channel)."""
+        step = self.apart * self.together  # values from one row to the next
         flat = gradient.new_zeros(self.signals, self.samples * self.channels)
         for half, begin in zip(self.halves(gradient), (0, self.stride * self.channels), strict=True):
             for first in range(0, self.span if half.numel() else 0, step):
-                part = half[:, :, first : first + step]  # no two rows meet in it: one addition for all of them
+                part = half[:, :, first : first + step]  # rows do not overlap in it: one addition for all of them
                 flat[:, begin + first :].unfold(1, part.shape[2], step)[:, : half.shape[1]].add_(part)
         return flat.view(self.signals, self.samples, self.channels)
 
     def spread(self, filters: Tensor) -> Tensor:
-        """Filters (size, width) as the matrix (span, together * width) that rows are multiplied with."""
+        """Arrange filters (size, width) as the matrix (span, together * width) that multiplies the rows."""
         if self.together == 1:
             return filters
         matrix = filters.new_zeros(self.span, self.together, filters.shape[1])
@@ -106,7 +106,7 @@ class Windows:
         return matrix.flatten(1)
 
     def collect(self, gradient: Tensor) -> Tensor:
-        """The gradient (size, width) of filters, by that of their matrix (span, together * width)."""
+        """Sum the gradient of the filters' matrix (span, together * width) to that of the filters (size, width)."""
         if self.together == 1:
             return gradient
         parts = gradient.unflatten(1, (self.together, -1)).unbind(1)  # (span, width) each
@@ -114,7 +114,7 @@ class Windows:
 
 
 def lay_windows(features: Tensor, kernel: int, stride: int) -> Windows:
-    """The windows of features (signal, sample, channel), thin ones two in a row where their number allows it."""
+    """Lay out the windows of features (signal, sample, channel), thin ones two in a row if their number allows it."""
     signals, samples, channels = features.shape
     plain = Windows(signals, samples, channels, kernel, stride)
     if plain.size >= _THIN or plain.even % 2 or plain.odd % 2:

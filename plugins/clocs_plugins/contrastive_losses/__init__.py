@@ -1,4 +1,4 @@
-"""The contrastive losses: patient-NCE of CLOCS and NT-Xent of SimCLR, each plain, in chunks, and as GPU kernels."""
+"""Contrastive losses: patient-NCE of CLOCS and NT-Xent of SimCLR, each plain, in chunks, and as GPU kernels."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 POSITIVE = (lambda tau: 0 < tau < float("inf"), "be positive and finite")
-HOW = "how it is computed: plain, in chunks, by GPU kernels, or the fastest that runs"
-HOW_FINE = "similarities in GPU kernels: as float16, or nearly as float32"
+HOW = "Implementation: plain, in chunks, by GPU kernels, or the fastest that runs."
+HOW_FINE = "Precision of similarities in GPU kernels: float16, or nearly float32."
 
 
 @attrs.frozen
 class PatientNCEOptions:
     """Options of the loss `patient-nce`. "We chose the temperature parameter, tau = 0.1"."""
 
-    temperature: float = option(0.1, "softmax temperature tau", check=POSITIVE)
+    temperature: float = option(0.1, "Temperature tau of the softmax.", check=POSITIVE)
     formula: Literal["paper", "released"] = option(
-        "paper", "the paper's equations, or the released code: last pair of views, half of the pairs of a patient"
+        "paper", "The paper's equations, or the released code: last pair of views, half of the pairs of a patient."
     )
     impl: Literal["auto", "reference", "chunked", "fused"] = option("auto", HOW, equivalent=True)
     precision: Literal["fp16", "near-fp32"] = option("fp16", HOW_FINE)
@@ -34,7 +34,7 @@ class PatientNCEOptions:
 class NTXentOptions:
     """Options of the loss `nt-xent`. "We chose the temperature parameter, tau = 0.1", as Chen et al. (2020)."""
 
-    temperature: float = option(0.1, "softmax temperature tau", check=POSITIVE)
+    temperature: float = option(0.1, "Temperature tau of the softmax.", check=POSITIVE)
     impl: Literal["auto", "reference", "chunked", "fused"] = option("auto", HOW, equivalent=True)
     precision: Literal["fp16", "near-fp32"] = option("fp16", HOW_FINE)
 
@@ -43,7 +43,7 @@ class NTXentOptions:
 def clocs_losses() -> list[Loss]:
     """Offer both losses."""
     patient = "Patient-specific noise contrastive estimation, equations 1 to 4 of the paper."
-    plain = "Normalised temperature-scaled cross-entropy of SimCLR: every other instance repels, whoever it is of."
+    plain = "Normalised temperature-scaled cross-entropy of SimCLR: every other instance repels, of any patient."
     return [
         Loss(name="patient-nce", summary=patient, options=PatientNCEOptions, build=build_patient_nce),
         Loss(name="nt-xent", summary=plain, options=NTXentOptions, build=build_nt_xent),
@@ -51,7 +51,7 @@ def clocs_losses() -> list[Loss]:
 
 
 def build_patient_nce(options: PatientNCEOptions) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss at one temperature, by one of the two formulas."""
+    """Build the loss at one temperature, by one of the two formulas."""
     from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
     return partial(
@@ -64,7 +64,7 @@ def build_patient_nce(options: PatientNCEOptions) -> Callable[[Tensor, Tensor], 
 
 
 def build_nt_xent(options: NTXentOptions) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss at one temperature, as a function of embeddings and of patients that it does not look at."""
+    """Build the loss at one temperature; it ignores the patient ids."""
     from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 
     def loss(views: Tensor, patient: Tensor) -> Tensor:

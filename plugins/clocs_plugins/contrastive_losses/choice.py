@@ -1,4 +1,4 @@
-"""Which implementation computes a loss: the plain one, chunks in PyTorch, or Triton's kernels."""
+"""Choose the implementation of a loss: the plain one, chunks in PyTorch, or Triton kernels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Implementation: TypeAlias = Literal["auto", "reference", "chunked", "fused"]
 Precision: TypeAlias = Literal["fp16", "near-fp32"]
 
 SMALL = 2**20
-"""Similarities up to which the plain version is faster than chunks on a CPU: two views of 1024, of NT-Xent 512."""
+"""Similarities up to which the plain version is faster than chunks on a CPU: two views of 1024, or 512 in NT-Xent."""
 LEAST_TEMPERATURE = 0.015
-"""Below it, exponentials without a running maximum can leave float32: at exp(60 - 2/tau), in the worst row."""
+"""Below it, exponentials without a running maximum can leave float32: exp(60 - 2/tau) in the worst row."""
 
 
 def choose(impl: Implementation, views: Tensor, temperature: float | Tensor, similarities: int) -> Implementation:
-    """What to compute a loss of embeddings (view, batch, dim) with, of which `similarities` would be kept.
+    """Choose the implementation for embeddings (view, batch, dim). similarities: number that `reference` would keep.
 
-    Raises ValueError for a name that is none of them, or where `fused` cannot compute it; Unavailable, which is one
-    too, where its kernels cannot run.
+    Raise ValueError for an unknown name, or if `fused` cannot compute the loss; Unavailable, a ValueError too, if its
+    kernels cannot run.
     """
     if impl not in ("auto", "reference", "chunked", "fused"):
         raise ValueError(f"impl is {impl!r}, expected 'auto', 'reference', 'chunked' or 'fused'")
@@ -43,7 +43,7 @@ def choose(impl: Implementation, views: Tensor, temperature: float | Tensor, sim
 
 
 def _refusal(views: Tensor, temperature: float | Tensor) -> str:
-    """What the kernels cannot compute, as the end of a sentence, or nothing."""
+    """Return what the kernels cannot compute, as the end of a sentence; empty if nothing."""
     if views.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         return f"takes embeddings of float16, bfloat16 or float32, not {views.dtype}"
     if views.shape[2] > MOST_DIMS:
@@ -53,7 +53,7 @@ def _refusal(views: Tensor, temperature: float | Tensor) -> str:
     return ""
 
 
-# Constants to torch.compile, which cannot look into a machine; and it takes numbers and strings, not devices.
+# Constants for torch.compile, which cannot trace checks of the machine; it accepts numbers and strings, not devices.
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types for it
 def _missing(kind: str, index: int | None) -> str:
     return missing_for_triton(_device(kind, index))

@@ -1,7 +1,7 @@
-"""Both losses by rows of similarities at a time, in PyTorch: for batches whose K x K matrices do not fit in memory.
+"""Both losses in chunks of similarities, in PyTorch: for batches whose K x K matrices do not fit in memory.
 
-The closed form of weights.py. What repels is a log-sum-exp of every row and column, computed chunk by chunk and again
-in the backward pass; what attracts goes through sums of embeddings. Memory: a chunk, and views x batch x dim.
+Uses the closed form of weights.py. The repulsion is a log-sum-exp of every row and column, computed chunk by chunk and
+again in the backward pass. The attraction uses sums of embeddings. Memory: a chunk, and views x batch x dim.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from clocs_plugins.contrastive_losses.weights import Groups, Strengths
 
 AT_ONCE = 2**22
-"""Similarities of a chunk: 16 MB in float32. A quarter of that is slower at K = 4096, four times as much no faster."""
+"""Similarities per chunk: 16 MB in float32. A quarter of that is slower at K = 4096, four times as much no faster."""
 
 
 def chunked_loss(
     views: Tensor, temperature: float | Tensor, strengths: Strengths, groups: Groups | None, at_once: int = AT_ONCE
 ) -> Tensor:
-    """The loss of embeddings (view, batch, dim) as a scalar. Without groups of patients, a view also repels itself."""
+    """Compute the loss of embeddings (view, batch, dim), a scalar. Without groups, a view also repels itself."""
     direction = directions(views)
     repulsion: Tensor = _Repulsion.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
         direction, temperature, strengths.repel, groups is None, at_once
@@ -34,30 +34,30 @@ def chunked_loss(
 
 
 def _attraction(direction: Tensor, strengths: Strengths, groups: Groups | None) -> Tensor:
-    """Cosines of the same instance and of the same patient in two views, weighted. Each pair of views is seen twice."""
+    """Sum the weighted cosines of the same instance and of the same patient in two views. Counts each pair twice."""
     elsewhere = direction.sum(0) - direction  # (view, batch, dim): the same instance in the other views
     found = strengths.same_instance * (direction * elsewhere).sum()
     if groups is not None:
-        of_patient = torch.zeros_like(elsewhere).index_add(1, groups.first, elsewhere)  # at the place of the first
-        others = of_patient.index_select(1, groups.first) - elsewhere  # exactly 0 for who comes once
+        of_patient = torch.zeros_like(elsewhere).index_add(1, groups.first, elsewhere)  # stored at groups.first
+        others = of_patient.index_select(1, groups.first) - elsewhere  # exactly 0 for a patient who occurs once
         found = found + strengths.same_patient * (direction * others).sum()
     return found / 2
 
 
 class _Repulsion(torch.autograd.Function):
-    """sum over v != w and i of a_i·lse_j s_vw(i, j); with `alone`, j also runs over the other rows of view v."""
+    """The sum over v != w and i of a_i·lse_j s_vw(i, j); with `alone`, j also runs over the other rows of view v."""
 
     @staticmethod
     def forward(
         ctx: Any, direction: Tensor, temperature: float | Tensor, repel: Tensor, alone: bool, at_once: int
     ) -> Tensor:
         views, batch = direction.shape[:2]
-        lse = direction.new_full((views, views, batch), -torch.inf)  # [v, w]: of rows of v over columns of w
+        lse = direction.new_full((views, views, batch), -torch.inf)  # [v, w]: rows of v over columns of w
         for v, w, rows, s in _chunks(direction, temperature, alone, at_once):  # s: (row, other view, column)
             lse[v, w:, rows] = s.logsumexp(2).T
             lse[v + 1 :, v] = torch.logaddexp(lse[v + 1 :, v], s[:, v + 1 - w :].logsumexp(0))
         if alone:
-            lse = torch.logaddexp(lse, lse.diagonal(dim1=0, dim2=1).T[:, None])  # (view, 1, row) is of the view itself
+            lse = torch.logaddexp(lse, lse.diagonal(dim1=0, dim2=1).T[:, None])  # (view, 1, row): view with itself
         own = torch.eye(views, dtype=torch.bool, device=lse.device)[:, :, None]
         learnt = isinstance(temperature, torch.Tensor)
         ctx.save_for_backward(direction, repel, lse, own, *([temperature] if learnt else []))
@@ -78,10 +78,10 @@ class _Repulsion(torch.autograd.Function):
 
 
 class _Gradient(torch.autograd.Function):
-    """The gradient of what repels. A function of its own so that a second derivative is refused.
+    """The gradient of the repulsion. It is a separate function so that a second derivative is refused.
 
-    torch's `once_differentiable` asks for that only where the gradient of the loss itself wants one, and else takes
-    the embeddings for constants.
+    torch's `once_differentiable` refuses it only if the gradient of the loss itself requires a gradient; otherwise it
+    treats the embeddings as constants.
     """
 
     @staticmethod
@@ -99,7 +99,7 @@ class _Gradient(torch.autograd.Function):
             for v, w, rows, s in _chunks(direction, temperature, alone, at_once):
                 g = (s + drop[v, w:, rows].T[:, :, None]).exp_().add_((s + drop[w:, v]).exp_())
                 gradient[v, rows] += torch.tensordot(g, direction[w:], 2)
-                # A view with itself had every instance as a row, so that only other views are columns.
+                # Within a view every instance is already a row, so only other views are added as columns.
                 gradient[v + 1 :] += torch.tensordot(g[:, v + 1 - w :], direction[v, rows], [[0], [0]])
         return gradient * (outer / temperature)
 
@@ -109,9 +109,9 @@ class _Gradient(torch.autograd.Function):
 
 
 def _drops(repel: Tensor, lse: Tensor, own: Tensor) -> Tensor:
-    """What to add to a similarity (view, view, row) so that its exponential is the row's share of the gradient.
+    """Return the terms (view, view, row) to add to similarities so that exp gives the row's share of the gradient.
 
-    Rows of one view repel each other in every pair of views that this view is in: their shares are added.
+    Rows of one view repel each other in every pair of views that includes the view: their shares are added.
     """
     drop = torch.where(own, -torch.inf, repel.log() - lse)
     return torch.where(own, drop.logsumexp(1, keepdim=True), drop)
@@ -120,9 +120,9 @@ def _drops(repel: Tensor, lse: Tensor, own: Tensor) -> Tensor:
 def _chunks(
     direction: Tensor, temperature: float | Tensor, alone: bool, at_once: int
 ) -> Iterator[tuple[int, int, slice, Tensor]]:
-    """Similarities (row, other view, column) of some rows of view v with the views from w on, until all pairs are done.
+    """Yield similarities (row, other view, column) of some rows of view v with the views from w on, for all pairs.
 
-    w is v + 1; or v itself with `alone`, and then nobody is similar to itself: minus infinity.
+    w is v + 1; with `alone` it is v, and the similarity of an instance with itself is minus infinity.
     """
     views, batch = direction.shape[:2]
     for v in range(views if alone else views - 1):

@@ -1,4 +1,4 @@
-"""Embeddings at length 1, whose products are cosines."""
+"""Normalise embeddings to length 1; their products are cosines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEAST_NORM = 1e-8
-"""A shorter embedding has no direction: its cosine with anything is 0, and so is its gradient."""
+"""Least length of an embedding; the cosine of a shorter one with anything is 0, and so is its gradient."""
 
 
 def directions(embedding: Tensor) -> Tensor:
-    """Embeddings at length 1, gradient through the length included; zero where there is no direction."""
+    """Scale embeddings to length 1, with a gradient through the length; embeddings below LEAST_NORM become zero."""
     square = embedding.square().sum(-1, keepdim=True)
     has_direction = square > LEAST_NORM**2
     # The inner `where` keeps 1/sqrt(0) out of the backward pass, where zero times infinity would be NaN.

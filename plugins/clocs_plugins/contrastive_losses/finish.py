@@ -1,18 +1,17 @@
-"""Kernels after the tiles: sums of exponentials become a loss and weights.
+"""Kernels after the tiles: compute the loss and the weights from the sums of exponentials.
 
-A pair of views costs  sum_i a_i·(lse_i + lse'_i) - beta·(d·sum_i h_vi·h_wi + f·sum_i h_vi·o_wi)  by the strengths
+A pair of views costs  sum_i a_i·(lse_i + lse'_i) - beta·(d·sum_i h_vi·h_wi + f·sum_i h_vi·o_wi)  with the strengths
 
               a_i                        d             f
     paper     (1/K + n_i/N)·share        2/K·share     2/N·share      n_i: others of the patient, N their sum
-    released  (1/K + n_i/N)·share/T      2/K·share/T   1/N·share/T    n_i: those behind i in the batch; T = 4, or 2
-    NT-Xent   1/2K·share                 1/K·share     0              lse over both views, i itself left out
+    released  (1/K + n_i/N)·share/T      2/K·share/T   1/N·share/T    n_i: those after i in the batch; T = 4, or 2
+    NT-Xent   1/2K·share                 1/K·share     0              lse over both views, without i itself
 
-with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij. What becomes of g of the tiles is
-in slopes.py.
+with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij. slopes.py uses g of the tiles.
 
-Every sum is a tree in a program and then parts in their order: the same input gives the same bits.
+Every sum is a tree within a program, then a sum of parts in a fixed order: the same input gives the same bits.
 """
-# Triton's compiler reads these functions and not Python's types.
+# Triton compiles these functions; it does not read Python's types.
 # ruff: noqa: ANN001, ANN201, N803, N806
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -32,7 +31,7 @@ NT_XENT = tl.constexpr(2)
 
 @triton.jit
 def strengths(ahead, batch, share, KIND: tl.constexpr, AT_ONCE: tl.constexpr):
-    """a = one + n_i·more, d and f; and the largest a. Every program adds n up by itself: they are whole numbers."""
+    """Return `one` and `more` of a = one + n_i·more, d, f and the largest a. Every program sums the integers n."""
     k = tl.cast(batch, tl.float32)
     if KIND == NT_XENT:
         return 0.5 * share / k, 0.0, share / k, 0.0, 0.5 * share / k
@@ -58,7 +57,7 @@ def strengths(ahead, batch, share, KIND: tl.constexpr, AT_ONCE: tl.constexpr):
 
 @triton.jit
 def store_weights(v, w, row, forth, back, a, scale, shift, weight, batch, rows_padded, view_count, SELF: tl.constexpr):
-    """The weights of rows of two different views, both ways, and what these rows cost."""
+    """Store the weights of rows of two different views, in both directions; return the cost of these rows."""
     real = row < batch
     forth, back = tl.where(real, forth, 1.0), tl.where(real, back, 1.0)
     of_v = weights_of(weight, v, w, rows_padded, view_count, SELF)
@@ -86,7 +85,7 @@ def store_own_weights(
     TILE_COLUMNS: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """The weights of rows of one view for each other: they repel in every pair of views that it is in."""
+    """Store the weights of rows of one view for each other: they repel in every pair that includes the view."""
     u = tl.zeros(row.shape, tl.float32)
     for other in range(view_count):
         if other != v:
@@ -126,13 +125,13 @@ def loss_kernel(
     COUNT_AT_ONCE: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """The weights u of every ordered pair of views, and a part of the loss per program.
+    """Compute the weights u of every ordered pair of views, and a part of the loss per program.
 
-    Programs take turns at tasks: a pair of views, some rows, both ways. What has far to come is asked for first: the
-    sums of the first task and what pulls are on their way while n is added up.
+    Programs take turns at tasks: a pair of views, some rows, both directions. Slow loads are issued first: the sums of
+    the first task and the attraction are loaded while n is added up.
 
     u is scaled by a power of two that puts the largest gradient of a similarity just below 2^15, so that float16 can
-    hold all of them. scalars: what undoes it, d, and f.
+    hold all of them. scalars: the inverse of the scale, d, and f.
     """
     take_turn(EARLY)
     SELF: tl.constexpr = KIND == NT_XENT
@@ -187,7 +186,7 @@ def loss_kernel(
                 task + programs, row_parts, column_sums, rows_padded, view_count, column_blocks,
                 SELF, FOLDED, TILE_ROWS, TILE_COLUMNS, ROWS, AT_ONCE,
             )  # fmt: skip
-    # What pulls in a pair of views was counted from both sides: half of it.
+    # The attraction of a pair of views was counted from both sides, hence the half.
     tl.store(parts + program, tl.sum(cost - 0.5 * beta * (d * near + f * far), axis=0))
 
 
@@ -202,7 +201,7 @@ def add_kernel(
     AT_ONCE: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """The sum of some values, in one program: the loss of its parts, or the gradient of tau of r."""
+    """Add up values in one program: the parts of the loss, or r for the gradient of tau."""
     take_turn(EARLY)
     summed = tl.zeros((AT_ONCE,), tl.float32)
     for start in range(0, count, AT_ONCE):

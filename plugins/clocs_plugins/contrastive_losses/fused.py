@@ -1,4 +1,4 @@
-"""The losses in Triton, as one operator that torch.compile and CUDA graphs take as it is."""
+"""The losses in Triton, as one operator that works with torch.compile and CUDA graphs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def contrast(
     two: bool,
     shapes: Shapes | None = None,
 ) -> Tensor:
-    """The loss of one kind of embeddings (view, batch, dim), divided by `pairs`, as a float32 scalar.
+    """Compute the loss `kind` of embeddings (view, batch, dim), divided by `pairs`, as a float32 scalar.
 
-    patient: ids (batch,), or None for NT-Xent. two: float16 in two halves, which is nearly float32.
-    shapes: other tiles than those of the table.
+    patient: ids (batch,), or None for NT-Xent. two: use float16 in two halves, which is nearly float32.
+    shapes: tiles to use instead of those of the table.
     """
     if patient is not None and patient.dtype not in (torch.int32, torch.int64):
         patient = patient.to(torch.int64)
@@ -44,7 +44,7 @@ def contrast(
 
 
 def _sizes(views: Tensor, kind: int, two: bool, numbers: list[int]) -> Sizes:
-    count, batch, dim = map(int, views.shape)  # under torch.compile, for this size: so are the tiles
+    count, batch, dim = map(int, views.shape)  # int: torch.compile specialises on this size, as the tiles do
     if numbers:
         shapes = Shapes.from_numbers(numbers)
     else:
@@ -54,7 +54,7 @@ def _sizes(views: Tensor, kind: int, two: bool, numbers: list[int]) -> Sizes:
 
 
 def _saved(size: Sizes, like: Tensor) -> tuple[Tensor, ...]:
-    """Memory for the loss, and for what the backward pass reads: as much as the operator returns."""
+    """Allocate the loss and the tensors that the backward pass reads; the operator returns them all."""
     known = not size.alone
     return (
         like.new_empty((), dtype=torch.float32),  # the loss
@@ -109,7 +109,7 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> 
     views, _, temperature, ctx.tau, ctx.kind, _, ctx.two, ctx.shapes = inputs
     ctx.save_for_backward(views, temperature, *output[1:])
     ctx.mark_non_differentiable(*output[1:])
-    ctx.set_materialize_grads(False)  # or torch fills a gradient of zeros for each of the others
+    ctx.set_materialize_grads(False)  # otherwise torch allocates zeros as gradients of the others
 
 
 def _backward(ctx: Any, outer: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
@@ -172,5 +172,5 @@ def _gradients(views: Tensor, for_tau: bool) -> tuple[Tensor, Tensor]:
 
 
 def _launching_on(tensor: Tensor) -> AbstractContextManager[Any]:
-    """Triton launches on the current device, which need not be the tensor's."""
+    """Make the tensor's device current: Triton launches on the current device."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()

@@ -1,9 +1,9 @@
-"""Which kernels a pass launches, in which order, with how many programs, and the memory between them.
+"""Launch the kernels of each pass, with their numbers of programs and the memory between them.
 
-A forward pass launches `pack`, `others` (patient-NCE only), `sums` and `loss`, and adds the parts of the loss up
-where more than one program had it. A backward pass launches `gradient`, then `gather` unless one program had all the
-tiles of a few rows, and adds up for the temperature if that wants a gradient. Nothing waits for the device, no shape
-depends on the data, and nothing is added atomically.
+A forward pass launches `pack`, `others` (patient-NCE only), `sums` and `loss`, and adds up the parts of the loss if
+several programs computed it. A backward pass launches `gradient`, then `gather` unless one program had all the tiles
+of a few rows, and a sum for the temperature if that requires a gradient. There is no host sync, no shape depends on
+the data, and there are no atomic additions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
 COUNTED = 8192
 """Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""
 FEW = 2048
-"""Up to this batch a kernel waits more for memory than it computes."""
+"""Up to this batch size a kernel spends more time waiting for memory than computing."""
 MOST_PARTS = 2**27
-"""How many parts of row sums are kept at a time, 512 MB. Where there are more, pairs of views take turns."""
+"""Parts of row sums kept at a time, 512 MB. With more, pairs of views take turns."""
 ROOM = 4096
-"""Numbers of a tile of gradients, beside which a program has registers for what makes the gradient of x of them."""
+"""Largest tile of gradients, in numbers, that leaves a program registers to compute the gradient of x as well."""
 ELEMENTS = 2048
-"""What a program of 128 threads has at once in kernels that only read and write: 16 numbers a thread."""
+"""Numbers that a program of 128 threads holds at once in kernels that only read and write: 16 per thread."""
 
 
 @attrs.frozen
@@ -44,40 +44,40 @@ class Sizes:
     kind: int
     two: bool
     shapes: Shapes
-    early: bool  # whether a kernel may start before the last one has ended, to wait for it there
+    early: bool  # whether a kernel may start before the last one has ended, and then wait for it
 
     @property
     def rows(self) -> int:
-        """Of a view, with padding to whole tiles."""
+        """Rows of a view, padded to whole tiles."""
         return self.shapes.padded_rows(self.batch)
 
     @property
     def columns(self) -> int:
-        """Numbers of an embedding, with padding to a power of two."""
+        """Numbers of an embedding, padded to a power of two."""
         return padded(self.dim)
 
     @property
     def column_blocks(self) -> int:
-        """In how many parts the sum over a row is computed."""
+        """Number of parts of the sum over a row."""
         return math.ceil(self.batch / self.shapes.sums.columns)
 
     @property
     def beside(self) -> int:
-        """How many views a view is compared with."""
+        """Number of views that a view is compared with."""
         return self.views if self.alone else self.views - 1
 
     @property
     def pairs(self) -> int:
-        """Of views, each counted once; and every view with itself, where it is compared with itself."""
+        """Pairs of views, each counted once, including each view with itself if it is compared with itself."""
         return self.views * (self.views + (1 if self.alone else -1)) // 2
 
     @property
     def alone(self) -> bool:
-        """Whether a view is compared with itself, and no patient is known."""
+        """Whether a view is compared with itself and patients are ignored: NT-Xent."""
         return self.kind == NT_XENT
 
     def packed(self) -> tuple[int, ...]:
-        """The shape of the embeddings that the tiles read: (half, view, row, dim)."""
+        """Return the shape of the embeddings that the tiles read: (half, view, row, dim)."""
         return (2 if self.two else 1, self.views, self.rows, self.columns)
 
 
@@ -99,7 +99,7 @@ def launch_forward(
         order, first, ahead = (torch.empty_like(count) for _ in range(3))
         pulled = views.new_empty((size.views, size.batch), dtype=torch.float32)
         _pack(size, views, patient, (packed, total, inverse, diagonal), (order, first, count, ahead))
-        # Few patients come twice, so most programs have nothing to do: of many, two instances and one warp for each.
+        # Few patients occur twice, so most programs are idle: in large batches each has two instances and one warp.
         rows, warps = (1, 4) if size.batch <= FEW else (2, 1)
         others_kernel[(math.ceil(size.batch / rows), size.views)](
             packed, total, order, first, count, others, pulled, size.batch, size.rows, size.views,
@@ -118,7 +118,7 @@ def _pack(
     groups: tuple[Tensor | None, ...],
 ) -> None:
     at_once = min(power_of_two(size.views), max(1, 4 * ELEMENTS // size.columns))
-    elements = ELEMENTS if size.batch > FEW else ELEMENTS // 2  # more programs, since one alone has long to wait
+    elements = ELEMENTS if size.batch > FEW else ELEMENTS // 2  # small batches: more programs hide the memory latency
     rows = max(1, min(16, elements // (at_once * size.columns)))
     ids = patient if size.batch <= COUNTED else None
     pack_kernel[(math.ceil(size.rows / rows),)](
@@ -136,7 +136,7 @@ def _pack(
 
 
 def _sums(size: Sizes, packed: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor, bool]:
-    """Row sums in parts, column sums, and whether the row sums were added up already, for want of memory."""
+    """Return row sums in parts, column sums, and whether the row sums were already added up to save memory."""
     tile, blocks = size.shapes.sums, size.column_blocks
     group = min(size.pairs, max(1, MOST_PARTS // (blocks * size.rows)))
     folded = group < size.pairs
@@ -167,7 +167,7 @@ def _loss(
     folded: bool,
 ) -> None:
     weight, scalars, loss = result
-    rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer, where each adds many parts up
+    rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer if each adds up many parts
     tasks = size.pairs * (size.rows // rows)
     programs = min(tasks, 1024)
     parts = loss if programs == 1 else loss.new_empty(programs)
@@ -195,9 +195,9 @@ def launch_gradient(
     result: tuple[Tensor, Tensor | None],
     of_tau: Tensor,
 ) -> None:
-    """Launch the backward pass: tiles, what makes the gradient of their sums, and the sum for the temperature.
+    """Launch the backward pass: tiles, the gradient from their sums, and the sum for the temperature.
 
-    result: the gradient, and where its part along x goes if the temperature wants one, which is added up in `of_tau`.
+    result: buffers for the gradient and, if the temperature requires one, for its part along x, summed in `of_tau`.
     """
     tile, parts = size.shapes.gradient, size.shapes.parts
     whole = parts == 1 and tile.rows * size.columns <= ROOM
@@ -228,8 +228,8 @@ def launch_gradient(
 
 
 def _room_for_sums(size: Sizes, gradient: Tensor, parts: int) -> Tensor:
-    """The sums g of the tiles, as (part, view, row, dim)."""
+    """Return memory for the sums g of the tiles (part, view, row, dim)."""
     shape = (parts, *size.packed()[1:])
-    # What needs no addition and no padding is put where the gradient will be, and changed there.
+    # Sums without parts or padding go into the memory of the gradient and are changed in place.
     in_place = gradient.dtype == torch.float32 and gradient[None].shape == shape
     return gradient[None] if in_place else gradient.new_empty(shape, dtype=torch.float32)

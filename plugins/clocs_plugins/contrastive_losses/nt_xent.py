@@ -1,4 +1,4 @@
-"""Normalised temperature-scaled cross-entropy, NT-Xent: equation 1 of SimCLR. The plain version is the specification.
+"""Normalised temperature-scaled cross-entropy, NT-Xent: equation 1 of SimCLR. The plain version is the reference.
 
 Chen, Kornblith, Norouzi and Hinton, "A Simple Framework for Contrastive Learning of Visual Representations", ICML
 2020. Two views of K instances make 2K embeddings h. With i' the other view of i:
@@ -7,8 +7,8 @@ Chen, Kornblith, Norouzi and Hinton, "A Simple Framework for Contrastive Learnin
     l(i)    = - log (exp s(i, i') / sum over k != i of exp s(i, k))
     L       = mean over all 2K anchors i of l(i)
 
-Unlike patient-NCE, the denominator has the other instances of both views, and patients play no part: another frame of
-the same patient repels like any other. SimCLR has two views; of more, L is the mean over all pairs of views.
+Unlike in patient-NCE, the denominator has the other instances of both views, and patients are ignored: another frame of
+the same patient repels like any other. SimCLR has two views; with more, L is the mean over all pairs of views.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 def nt_xent(
     views: Tensor, temperature: float | Tensor, impl: Implementation = "auto", precision: Precision = "fp16"
 ) -> Tensor:
-    """The loss of embeddings `views` (view, batch, dim) as a scalar. A batch of one has no negatives: its loss is 0.
+    """Compute the loss of embeddings `views` (view, batch, dim). A batch of one has no negatives: its loss is 0.
 
-    temperature: tau, positive; a tensor of one element may want a gradient, and its sign is not checked.
+    temperature: tau, positive; a tensor of one element may require a gradient, and its sign is not checked.
     impl: `reference`, with memory of order pairs x 4·batch²; `chunked`, the same in chunks; `fused`, on NVIDIA GPUs;
     or `auto`, the fastest that runs.
-    precision: of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 where the
-    embeddings are float64, autocast or not.
+    precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
+    float64 embeddings, also under autocast.
 
     No host sync, and no shape that depends on the data.
-    Raises ValueError for fewer than two views, an empty batch, tau <= 0, and unknown names.
+    Raise ValueError for fewer than two views, an empty batch, tau <= 0, and unknown names.
     """
     refuse_embeddings("NT-Xent", views)
     refuse_temperature("NT-Xent", temperature)
@@ -71,7 +71,7 @@ def _loss_of_pairs(views: Tensor, temperature: float | Tensor) -> Tensor:
     a, b = torch.triu_indices(count, count, offset=1, device=views.device)  # (pair,), (pair,)
     both = torch.cat([direction[a], direction[b]], dim=1)  # (pair, 2 batch, dim)
     similarity = both @ both.mT / temperature  # (pair, 2 batch, 2 batch)
-    # Left out before the sum: subtracting exp(1/tau) after it would leave the rounding of the largest term.
+    # Exclude i itself before the sum: subtracting exp(1/tau) afterwards would leave the rounding of the largest term.
     itself = torch.eye(2 * batch, dtype=torch.bool, device=views.device)
     repulsion = similarity.masked_fill(itself, -torch.inf).logsumexp(2)  # (pair, 2 batch)
     attraction = similarity.diagonal(batch, 1, 2)  # (pair, batch): i and its partner at i + batch

@@ -1,15 +1,15 @@
-"""Kernels before the tiles: embeddings at length 1 and packed, and what the others of each patient add up to.
+"""Kernels before the tiles: normalise and pack embeddings, and sum the other instances of each patient.
 
 With h the embeddings at length 1 as the tiles read them, X_i the sum of h_vi over the views v, and p(i) a patient:
 
-    pack     h, X and 1/|x|, and sum_v h_vi·(X_i - h_vi), which is what the pairs of views of an instance pull
+    pack     h, X and 1/|x|, and sum_v h_vi·(X_i - h_vi), the attraction between the views of an instance
     others   o_vi = sum over the k != i of p(i) of (X_k - h_vk), and sum_i h_vi·o_vi
 
-The ids of patients are compared here and nowhere else, as the integers of 64 bits that they are. `pack` also sorts a
-batch by counting: an instance stands behind all smaller ids, and behind the same id earlier in the batch. A batch that
-is too large for that was sorted before, and `groups` looks up where each patient begins and ends.
+Patient ids are compared only here, as 64-bit integers. `pack` also sorts a batch by counting: an instance comes after
+all smaller ids, and after the same id earlier in the batch. A batch too large for that is sorted before, and `groups`
+finds where each patient begins and ends.
 """
-# Triton's compiler reads these functions and not Python's types.
+# Triton compiles these functions; it does not read Python's types.
 # ruff: noqa: ANN001, ANN201, N803
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -26,7 +26,7 @@ LEAST_SQUARE = tl.constexpr(LEAST_NORM**2)
 
 @triton.jit
 def halves(value, dtype):
-    """A number of float32 as two of float16: the nearest one, and the nearest to what is left."""
+    """Split a float32 number into two of float16: the nearest one, and the nearest to the remainder."""
     first = value.to(dtype)
     return first, (value - first.to(tl.float32)).to(dtype)
 
@@ -60,7 +60,7 @@ def pack_kernel(
     AT_ONCE: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """Each program has ROWS instances, all views of them."""
+    """Pack all views of ROWS instances per program."""
     take_turn(EARLY)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     place = tl.arange(0, DIM)
@@ -92,7 +92,7 @@ def pack_kernel(
     tl.store(diagonal + row, tl.sum(whole * whole, axis=1) - squares, mask=row < batch)
     if SORT:
         mine = tl.load(patient + row.to(tl.int64) * patient_stride, mask=row < batch, other=0).to(tl.int64)
-        # Counted in two numbers for each element and added up after the loop: a sum over a program waits for all of it.
+        # Count per element and add up after the loop: a sum over a program waits for all of its threads.
         smaller_same = tl.zeros((ROWS, AT_ONCE), tl.int32)
         before = tl.zeros((ROWS, AT_ONCE), tl.int32)
         for start in range(0, batch, AT_ONCE):
@@ -112,7 +112,7 @@ def pack_kernel(
 
 @triton.jit
 def others_of_rows(packed, total, row, there, view, plane, rows_padded, DIM: tl.constexpr, TWO: tl.constexpr):
-    """The embeddings h_vk of some instances k, and X_k - h_vk; zeros where there is no such instance."""
+    """Load the embeddings h_vk of some instances k, and X_k - h_vk; zeros where there is no such instance."""
     place = tl.arange(0, DIM)
     at = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + place[None, :]
     h = tl.load(packed + at, mask=there[:, None], other=0.0).to(tl.float32)
@@ -140,9 +140,9 @@ def others_kernel(
     ROWS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """A program has ROWS instances of one view. The first instance of a patient works for all of that patient.
+    """Sum the others of ROWS instances of one view per program. A patient's first instance computes all of them.
 
-    Most patients come once, and then there is nothing to add up: nothing is written for them, nor read later.
+    Most patients occur once and have nothing to add up: nothing is written for them, nor read later.
     """
     take_turn(EARLY)
     view = tl.program_id(1)
@@ -177,7 +177,7 @@ def add_up_others(
     TWO: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """For all instances of a patient, if this is the first one and not the only one."""
+    """Sum the others of all instances of a patient, if `one` is its first instance and not the only one."""
     many = tl.load(count + one)
     at = tl.load(first + one)
     if (many > 1) & (tl.load(order + at) == one):
@@ -214,13 +214,13 @@ def groups_kernel(
     PLACES: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """What `pack` counts, of a batch whose ids are sorted: by bisection, in as many steps as `batch` has bits."""
+    """Compute the counts of `pack` from sorted ids: by bisection, in as many steps as `batch` has bits."""
     take_turn(EARLY)
     place = tl.program_id(0) * PLACES + tl.arange(0, PLACES)
     there = place < batch
     mine = tl.load(ids + place, mask=there, other=0)
     row = tl.load(sorted_order + place, mask=there, other=0)
-    start, end = tl.zeros((PLACES,), tl.int32), tl.zeros((PLACES,), tl.int32)  # how many are smaller; not larger
+    start, end = tl.zeros((PLACES,), tl.int32), tl.zeros((PLACES,), tl.int32)  # counts of smaller, and of not larger
     start_most, end_most = start + batch, end + batch
     for _ in range(steps):
         middle = (start + start_most) // 2

@@ -1,4 +1,4 @@
-"""Patient-specific noise contrastive estimation. The plain version is here too: it is the specification.
+"""Patient-specific noise contrastive estimation. The plain version here is the reference.
 
 Kiyasseh, Zhu and Clifton, "CLOCS: Contrastive Learning of Cardiac Signals Across Space, Time, and Patients",
 ICML 2021. For a pair of views A, B of K instances, h the embeddings and i, j, k positions in the batch:
@@ -8,23 +8,23 @@ ICML 2021. For a pair of views A, B of K instances, h the embeddings and i, j, k
     (3)  off_diag_AB = - mean over all i != k of the same patient of log softmax_j s_AB(i, j) at j = k
     (4)  L           = mean over pairs of views A < B of diag_AB + diag_BA + off_diag_AB + off_diag_BA
 
-The denominator runs over all j of the other view, those of the same patient included. (3) is zero when no
-patient comes twice. The paper writes (3) as an expectation over "i, k in P" and says no more; it is read here as
-one mean over all ordered pairs. So a single repeated patient in a batch weighs as much as the whole diagonal.
+The denominator runs over all j of the other view, including those of the same patient. (3) is zero when no patient
+occurs twice. The paper writes (3) as an expectation over "i, k in P" without details; here it is one mean over all
+ordered pairs. So a single repeated patient in a batch weighs as much as the whole diagonal.
 
-That is the formula `paper`. The formula `released` is what the authors published as code:
+That is the formula `paper`. The formula `released` is that of the authors' code:
 
     (3') off_diag_AB = - mean over i < k of the same patient of log softmax_j s_AB(i, j) at j = k
          off_diag_BA = - mean over i < k of the same patient of log softmax_j s_AB(j, i) at j = k
     (4') L           = (diag_AB + diag_BA + off_diag_AB + off_diag_BA) / (T·P) of the last pair of views A < B alone
 
-where P is the number of pairs of views, and T is 4, or 2 if no patient comes twice. Views other than the last two get
-no gradient. Of two instances of one patient only the one that stands first in the batch is an anchor of (3'), so that
-the order of the instances of a patient changes the loss. With two views, and a patient that comes twice, the mean over
-a batch and the same batch in reverse is a quarter of the paper's L.
+where P is the number of pairs of views, and T is 4, or 2 if no patient occurs twice. Views other than the last two get
+no gradient. Of two instances of one patient, only the first in the batch is an anchor of (3'), so the order of a
+patient's instances changes the loss. With two views, and a patient that occurs twice, the mean over a batch and the
+same batch in reverse is a quarter of the paper's L.
 
-How both are computed: the means of diag_AB and off_diag_AB are weights w(i, k) on the K x K matrix, and those of the
-other direction are w(k, i). With w(i) the row sums and lse the log-sum-exp, a pair of views costs
+Computation: the means of diag_AB and off_diag_AB are weights w(i, k) on the K x K matrix, and those of the other
+direction are w(k, i). With w(i) the row sums and lse the log-sum-exp, a pair of views costs
 
     sum_i w(i)·(lse_j s_AB(i, j) + lse_j s_AB(j, i)) - sum_ik (w(i, k) + w(k, i))·s_AB(i, k)
 """
@@ -62,21 +62,21 @@ def patient_nce(
     impl: Implementation = "auto",
     precision: Precision = "fp16",
 ) -> Tensor:
-    """The loss of embeddings `views` (view, batch, dim) of instances of `patient` (batch,), as a scalar.
+    """Compute the loss of embeddings `views` (view, batch, dim) of instances of `patient` (batch,), a scalar.
 
     patient: integers on the device of the embeddings; equal means the same patient.
-    temperature: tau, positive; a tensor of one element may want a gradient, and its sign is not checked.
-    variant: `paper`, which depends on the order of neither views nor batch; or `released`. Of two views that does not
-    depend on their order either, but it does on the order in which the instances of one patient stand in the batch;
-    of more than two it trains the last two only, and warns, unless torch.compile is at work.
+    temperature: tau, positive; a tensor of one element may require a gradient, and its sign is not checked.
+    variant: `paper`, independent of the order of views and batch; or `released`. With two views `released` does not
+    depend on their order either, but on the order of a patient's instances in the batch; with more than two it trains
+    the last two only, and warns, except under torch.compile.
     impl: `reference`, with memory of order pairs x batch²; `chunked`, the same in chunks; `fused`, on NVIDIA GPUs; or
     `auto`, the fastest that runs.
-    precision: of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 where the
-    embeddings are float64, autocast or not.
+    precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
+    float64 embeddings, also under autocast.
 
     No host sync, and no shape that depends on the data.
-    Raises ValueError for fewer than two views, an empty batch, ids that do not fit or are elsewhere, tau <= 0, and
-    unknown names.
+    Raise ValueError for fewer than two views, an empty batch, ids of another shape or device, tau <= 0, and unknown
+    names.
     """
     refuse_embeddings("patient-NCE", views)
     refuse_ids("patient-NCE", patient, views)
@@ -114,7 +114,7 @@ def _fused(
 
 
 def _loss_of_pairs(views: Tensor, weight: Tensor, temperature: float | Tensor) -> Tensor:
-    """The mean over pairs of views of what a pair costs, by the weights (batch, batch) of one of its directions."""
+    """Compute the mean cost of pairs of views, from the weights (batch, batch) of one direction."""
     direction = directions(views)  # (view, batch, dim)
     a, b = torch.triu_indices(len(views), len(views), offset=1, device=views.device)  # (pair,), (pair,)
     similarity = direction[a] @ direction[b].mT / temperature  # (pair, batch, batch)
@@ -124,22 +124,22 @@ def _loss_of_pairs(views: Tensor, weight: Tensor, temperature: float | Tensor) -
 
 
 def _pair_weights(patient: Tensor, dtype: torch.dtype) -> Tensor:
-    """The weights w(i, k) of the paper: 1/K where i = k, 1/N at the N other places of the same patient, else 0."""
+    """Return the paper's weights w(i, k): 1/K where i = k, 1/N at the N other places of the same patient, else 0."""
     itself, others = _places(patient, dtype)
-    return itself / len(patient) + others / others.sum().clamp(min=1)  # N = 0: no others, nothing to divide
+    return itself / len(patient) + others / others.sum().clamp(min=1)  # clamp: no division by zero if N = 0
 
 
 def _half_weights(patient: Tensor, dtype: torch.dtype) -> Tensor:
-    """The weights w(i, k) of the released code: as in the paper but above the diagonal only, divided by the terms."""
+    """Return the weights w(i, k) of the released code: the paper's above the diagonal only, divided by the terms."""
     itself, others = _places(patient, dtype)
     above = others.triu(1)
-    count = above.sum()  # a tensor: whether a patient comes twice is not asked on the host
+    count = above.sum()  # a tensor: no host sync to see whether a patient occurs twice
     terms = 2 + 2 * count.clamp(max=1)
     return (itself / len(patient) + above / count.clamp(min=1)) / terms
 
 
 def _places(patient: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """1 where i = k, and 1 at the other places of the same patient, each (batch, batch)."""
+    """Return 1 where i = k, and 1 at the other places of the same patient, each (batch, batch)."""
     itself = torch.eye(len(patient), dtype=dtype, device=patient.device)
     return itself, (patient[:, None] == patient[None, :]).to(dtype) - itself
 
@@ -151,5 +151,5 @@ def _warn_of_the_last_pair(views: int, pairs: int) -> None:
         f"Patient-NCE as released trains views {views - 2} and {views - 1} of 0 to {views - 1} only, which is one of "
         f"{pairs} pairs; the other views get no gradient. Use formula=paper to train all pairs.",
         ClocsWarning,
-        stacklevel=3,  # whoever called patient_nce, so that Python tells it once for each such place
+        stacklevel=3,  # the caller of patient_nce, so that Python warns once for each such place
     )

@@ -1,4 +1,4 @@
-"""What both losses refuse, at their border: the mistakes that broadcasting would make a number of."""
+"""Check the arguments of both losses: broadcasting would turn wrong shapes into a number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def refuse_embeddings(loss: str, views: Tensor) -> None:
-    """Raise ValueError unless the embeddings are (view, batch, dim) of two views or more and one instance or more."""
+    """Raise ValueError unless the embeddings are (view, batch, dim) with at least two views and one instance."""
     shape = tuple(views.shape)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 1:
         raise ValueError(
@@ -21,7 +21,7 @@ def refuse_embeddings(loss: str, views: Tensor) -> None:
 
 
 def refuse_ids(loss: str, patient: Tensor, views: Tensor) -> None:
-    """Raise ValueError unless there is an integer for each instance, where the embeddings are."""
+    """Raise ValueError unless there is one integer per instance, on the device of the embeddings."""
     ids, expected = tuple(patient.shape), tuple(views.shape[1:2])
     if ids != expected:
         raise ValueError(f"{loss} got patient ids of shape {ids}, expected {expected}: one per instance")
@@ -32,7 +32,7 @@ def refuse_ids(loss: str, patient: Tensor, views: Tensor) -> None:
 
 
 def refuse_temperature(loss: str, temperature: float | Tensor) -> None:
-    """Raise ValueError unless tau is positive, as far as the host knows, or a tensor of one element."""
+    """Raise ValueError unless tau is a positive number or a tensor of one element."""
     if isinstance(temperature, torch.Tensor):
         if temperature.numel() != 1:
             raise ValueError(f"{loss} got a temperature of shape {tuple(temperature.shape)}, expected one element")
@@ -41,6 +41,6 @@ def refuse_temperature(loss: str, temperature: float | Tensor) -> None:
 
 
 def refuse_precision(loss: str, precision: str) -> None:
-    """Raise ValueError for a precision that nobody knows."""
+    """Raise ValueError for an unknown precision."""
     if precision not in ("fp16", "near-fp32"):
         raise ValueError(f"{loss} got the precision {precision!r}, expected 'fp16' or 'near-fp32'")

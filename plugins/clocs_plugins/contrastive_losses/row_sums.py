@@ -1,5 +1,5 @@
-"""Sums of exponentials over a row, of the parts that the programs of the tiles left: added in their order."""
-# Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
+"""Sum exponentials over a row from the parts that the programs of the tiles left, in a fixed order."""
+# Triton compiles these functions and does not read Python's types; SIM102 would join compile-time and run-time ifs.
 # ruff: noqa: ANN001, ANN201, N803, SIM102
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -28,7 +28,7 @@ def part_sums(
     TILE_COLUMNS: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """The sums over j of e_ij for rows i of view v and the columns of view w, v <= w: of the parts of the tiles."""
+    """Add up the parts of the sums over j of e_ij, for rows i of view v and columns j of view w, v <= w."""
     pair = tl.cast(pair_number(v, w, view_count, SELF) - first_pair, tl.int64)
     found = tl.zeros(row.shape, tl.float32)
     if SELF:
@@ -61,7 +61,7 @@ def row_sums(
     TILE_COLUMNS: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """The same for any v and w."""
+    """Return the sums over j of e_ij for any v and w."""
     there = column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row
     if FOLDED:
         found = tl.load(there)
@@ -91,11 +91,11 @@ def task_sums(
     ROWS: tl.constexpr,
     AT_ONCE: tl.constexpr,
 ):
-    """A pair of views v <= w, some rows, and their sums: of rows of v over w, and of rows of w over v."""
+    """Return a task's pair of views v <= w, its rows, and their sums: of rows of v over w, and of rows of w over v."""
     blocks = rows_padded // ROWS
     v, w = pair_of(task // blocks, view_count, SELF)
     row = task % blocks * ROWS + tl.arange(0, ROWS)
-    # Not row_sums: what stands in a branch of the run is not asked for before it is decided.
+    # Not row_sums: its loads are in a run-time branch and cannot start before the branch is decided.
     if FOLDED:
         forth = tl.load(column_sums + tl.cast(v * view_count + w, tl.int64) * rows_padded + row)
     else:
@@ -123,7 +123,7 @@ def fold_kernel(
     AT_ONCE: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """Put the row sums of some pairs of views where their column sums are, so that the parts can be used again."""
+    """Move the row sums of some pairs of views next to their column sums, so that the parts can be reused."""
     take_turn(EARLY)
     v, w = tl.program_id(0) // view_count, tl.program_id(0) % view_count
     if SELF:

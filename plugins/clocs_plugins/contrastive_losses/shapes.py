@@ -1,6 +1,6 @@
-"""Which tiles the kernels use: a table that was chosen by measuring, so that nothing is tried out in a run.
+"""Choose the tiles of the kernels from a measured table, so that no run has to tune them.
 
-`python benchmarks/patient_nce.py --sweep` measures the tiles that compete on the GPU at hand.
+`python benchmarks/patient_nce.py --sweep` measures the candidate tiles on the GPU at hand.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import attrs
 import torch
 
 MOST_DIMS = 512
-"""Longer embeddings leave no registers for a tile of gradients."""
+"""Most dimensions of an embedding; longer ones leave no registers for a tile of gradients."""
 PROGRAMS = 224
-"""One or two for each multiprocessor of an H200. Where there are fewer blocks of rows, each is computed in parts."""
+"""Programs wanted: one or two per multiprocessor of an H200. Fewer blocks of rows are computed in parts."""
 MOST_PARTS = 4
 
 
@@ -30,43 +30,43 @@ class Tile:
 
 @attrs.frozen
 class Shapes:
-    """The tiles of both passes, and in how many parts the gradient of a block of rows is computed."""
+    """The tiles of both passes, and the number of parts of the gradient of a block of rows."""
 
     sums: Tile
     gradient: Tile
     parts: int = 1
 
     def as_numbers(self) -> list[int]:
-        """What the operator takes."""
+        """Return the numbers that the operator takes."""
         return [*attrs.astuple(self.sums), *attrs.astuple(self.gradient), self.parts]
 
     @staticmethod
     def from_numbers(numbers: list[int]) -> Shapes:
-        """The same, back."""
+        """Build the shapes from such numbers."""
         return Shapes(Tile(*numbers[:4]), Tile(*numbers[4:8]), numbers[8])
 
     def padded_rows(self, batch: int) -> int:
-        """Rows of the packed embeddings: a whole number of every tile."""
+        """Return the rows of the packed embeddings: a multiple of every tile."""
         largest = max(self.sums.rows, self.sums.columns, self.gradient.rows, self.gradient.columns)
         return math.ceil(batch / largest) * largest
 
 
 def padded(dim: int) -> int:
-    """Columns of the packed embeddings: a power of two, and what the smallest product of the tensor cores needs."""
+    """Return the columns of the packed embeddings: a power of two, at least 16 for the tensor cores."""
     return max(16, power_of_two(dim))
 
 
 def power_of_two(number: int) -> int:
-    """The smallest one that is not less."""
+    """Return the smallest power of two that is not below a positive number."""
     return 1 << (number - 1).bit_length()
 
 
-@lru_cache(maxsize=64)  # a step asks twice, on the host, where its launches wait
+@lru_cache(maxsize=64)  # a step calls it twice, on the host, before its launches
 def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, roomy: bool) -> Shapes:
-    """The tiles for one size.
+    """Choose the tiles for one size.
 
     two: float16 in two halves. alone: views are compared with themselves too, as in NT-Xent. roomy: a program can have
-    227 KB of shared memory, as on Hopper and on Blackwell for data centres, and not 99.
+    227 KB of shared memory, as on Hopper and on Blackwell for data centres, instead of 99.
     """
     if not roomy:
         sums, gradient = _TIGHT[two][_step(dim)]
@@ -76,18 +76,18 @@ def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, r
         sums, gradient = _LONG[_step(dim)]
     else:
         sums, gradient = _by_batch(batch, views)
-    if alone:  # looking where i = j takes registers
+    if alone:  # checking for i = j takes registers
         sums = attrs.evolve(sums, columns=min(sums.columns, 64))
     return Shapes(sums, gradient, _parts(batch, views, gradient))
 
 
 def is_roomy(kind: str, device: int | None) -> bool:
-    """Whether a program can have 227 KB of shared memory: Hopper, and Blackwell in data centres."""
+    """Return whether a program can have 227 KB of shared memory: Hopper, and Blackwell in data centres."""
     return kind == "cuda" and torch.cuda.get_device_capability(device)[0] in (9, 10)
 
 
 def _by_batch(batch: int, views: int) -> tuple[Tile, Tile]:
-    """For up to 128 dimensions in float16: small batches need many programs, large ones large tiles."""
+    """Choose tiles for up to 128 dimensions in float16: small batches need many programs, large ones large tiles."""
     if batch <= 512:
         return (
             (Tile(128, 32, 4, 3), _FEW_ROWS)
@@ -112,8 +112,7 @@ def _step(dim: int) -> int:
 
 
 _FEW_ROWS = Tile(16, 128, 4, 3)
-"""One program has all tiles of these rows, and makes their gradient too: a launch less, which is what small batches
-wait for."""
+"""One program has all tiles of these rows and computes their gradient too, which saves a launch in small batches."""
 _LONG = {
     256: (Tile(64, 128, 4, 3), Tile(128, 64, 8, 3)),
     512: (Tile(64, 64, 4, 2), Tile(64, 32, 8, 2)),
@@ -121,7 +120,7 @@ _LONG = {
 _IN_HALVES = {
     128: (Tile(64, 64, 4, 3), Tile(64, 64, 4, 2)),
     256: (Tile(64, 64, 4, 2), Tile(32, 32, 8, 2)),
-    512: (Tile(64, 32, 4, 1), Tile(16, 32, 8, 2)),  # some registers of the first go to memory, as with any other tile
+    512: (Tile(64, 32, 4, 1), Tile(16, 32, 8, 2)),  # the first spills some registers, as every other tile does
 }
 _TIGHT = {
     False: {

@@ -1,11 +1,11 @@
-"""What kernels among and after the tiles share: exponents, and the gradients of embeddings.
+"""Helpers of the kernels of and after the tiles: exponents, and the gradients of embeddings.
 
 With g of the tiles, the strengths d and f of finish.py, X and o of packing.py, and h at length 1,
 
     dL/dh_vi = beta·(g_vi - d·(X_i - h_vi) - f·o_vi),  r_vi = h_vi·dL/dh_vi
     dL/dx_vi = (dL/dh_vi - r_vi·h_vi) / |x_vi|,        dL/dtau = - sum_vi r_vi / (2·tau)
 """
-# Triton's compiler reads these functions and not Python's types.
+# Triton compiles these functions; it does not read Python's types.
 # ruff: noqa: ANN001, ANN201, N803, SIM108
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -17,12 +17,12 @@ import triton.language as tl
 from clocs_plugins.contrastive_losses.early_start import take_turn
 
 LARGEST = tl.constexpr(60.0)
-"""Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it are float32 as well."""
+"""Natural exponent of the largest e. With 1/tau <= 67, the smallest row sum and 2^14 over it fit in float32 too."""
 
 
 @triton.jit
 def exponent(temperature, TENSOR: tl.constexpr):
-    """1/tau, and the shift, as natural exponents."""
+    """Return 1/tau and the shift, as natural exponents."""
     if TENSOR:
         tau = tl.load(temperature).to(tl.float32)
     else:
@@ -53,7 +53,7 @@ def load_pulls(
     DIM: tl.constexpr,
     TWO: tl.constexpr,
 ):
-    """For some rows: d·(X - h) + f·o and x/|x| (row, dim), and 1/|x| (row,)."""
+    """Return d·(X - h) + f·o and x/|x| (row, dim), and 1/|x| (row,) of some rows."""
     place = tl.arange(0, DIM)
     view = view.to(tl.int64)
     there = (row < batch)[:, None] & (place < dim)[None, :]
@@ -70,7 +70,7 @@ def load_pulls(
     scale = tl.load(inverse + view * rows_padded + row, mask=row < batch, other=0.0)
     x_at = view * view_stride + row.to(tl.int64)[:, None] * row_stride + place.to(tl.int64)[None, :] * dim_stride
     x = tl.load(views + x_at, mask=there, other=0.0).to(tl.float32)
-    return pull, x * scale[:, None], scale  # x not rounded to float16, so that the gradient is at right angles to it
+    return pull, x * scale[:, None], scale  # x is not rounded to float16, so that the gradient is orthogonal to it
 
 
 @triton.jit
@@ -91,9 +91,9 @@ def store_slopes(
     FOR_TAU: tl.constexpr,
     DIM: tl.constexpr,
 ):
-    """Take what pulls off g (row, dim), go back through the normalisation, and store the gradient of x of these rows.
+    """Subtract the attraction from g (row, dim), differentiate the normalisation, and store the gradient of x.
 
-    `outer` is the gradient of the loss. `along` gets r, if the temperature wants a gradient.
+    `outer` is the gradient of the loss. `along` gets r if the temperature requires a gradient.
     """
     place = tl.arange(0, DIM)
     slope = (g * tl.load(scalars) - pull) * (beta * tl.load(outer).to(tl.float32))
@@ -136,9 +136,9 @@ def gather_kernel(
     TWO: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """Add the parts of g up, and make the gradient of them.
+    """Add up the parts of g and compute the gradient from them.
 
-    `parts` may be `gradient` itself, which each program reads before it writes.
+    `parts` may be `gradient` itself; each program reads it before it writes.
     """
     take_turn(EARLY)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

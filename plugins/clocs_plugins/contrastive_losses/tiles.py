@@ -1,4 +1,4 @@
-"""Kernels of the K x K tiles. Nothing of that size is stored, and no patient is looked at.
+"""Kernels of the K x K tiles. No K x K matrix is stored, and patient ids are not read.
 
 With h the embeddings at length 1, beta = 1/tau, and a shift that keeps the exponentials in float32:
 
@@ -6,10 +6,10 @@ With h the embeddings at length 1, beta = 1/tau, and a shift that keeps the expo
     sums     for every pair of views v < w (and v = w without i = j, for NT-Xent) the sums of e over j, and over i
     gradient g_vi = sum over w, j of e_ij·(u_i + u'_j)·h_wj, where u = weight / sum of e of a row, u' of a column
 
-Cosines are bounded, so that one shift serves all rows: no running maximum, and one exponential for both directions.
-Exponents are of base 2, which is what the hardware has. Padded rows of h are zeros.
+Cosines are bounded, so one shift serves all rows: no running maximum, and one exponential for both directions.
+Exponents are of base 2, as in the hardware. Padded rows of h are zeros.
 """
-# Triton's compiler reads these functions and not Python's types; SIM would join conditions of two times into one.
+# Triton compiles these functions and does not read Python's types; SIM102 would join compile-time and run-time ifs.
 # ruff: noqa: ANN001, ANN201, N803, SIM102
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, import-not-found"
 
@@ -29,7 +29,7 @@ MOST = tl.constexpr(65504.0)
 
 @triton.jit
 def pair_number(v, w, view_count, SELF: tl.constexpr):
-    """The place of the pair of views v < w, or v <= w with SELF, among all such pairs, row by row."""
+    """Return the number of the pair of views v < w, or v <= w with SELF, counted row by row."""
     if SELF:
         return v * view_count - v * (v - 1) // 2 + (w - v)
     else:
@@ -38,7 +38,7 @@ def pair_number(v, w, view_count, SELF: tl.constexpr):
 
 @triton.jit
 def pair_of(number, view_count, SELF: tl.constexpr):
-    """The views v and w of the pair that has a number."""
+    """Return the views v and w of the pair with this number."""
     v = 0
     beginning = view_count if SELF else view_count - 1  # pairs whose first view is v
     while number >= beginning:
@@ -50,7 +50,7 @@ def pair_of(number, view_count, SELF: tl.constexpr):
 
 @triton.jit
 def weights_of(weight, v, w, rows_padded, view_count, SELF: tl.constexpr):
-    """Where the weights of the rows of v for those of w begin. Without SELF, there are none of v for v."""
+    """Return the address of the weights of rows of v for rows of w. Without SELF, there are none for v = w."""
     if SELF:
         return weight + tl.cast(v * view_count + w, tl.int64) * rows_padded
     else:
@@ -59,7 +59,7 @@ def weights_of(weight, v, w, rows_padded, view_count, SELF: tl.constexpr):
 
 @triton.jit
 def load_rows(at, plane, ROWS: tl.constexpr, DIM: tl.constexpr, TWO: tl.constexpr):
-    """A tile (row, dim) of packed embeddings, and its second half where there is one."""
+    """Load a tile (row, dim) of packed embeddings, and its second half if there is one."""
     tile = at + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :]
     h = tl.load(tile)
     rest = h
@@ -70,7 +70,7 @@ def load_rows(at, plane, ROWS: tl.constexpr, DIM: tl.constexpr, TWO: tl.constexp
 
 @triton.jit
 def cosines(a, a_rest, b, b_rest, TWO: tl.constexpr):
-    """Cosines (row, column) of two tiles. Of two halves each, the product of the small ones is left out: 2^-22."""
+    """Compute cosines (row, column) of two tiles. With two halves, the product of the small ones is omitted: 2^-22."""
     s = tl.dot(a, tl.trans(b))
     if TWO:
         s = tl.dot(a, tl.trans(b_rest), s)
@@ -80,7 +80,7 @@ def cosines(a, a_rest, b, b_rest, TWO: tl.constexpr):
 
 @triton.jit
 def exponentials(at, plane, b, b_rest, scale, bias, ROWS: tl.constexpr, DIM: tl.constexpr, TWO: tl.constexpr):
-    """e of ROWS rows and the columns b."""
+    """Compute e of ROWS rows and the columns b."""
     a, a_rest = load_rows(at, plane, ROWS, DIM, TWO)
     return tl.exp2(tl.fma(cosines(a, a_rest, b, b_rest, TWO), scale, bias[None, :]))
 
@@ -105,11 +105,11 @@ def sums_kernel(
     TWO: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """A program owns COLUMNS columns of view w and goes through the rows of view v.
+    """Sum e over rows and columns. A program has COLUMNS columns of view w and iterates over the rows of view v.
 
-    Column sums stay in registers. Row sums of the tile are one of `column_blocks` parts, to be added in their order:
-    row_parts (pair, column block, row). column_sums[w, v] (view, view, row) are of the pair v < w. For v = w only
-    i > j is added up, to both sums, since e_ij = e_ji.
+    Column sums stay in registers. Row sums of the tile are one of `column_blocks` parts, to be added in order:
+    row_parts (pair, column block, row). column_sums[w, v] (view, view, row) belong to the pair v < w. For v = w only
+    i > j is added, to both sums, since e_ij = e_ji.
     """
     take_turn(EARLY)
     v, w, block = tl.program_id(0) // view_count, tl.program_id(0) % view_count, tl.program_id(1)
@@ -132,7 +132,7 @@ def sums_kernel(
     rows = packed + v.to(tl.int64) * rows_padded * DIM
     parts = row_parts + (pair.to(tl.int64) * column_blocks + block) * rows_padded + tl.arange(0, ROWS)
     by_column = tl.zeros((ROWS, COLUMNS), tl.float32)
-    full = batch // ROWS  # whole tiles; the rest is peeled off, since a mask in the loop is paid for by every element
+    full = batch // ROWS  # whole tiles; the rest comes after the loop, since a mask in it would cost every element
     start = 0
     if SELF:
         if v == w:
@@ -184,7 +184,7 @@ def add_tile(
     DIM: tl.constexpr,
     TWO: tl.constexpr,
 ):
-    """What one tile of columns adds to the gradient of the rows."""
+    """Add one tile of columns to the gradient of the rows."""
     start = tile * COLUMNS
     if not SELF:
         start += tl.where(start >= v * rows_padded, rows_padded, 0)
@@ -197,10 +197,10 @@ def add_tile(
     of_column = tl.load(weights_of(weight, w, v, rows_padded, view_count, SELF) + column)
     b, b_rest = load_rows(packed + tl.cast(start, tl.int64) * DIM, plane, COLUMNS, DIM, TWO)
     e = tl.exp2(tl.fma(cosines(a, a_rest, b, b_rest, TWO), scale, bias))
-    if SELF:  # nobody repels itself
+    if SELF:  # an instance does not repel itself
         e = tl.where((v * rows_padded + row)[:, None] == (start + tl.arange(0, COLUMNS))[None, :], 0.0, e)
     g = e * (of_row[:, None] + of_column[None, :])
-    if PADDED:  # with a padded column, u_i alone may be too much for float16, and infinity times its zeros is NaN
+    if PADDED:  # in a padded column u_i alone may overflow float16, and infinity times the column's zeros is NaN
         g = tl.minimum(g, MOST, propagate_nan=tl.PropagateNan.ALL)
     large, small = halves(g, b.dtype)
     summed = tl.dot(large, b, summed)
@@ -245,13 +245,12 @@ def gradient_kernel(
     TWO: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """A program owns ROWS rows of view v and goes through `tiles_each` tiles of the rows of the other views.
+    """Compute g. A program has ROWS rows of view v and iterates over `tiles_each` tiles of rows of the other views.
 
-    The rows of all views lie one after another, so that their tiles are counted through; those of v itself are
-    stepped over, unless SELF. weight (view, other view, row) holds u. WHOLE: these are all the tiles, and the gradient
-    of the rows is made of them; else they are one of the parts (program, view, row, dim) that `gather` adds up, in
-    their order. With ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are padding, and what is
-    summed for such a row means nothing.
+    The rows of all views are consecutive, and so are the numbers of their tiles; those of v itself are skipped, unless
+    SELF. weight (view, other view, row) holds u. WHOLE: these are all the tiles, and the program computes the gradient
+    of its rows; otherwise it leaves one of the parts (program, view, row, dim) that `gather` adds up in order. With
+    ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are padding; sums of such rows mean nothing.
     """
     take_turn(EARLY)
     block, v, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -265,7 +264,7 @@ def gradient_kernel(
     of_row = tl.zeros((ROWS,), tl.float32)
     if ONE_OTHER:
         of_row = tl.load(weights_of(weight, v, 1 - v, rows_padded, view_count, SELF) + row)
-    if WHOLE:  # asked for before the tiles, so that nobody waits for it behind them
+    if WHOLE:  # loaded before the tiles, so that the program does not wait for it afterwards
         pull, direction, size = load_pulls(
             row, v, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
             view_stride, row_stride, dim_stride, not SELF, DIM, TWO,

@@ -1,8 +1,8 @@
-"""How strongly instances attract and repel: the closed form of both losses, in which no pair of instances is visited.
+"""Weights of attraction and repulsion: the closed form of both losses, without a loop over pairs of instances.
 
 A pair of views costs  sum_i a_i·(lse_i + lse'_i) - (d·sum_i h_vi·h_wi + f·sum_i h_vi·o_wi)/tau, where o_wi is the sum
-of the embeddings of the other instances of i's patient. That is a reordering of equations 2 to 4: a sum over the
-pairs of a patient of lse_i only counts them, and one of similarities goes through the sum of embeddings.
+of the embeddings of the other instances of i's patient. This reorders equations 2 to 4: the sum of lse_i over the pairs
+of a patient only counts them, and the sum of similarities is a product with the sum of embeddings.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 
-class Groups(NamedTuple):  # torch.compile cannot make an attrs class
+class Groups(NamedTuple):  # torch.compile cannot construct an attrs class
     """The instances of a batch by patient, each (batch,) int64. Found by a sort: no shape depends on the ids."""
 
-    order: Tensor  # the instances, patient after patient, each patient's in the order of the batch
-    first: Tensor  # of each instance: where its patient begins in that order
-    size: Tensor  # of each instance: how many its patient has
-    behind: Tensor  # of each instance: how many of its patient stand behind it in the batch
+    order: Tensor  # the instances sorted by patient, then by place in the batch
+    first: Tensor  # per instance: start of its patient in that order
+    size: Tensor  # per instance: number of its patient's instances
+    behind: Tensor  # per instance: number of its patient's instances after it in the batch
 
 
 def group_patients(patient: Tensor) -> Groups:
@@ -33,7 +33,7 @@ def group_patients(patient: Tensor) -> Groups:
 
 
 class Strengths(NamedTuple):
-    """What a pair of views is weighted with: a (batch,) repels, d and f, scalars, attract."""
+    """The weights of a pair of views: a (batch,) of the repulsion, d and f, scalars, of the attraction."""
 
     repel: Tensor
     same_instance: Tensor
@@ -41,9 +41,9 @@ class Strengths(NamedTuple):
 
 
 def patient_strengths(groups: Groups, released: bool, pairs: int, dtype: torch.dtype) -> Strengths:
-    """Those of patient-NCE, by the paper's formula or the released one, divided by the number of pairs of views."""
+    """Return the weights of patient-NCE, by the paper's formula or the released one, divided by the number of pairs."""
     others = groups.behind if released else groups.size - 1  # (batch,)
-    found = others.sum()  # a tensor: whether a patient comes twice is not asked on the host
+    found = others.sum()  # a tensor: no host sync to see whether a patient occurs twice
     per_pair = torch.where(found > 0, 1 / found.clamp(min=1).to(dtype), 0.0)
     share = torch.where(found > 0, 0.25, 0.5).to(dtype) / pairs if released else torch.ones_like(per_pair) / pairs
     batch = len(others)
@@ -52,6 +52,6 @@ def patient_strengths(groups: Groups, released: bool, pairs: int, dtype: torch.d
 
 
 def plain_strengths(batch: int, pairs: int, like: Tensor) -> Strengths:
-    """Those of NT-Xent: every anchor alike, and nobody is of the same patient."""
+    """Return the weights of NT-Xent: equal for every anchor, and none for the same patient."""
     share = like.new_full((), 1 / (batch * pairs))
     return Strengths((share / 2).expand(batch), share, torch.zeros_like(share))

@@ -1,4 +1,4 @@
-"""The embedded data set: simulated 12-lead ECGs, so that everything can be tried before anything is downloaded."""
+"""The embedded data set: simulated 12-lead ECGs, to try everything without a download."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ RHYTHM = Task("rhythm", classes=("AFIB", "GSVT", "SB", "SR"))  # the four groups
 
 @attrs.frozen
 class DemoOptions:
-    """How many patients are simulated, and which."""
+    """Options of the data set `demo`: how many patients to simulate, and which."""
 
-    patients: int = option(240, "simulated patients", check=(lambda n: n > 0, "be positive"))
-    population: int = option(0, "another number simulates other patients", check=(lambda n: n >= 0, "not be negative"))
+    patients: int = option(240, "Number of simulated patients.", check=(lambda n: n > 0, "be positive"))
+    population: int = option(0, "Seed of the simulated patients.", check=(lambda n: n >= 0, "not be negative"))
 
 
 def scan(_root: Path, _task: Task, options: DemoOptions) -> Listing:
-    """The recordings: one for most patients, two or three for every third, as in a clinic."""
+    """List the recordings: one for most patients, two or three for every third, as in a clinic."""
     entries = []
     for number in range(options.patients):
         patient = f"patient-{number:05d}"
         for visit in range((1, 1, 2, 1, 1, 3)[number % 6]):
-            # 4 and 6 share a factor, so the class moves on every six patients: visits say nothing about the rhythm
+            # 4 and 6 share a factor, so shift the class every six patients: visits then say nothing about the rhythm
             label = (number + number // 6) % len(RHYTHM.classes)
             entries.append(Entry(record=f"{patient}-visit-{visit + 1}", patient=patient, label=label))
     return Listing(entries, form="simulated")
 
 
 def load(entry: Entry, options: DemoOptions) -> Record:
-    """Simulate one recording: the patient follows from the patient's name, the day from the record's."""
+    """Simulate one recording: the patient's name seeds the heart, the record's name seeds the visit."""
     import numpy as np
 
     from clocs_plugins.demo.simulator import LEADS, draw_heart, simulate
 
-    assert isinstance(entry.label, int)  # scan gave every entry one
+    assert isinstance(entry.label, int)  # scan labels every entry
     seed = [options.population, int(entry.patient.split("-")[1])]
     visit = int(entry.record.rsplit("-", 1)[1])
     heart = draw_heart(RHYTHM.classes[entry.label], np.random.default_rng([*seed, 0]))
@@ -53,7 +53,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="demo",
-            summary="simulated 12-lead ECGs of four rhythms, made on the spot; nothing to download",
+            summary="Simulated 12-lead ECGs of four rhythms, generated on the fly; nothing to download.",
             modality="ecg",
             tasks=(RHYTHM,),
             channels=limb + chest,

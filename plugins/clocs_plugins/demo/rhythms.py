@@ -1,7 +1,7 @@
-"""The four rhythms of the Chapman data (Zheng et al. 2020), as ranges a patient's pulse is drawn from.
+"""The four rhythms of the Chapman data (Zheng et al. 2020), as ranges from which a patient's pulse is drawn.
 
-A rhythm decides how fast and how evenly the heart beats and what its atria do; nothing else. Size and shape
-of QRS and T are drawn alike for all four, so that rhythm is all there is to learn.
+A rhythm sets the rate and regularity of the beats and the activity of the atria, nothing else. Size and shape of QRS
+and T have the same distribution in all four, so that only the rhythm can be learnt.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Range = tuple[float, float]  # lowest and highest value over patients
 
 @attrs.frozen
 class Rhythm:
-    """What patients with one rhythm have in common."""
+    """The ranges of one rhythm over its patients."""
 
     rates: Range  # beats per minute
     irregularity: Range  # coefficient of variation of RR from beat to beat, without memory
     breathing_depth: Range  # respiratory sinus arrhythmia, relative swing of RR
     early_beats: float  # share of premature beats in a patient who has them
-    p_wave: float  # share of patients whose P wave can be seen
+    p_wave: float  # share of patients with a visible P wave
     f_waves: Range  # mV along the atrial dipole, 0 where the atria contract
 
 
@@ -30,7 +30,7 @@ _RHYTHMS = {
     "AFIB": Rhythm((70, 150), (0.16, 0.28), (0, 0), 0.0, p_wave=0, f_waves=(0.01, 0.06)),
     # Supraventricular tachycardia: sinus tachycardia with P, or re-entry with P hidden in QRS.
     "GSVT": Rhythm((100, 200), (0.004, 0.015), (0, 0.015), 0.03, p_wave=0.6, f_waves=(0, 0)),
-    # Sinus bradycardia and sinus rhythm: below and above 60 per minute, they differ in nothing but rate.
+    # Sinus bradycardia and sinus rhythm: below and above 60 per minute; they differ only in rate.
     "SB": Rhythm((38, 58), (0.01, 0.03), (0.01, 0.06), 0.05, p_wave=1, f_waves=(0, 0)),
     "SR": Rhythm((60, 98), (0.01, 0.03), (0.01, 0.06), 0.05, p_wave=1, f_waves=(0, 0)),
 }
@@ -42,10 +42,10 @@ _MARGIN = 1.5  # s of beats before and after the recording, whose waves may reac
 
 @attrs.frozen
 class Pulse:
-    """How one patient's heart keeps time."""
+    """The timing of one patient's heart."""
 
     rate: float  # beats per minute, on an average day
-    rates: Range  # beats per minute; beyond these the rhythm would have another name
+    rates: Range  # beats per minute; outside this range it would be another rhythm
     irregularity: float  # coefficient of variation of RR, without memory
     breathing_depth: float  # relative swing of RR with each breath
     breathing_rate: float  # Hz
@@ -53,7 +53,7 @@ class Pulse:
 
 
 def find_rhythm(name: str) -> Rhythm:
-    """Give the rhythm of that name; raise ValueError with the known names when there is none."""
+    """Return the rhythm of that name; raise ValueError with the known names if there is none."""
     if name not in _RHYTHMS:
         raise ValueError(f"No rhythm {name!r}. The simulator knows {', '.join(RHYTHMS)}.")
     return _RHYTHMS[name]
@@ -78,14 +78,14 @@ def draw_beats(
     """Draw the R peaks of one recording, with a margin before 0 and after its end.
 
     Args:
-        breath_phase: where in a breath the recording starts, in radians.
+        breath_phase: phase of breathing at the start of the recording, in radians.
 
     Returns:
         Times of the R peaks and the RR interval before each, both in s and of shape (beat,).
     """
     today = pulse.rate * np.exp(0.03 * rng.standard_normal())
     mean = 60.0 / float(np.clip(today, *pulse.rates))
-    # Half as many again as are needed on average: no draw of RR intervals falls short of the end.
+    # 1.5 times the number needed on average: no draw of RR intervals falls short of the end.
     count = int(1.5 * (seconds + 3 * _MARGIN) / mean) + 8
     sigma = np.sqrt(np.log1p(pulse.irregularity**2))
     rr = mean * np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)  # (beat,)

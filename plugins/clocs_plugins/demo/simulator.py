@@ -1,8 +1,8 @@
-"""A seeded simulator of 12-lead ECGs: a heart dipole, seen by eight leads, disturbed at nine electrodes.
+"""A seeded simulator of 12-lead ECGs: a heart dipole, measured by eight leads, with noise at nine electrodes.
 
 The dipole is a sum of Gaussian waves over the beats, as in McSharry et al. 2003 ("A dynamical model for
 generating synthetic electrocardiogram signals"), here in three dimensions: x to the patient's left, y to the
-feet, z to the front. What belongs to a patient is in `Heart`; what belongs to the day is drawn in `simulate`.
+feet, z to the front. `Heart` holds the properties of a patient; `simulate` draws those of a single recording.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Wave:
     vector: Array  # (xyz,) mV
     time: float  # s after the R peak, at 60 beats per minute
     width: float  # s, standard deviation
-    skew: float  # positive where the wave rises more slowly than it falls
-    stretches: bool  # whether time and width follow the square root of RR, as QT does (Bazett)
+    skew: float  # positive if the wave rises more slowly than it falls
+    stretches: bool  # whether time and width scale with the square root of RR, as QT does (Bazett)
 
 
 @attrs.frozen(eq=False)
 class Heart:
-    """What stays the same in all recordings of one patient."""
+    """The properties of one patient, equal in all recordings."""
 
     pulse: Pulse
-    waves: tuple[Wave, ...]  # P where it can be seen, Q, R, S, T
-    f_waves: Array  # (2 sources, xyz) mV, the quivering of the atria; zeros unless they fibrillate
+    waves: tuple[Wave, ...]  # P if visible, Q, R, S, T
+    f_waves: Array  # (2 sources, xyz) mV, fibrillation of the atria; zeros without it
     f_rate: float  # Hz
     chest: Array  # (8 leads, xyz), the lead vectors of this body
     drift: float  # mV, slow wander of an electrode
@@ -44,12 +44,12 @@ class Heart:
 
 
 def draw_heart(rhythm: str, rng: np.random.Generator) -> Heart:
-    """Draw a patient with one of `RHYTHMS`; raise ValueError when it is not one of them."""
+    """Draw a patient with one of `RHYTHMS`; raise ValueError for another rhythm."""
     kind = find_rhythm(rhythm)
     waves = tuple(_draw_wave(usual, rng) for usual in _ADULT)
     p_is_seen = rng.random() < kind.p_wave
     atria = np.stack([_draw_direction((-0.2, 0.8, 0.7), 0.25, rng) for _ in range(2)])  # (2, xyz)
-    habitus = np.exp(0.22 * rng.standard_normal())  # a thick chest dampens all leads alike
+    habitus = np.exp(0.22 * rng.standard_normal())  # a thick chest attenuates all leads equally
     return Heart(
         pulse=draw_pulse(kind, rng),
         waves=waves if p_is_seen else waves[1:],
@@ -77,7 +77,7 @@ def simulate(
         The leads in the order of `LEADS`, in mV, of shape (12, samples).
 
     Raises:
-        ValueError: when length and sampling rate leave no sample.
+        ValueError: if length and sampling rate give no sample.
     """
     samples = round(seconds * sampling_rate)
     if seconds <= 0 or samples < 1:
@@ -90,7 +90,7 @@ def simulate(
     if heart.f_waves.any():
         dipole += _fibrillate(heart, rng, time)
     dipole *= 1 + 0.04 * np.sin(_angle(breath))  # the heart moves under the electrodes with each breath
-    # No nurse puts the electrodes on the same spot twice.
+    # Electrode positions differ between recordings.
     chest = heart.chest * np.exp(0.05 * rng.standard_normal()) + 0.04 * rng.standard_normal((8, 3))
     eight = chest.astype(np.float32) @ dipole.astype(np.float32)  # (8, samples)
     eight += _MEASURE @ _disturb_electrodes(heart, rng, time, breath, sampling_rate)
@@ -99,8 +99,8 @@ def simulate(
 
 # ------------------------------------------------------------------------------------------- the body
 
-# How an average chest turns the dipole into leads I, II, V1..V6; rounded from Dower's transform
-# (Dower, Machado and Osborne 1980), with z turned to the front.
+# Map from the dipole to leads I, II, V1..V6 of an average chest; rounded from Dower's transform
+# (Dower, Machado and Osborne 1980), with z to the front.
 _CHEST = np.array(
     [
         [0.63, -0.24, -0.06],
@@ -114,7 +114,7 @@ _CHEST = np.array(
     ]
 )  # (8 leads, xyz)
 
-# The eight leads from the potentials at RA, LA, LL, C1..C6; chest leads are against Wilson's terminal.
+# Map from the potentials at RA, LA, LL, C1..C6 to the eight leads; chest leads are relative to Wilson's terminal.
 _MEASURE = np.vstack(
     [
         [[-1, 1, 0] + 6 * [0], [-1, 0, 1] + 6 * [0]],
@@ -122,17 +122,17 @@ _MEASURE = np.vstack(
     ]
 ).astype(np.float32)  # (8 leads, 9 electrodes)
 
-# All twelve from the eight: Einthoven's and Goldberger's identities, then V1..V6 as they are; (12, 8 leads).
+# Map from the eight leads to all twelve: Einthoven's and Goldberger's identities, then V1..V6; (12, 8 leads).
 _LIMBS = [[1, 0], [0, 1], [-1, 1], [-0.5, -0.5], [1, -0.5], [-0.5, 1]]
 _TWELVE = np.block([[np.array(_LIMBS), np.zeros((6, 6))], [np.zeros((6, 2)), np.eye(6)]]).astype(np.float32)
 
 
 @attrs.frozen
 class _UsualWave:
-    """A wave of the healthy adult, with the ranges between patients."""
+    """A wave of a healthy adult, with its ranges over patients."""
 
     direction: tuple[float, float, float]
-    spread: float  # of the direction; 0.2 is about 11 degrees each way
+    spread: float  # spread of the direction; 0.2 is about 11 degrees each way
     size: Range  # mV
     time: Range  # s after the R peak, at 60 beats per minute
     width: Range  # s, standard deviation
@@ -168,11 +168,11 @@ def _draw_direction(mean: tuple[float, float, float], spread: float, rng: np.ran
 
 
 def _sum_waves(waves: tuple[Wave, ...], beats: Array, rr: Array, samples: int, sampling_rate: float) -> Array:
-    """Add up all waves of all beats to the dipole, (xyz, samples) in mV.
+    """Sum all waves of all beats to the dipole, (xyz, samples) in mV.
 
-    A wave is computed within four widths of its peak only, a tenth of the work of whole recordings.
+    A wave is computed only within four widths of its peak, a tenth of the work of whole recordings.
     """
-    # Repolarisation adapts to a new rate over minutes, so a single RR counts for little.
+    # Repolarisation adapts to a new rate over minutes, so a single RR has little weight.
     stretch = np.sqrt(0.3 * rr + 0.7 * rr.mean())  # (beat,)
     dipole = np.zeros((3, samples))
     for wave in waves:
@@ -183,19 +183,19 @@ def _sum_waves(waves: tuple[Wave, ...], beats: Array, rr: Array, samples: int, s
         z = (index / sampling_rate - peaks[:, None]) / (wave.width * scale[:, None])  # (beat, 2 reach + 1)
         if wave.skew:
             z /= np.where(z < 0, 1 + wave.skew, 1 - wave.skew)
-        before = max(0, -int(index.min()))  # samples that lie before the recording
+        before = max(0, -int(index.min()))  # samples before the recording
         height = np.bincount((index + before).ravel(), np.exp(-0.5 * z * z).ravel(), before + samples)
         dipole += wave.vector[:, None] * height[before : before + samples]
     return dipole
 
 
 def _fibrillate(heart: Heart, rng: np.random.Generator, time: Array) -> Array:
-    """Let the atria quiver: two sources whose frequency and strength wander apart, (xyz, samples) in mV."""
+    """Compute the f waves, (xyz, samples) in mV: two sources whose frequency and strength vary independently."""
     slow = rng.uniform(0.1, 0.6, 4)[:, None] * time + rng.random((4, 1))
     wander = np.sin(_angle(slow))  # (4, samples)
     rate = heart.f_rate * rng.uniform(0.92, 1.08, (2, 1))
     angle = _angle(rate * time + rng.random((2, 1)) + 0.4 * wander[:2])
-    quiver = np.sin(angle) + 0.3 * np.sin(2 * angle)  # the second harmonic gives the teeth of a saw
+    quiver = np.sin(angle) + 0.3 * np.sin(2 * angle)  # the second harmonic makes it saw-toothed
     quiver *= 1 + rng.uniform(0.2, 0.6, (2, 1)) * wander[2:]  # (2, samples)
     return heart.f_waves.T @ quiver
 
@@ -203,10 +203,10 @@ def _fibrillate(heart: Heart, rng: np.random.Generator, time: Array) -> Array:
 def _disturb_electrodes(
     heart: Heart, rng: np.random.Generator, time: Array, breath: Array, sampling_rate: float
 ) -> NDArray[np.float32]:
-    """Draw what each electrode picks up beside the heart, (9 electrodes, samples) in mV."""
+    """Draw the noise of each electrode, (9 electrodes, samples) in mV."""
     drift, muscle, mains = np.exp(0.4 * rng.standard_normal(3)) * (heart.drift, heart.muscle, heart.mains)
     if sampling_rate <= 100:
-        mains = 0.0  # the recorder's own filter has removed what it cannot sample
+        mains = 0.0  # the recorder's anti-aliasing filter removes it
     slow = rng.uniform(0.03, 0.6, (3, 1)) * time  # (3, samples) cycles
     angle = _angle(np.vstack([breath, slow, 50 * time]))  # (5 tones, samples)
     strength = 0.5 * np.array([drift, drift, drift, drift, 2 * mains])
@@ -223,11 +223,11 @@ def _draw_muscle(rng: np.random.Generator, samples: int, sampling_rate: float) -
     spectrum = np.zeros((9, bins), dtype=np.complex64)
     spectrum.real[:, first:last] = rng.standard_normal((9, last - first), dtype=np.float32)
     spectrum.imag[:, first:last] = rng.standard_normal((9, last - first), dtype=np.float32)
-    # A bin adds 4 / samples² to the variance; there are samples / sampling_rate of them for each of 105 Hz.
+    # A bin adds 4 / samples² to the variance; each of the 105 Hz has samples / sampling_rate bins.
     scale = np.float32(np.sqrt(samples * sampling_rate / (4 * 105)))
     return np.fft.irfft(spectrum, samples).astype(np.float32) * scale
 
 
 def _angle(cycles: Array) -> NDArray[np.float32]:
-    """Turn cycles to radians; whole cycles go first, so that float32 (a four times faster sine) is enough."""
+    """Convert cycles to radians, without whole cycles, so that float32 (a four times faster sine) is enough."""
     return ((cycles - np.floor(cycles)) * (2 * np.pi)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Random lead masking: what is said of some leads holds for the others (Oh et al., CHIL 2022)."""
+"""Random lead masking: learn encoders that work with any set of leads (Oh et al., CHIL 2022)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from clocs_plugins.lead_masking.masked_leads import MaskedLeadsOptions, build_ma
 
 @hookimpl
 def clocs_views() -> list[ViewGenerator]:
-    """Offer segments of all leads, some of which are silent."""
+    """Offer segments of all leads, some of them masked."""
     return [
         ViewGenerator(
             name="masked-leads",
-            summary="Adjacent segments of all chosen leads, each lead silenced at random, never all of them.",
+            summary="Adjacent segments of all chosen leads, each lead masked at random, never all of them.",
             options=MaskedLeadsOptions,
             needs=masked_leads_needs,
             build=build_masked_leads,

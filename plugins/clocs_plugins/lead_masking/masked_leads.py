@@ -2,11 +2,11 @@
 
 Oh, Chung, Kwon, Hong and Choi, "Lead-agnostic Self-supervised Learning for Local and Global Representations of
 Electrocardiogram", CHIL 2022: each lead of a view is replaced by zeros with probability 0.5, so that an encoder of all
-leads also serves those who have fewer. Unlike in their code, a view never loses all of its leads: of 12 leads that
-would happen to one view in 4096, of 2 leads to one in 4, and nothing can be learnt of it.
+leads also works with fewer. Unlike in their code, a view never loses all of its leads: with 12 leads that would happen
+to one view in 4096, with 2 leads to one in 4, and nothing can be learnt from such a view.
 
-A silent lead is still zero after the normalisation of each lead. After a perturbation that adds noise it is not: it
-would be noise of full height. The plugin's card imports this file, so it imports no torch.
+A masked lead is still zero after the normalisation of each lead. A perturbation that adds noise would make it noise of
+full amplitude. The plugin's card imports this file, so it imports no torch.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 class MaskedLeadsOptions:
     """Options of the views `masked-leads`."""
 
-    segments: int = option(2, "V, adjacent segments of a recording", check=(lambda v: v >= 2, "be 2 or more"))
+    segments: int = option(2, "Adjacent segments of a recording, V.", check=(lambda v: v >= 2, "be 2 or more"))
     probability: float = option(
         0.5,
-        "of a lead to be silenced; 1 leaves one lead in each view",
+        "Probability that a lead is masked; 1 leaves one lead in each view.",
         check=(lambda p: 0 <= p <= 1, "be between 0 and 1"),
     )
 
 
 def masked_leads_needs(options: MaskedLeadsOptions) -> Needs:
-    """What an instance is: V adjacent frames of all chosen leads, of which an encoder reads all."""
+    """Ask for V adjacent frames of all chosen leads; the encoder reads all leads."""
     return Needs(segments=options.segments, channels="all", encoder_channels="all", least_channels=2)
 
 
 def build_masked_leads(options: MaskedLeadsOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes each segment a view and silences leads in it."""
+    """Build the function that makes each segment a view and masks leads in it."""
     return partial(masked_leads, segments=options.segments, probability=options.probability)
 
 
 def masked_leads(batch: Batch, generator: Generator, *, segments: int, probability: float) -> Views:
-    """Each of the `segments` of an instance as a view, in which each lead is zero with `probability`.
+    """Return each of an instance's `segments` as a view in which each lead is zero with `probability`.
 
-    Raises ValueError when the instances have another number of segments.
+    Raise ValueError if the instances have another number of segments.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != segments:
@@ -62,13 +62,13 @@ def masked_leads(batch: Batch, generator: Generator, *, segments: int, probabili
 
 
 def survivors(signal: Tensor, generator: Generator, probability: float) -> Tensor:
-    """Which leads of signals (..., channel, sample) are kept, as booleans (..., channel).
+    """Draw which leads of signals (..., channel, sample) are kept, as booleans (..., channel).
 
-    Each lead draws a number and is kept if it is not below `probability`, independently of the others. Of leads that
-    all fall below, the highest is kept, which is any of them alike; elsewhere the highest is kept already.
+    Each lead draws a number and is kept if it is not below `probability`, independently of the others. The lead with
+    the highest number is always kept; if all are below, that is any lead with equal probability.
     """
     import torch
 
-    # float32 whatever the signal is, so that the same seed masks the same leads.
+    # Always float32, so that a seed masks the same leads for every dtype of the signal.
     drawn = torch.rand(signal.shape[:-1], generator=generator, device=signal.device, dtype=torch.float32)
     return (drawn >= probability) | (drawn == drawn.amax(-1, keepdim=True))

@@ -1,4 +1,4 @@
-"""MT-SSL: which perturbation is it? (Sarkar and Etemad, "Self-supervised ECG representation learning", 2020)."""
+"""MT-SSL: recognise perturbations (Sarkar and Etemad, "Self-supervised ECG representation learning", 2020)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class PretextOptions:
     """Options of the objective `pretext`."""
 
     hidden: int = option(
-        128, "units of the layer in each head; 0 for linear heads", check=(lambda units: units >= 0, "be zero or more")
+        128, "Hidden units of each head; 0 for linear heads.", check=(lambda units: units >= 0, "be zero or more")
     )
 
 
 @hookimpl
 def clocs_views() -> list[ViewGenerator]:
     """Offer the views."""
-    summary = "A frame as it is, followed by a view for each perturbation of the run."
+    summary = "The original frame, followed by a view for each perturbation of the run."
     return [
         ViewGenerator(name="original", summary=summary, options=NoOptions, needs=original_needs, build=build_original)
     ]
@@ -40,7 +40,7 @@ def clocs_objectives() -> list[Objective]:
 
 @hookimpl
 def clocs_methods() -> list[Method]:
-    """Offer the method as the CLOCS paper has it, appendix C."""
+    """Offer the method as in the CLOCS paper, appendix C."""
     return [
         Method(
             name="mt-ssl",
@@ -59,7 +59,7 @@ def clocs_methods() -> list[Method]:
 
 
 def build_pretext(options: PretextOptions, setup: Setup) -> nn.Module:
-    """The objective, with a head for each perturbation of the run."""
+    """Build the objective with a head for each perturbation of the run."""
     from clocs_plugins.mtssl.pretext import Pretext
 
     return Pretext(setup.perturbations, setup.embedding_dim, options.hidden)

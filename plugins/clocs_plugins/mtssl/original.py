@@ -1,4 +1,4 @@
-"""The views of MT-SSL: the frame itself, and then, made by core, one for each perturbation of the run.
+"""The views of MT-SSL: the frame itself; core adds one for each perturbation of the run.
 
 The plugin's card imports this file, so it imports no torch.
 """
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def original_needs(_options: NoOptions) -> Needs:
-    """What an instance is: one channel of one frame; and there must be something to tell it from."""
+    """Ask for one channel of one frame, and for at least one perturbation to tell it from."""
     return Needs(segments=1, channels="each", perturbations="some")
 
 
 def build_original(_options: NoOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes the frame a view."""
+    """Build the function that makes the frame a view."""
     return original_as_view
 
 
 def original_as_view(batch: Batch, _generator: Generator) -> Views:
-    """The frame as the only view, to be followed by its perturbed ones; nothing is drawn and nothing is copied.
+    """Return the frame as the only view, without random numbers or a copy; core adds the perturbed ones.
 
-    Raises ValueError when the instances have more than one segment.
+    Raise ValueError if the instances have more than one segment.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != 1:

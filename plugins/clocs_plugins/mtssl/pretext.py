@@ -2,12 +2,12 @@
 
 "These tasks comprise binary classification where the network is asked to discriminate between ECG instances and
 their perturbed counterpart." With z_0 the embedding of a frame, z_j that of its j-th perturbation and s_j the j-th
-head, whose sigmoid is the probability that perturbation j was made, the loss is
+head, whose sigmoid is the probability that perturbation j was applied, the loss is
 
     mean over tasks j and frames of -(log(1 - sigmoid(s_j(z_0))) + log(sigmoid(s_j(z_j)))) / 2
 
 In Sarkar and Etemad (2020) each head also sees the signals of all the other tasks, the tasks have weights, one more
-of them asks for the original, and a head has two hidden layers. Here layer 4 of the encoder is the first of these.
+task recognises the original, and a head has two hidden layers. Here layer 4 of the encoder is the first of these.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ if TYPE_CHECKING:
 
 
 class Pretext(nn.Module):
-    """The objective: a head for each perturbation, by its name. hidden: units of a layer in each; 0 for none.
+    """The objective: a head for each perturbation, by its name. hidden: hidden units of each head; 0 for none.
 
-    Checkpoints know the heads as heads.is-gaussian and so on. The prefix makes every name of a perturbation good:
-    a ModuleDict refuses those of its own methods, such as "values".
+    Checkpoints name the heads heads.is-gaussian and so on. The prefix allows every name of a perturbation: a
+    ModuleDict refuses the names of its own methods, such as "values".
     """
 
     def __init__(self, perturbations: tuple[str, ...], embedding_dim: int, hidden: int = 128) -> None:
         super().__init__()
         if not perturbations:
-            raise ValueError("there is no perturbation to recognise; name some with `-o perturbations=…`")
+            raise ValueError("there is no perturbation to recognise; name some with `perturbations=...`")
         twice = sorted({name for name in perturbations if perturbations.count(name) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)} stands twice among the perturbations; each is one task, name it once")
+            raise ValueError(
+                f"{', '.join(twice)} is named twice among the perturbations; each is one task, name it once"
+            )
         self.heads = nn.ModuleDict({f"is-{name}": _head(embedding_dim, hidden) for name in perturbations})
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch. Raises ValueError where the views are not the original and one for each head."""
+        """Compute the loss of one batch. Raise ValueError unless the views are the original and one for each head."""
         tasks = len(self.heads)
         if views.perturb != "one each" or len(views.signal) != 1 + tasks:
             raise ValueError(
@@ -57,9 +59,9 @@ class Pretext(nn.Module):
 
 
 def pretext_loss(logits: Tensor) -> Tensor:
-    """The mean binary cross-entropy of logits (task, 2, batch): of originals, to be below 0, and of perturbed frames.
+    """Compute the mean binary cross-entropy of logits (task, 2, batch), of original and of perturbed frames.
 
-    Computed in float32, or float64 where the logits are float64, autocast or not.
+    Computed in float32, or in float64 for float64 logits, also under autocast.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     original, perturbed = logits.unbind(1)  # (task, batch), (task, batch)

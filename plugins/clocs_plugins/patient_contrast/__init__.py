@@ -7,9 +7,9 @@ from clocs_plugins.patient_contrast.cmlc import build_leads, leads_needs
 from clocs_plugins.patient_contrast.cmsc import SegmentsOptions, build_segments, segments_needs
 from clocs_plugins.patient_contrast.cmsmlc import SegmentsLeadsOptions, build_segments_leads, segments_leads_needs
 
-PAPER = Variant(summary="As the paper has it; the same as no variant.", presets={})
+PAPER = Variant(summary="As in the paper; the same as no variant.", presets={})
 RELEASED = Variant(
-    summary="As the authors' code has it: half of the off-diagonals, the last pair of views, BatchNorm by view.",
+    summary="As in the authors' code: half of the off-diagonals, the last pair of views, BatchNorm by view.",
     presets={
         "loss": {"formula": "released"},
         "encoder": {"layer4_relu": False},
@@ -46,11 +46,17 @@ def clocs_views() -> list[ViewGenerator]:
 def clocs_methods() -> list[Method]:
     """Offer the methods of the family."""
     family = {
-        "cmsc": ("segments", "Contrastive multi-segment coding: segments in time, and patients, are shared."),
-        "cmlc": ("leads", "Contrastive multi-lead coding: leads at one time, and patients, are shared."),
+        "cmsc": (
+            "segments",
+            "Contrastive multi-segment coding: positives are adjacent segments, and instances of one patient.",
+        ),
+        "cmlc": (
+            "leads",
+            "Contrastive multi-lead coding: positives are leads of one frame, and instances of one patient.",
+        ),
         "cmsmlc": (
             "segments-leads",
-            "Contrastive multi-segment multi-lead coding: segments, leads and patients are shared.",
+            "Contrastive multi-segment multi-lead coding: positives are segments and leads of one patient.",
         ),
     }
     variants = {"paper": PAPER, "released": RELEASED}

@@ -1,7 +1,7 @@
 """The views of contrastive multi-lead coding (CMLC), section 4 of the CLOCS paper.
 
 "We exploit spatial invariances in the ECG by defining representations of these different temporally-aligned
-projections as positive pairs": each chosen lead of a frame is a view, in the order in which the leads were named.
+projections as positive pairs": each chosen lead of a frame is a view, in the order in which the user names the leads.
 The plugin's card imports this file, so it imports no torch.
 """
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def leads_needs(_options: NoOptions) -> Needs:
-    """What an instance is: one frame of two leads or more."""
+    """Ask for one frame of two or more leads."""
     return Needs(channels="all", least_channels=2)
 
 
 def build_leads(_options: NoOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes each lead a view."""
+    """Build the function that makes each lead a view."""
     return leads_as_views
 
 
 def leads_as_views(batch: Batch, _generator: Generator) -> Views:
-    """Each lead of an instance as a view of one channel; nothing is drawn and nothing is copied.
+    """Return each lead of an instance as a view of one channel, without random numbers or a copy.
 
-    Raises ValueError when the instances have more than one segment, or fewer than two leads.
+    Raise ValueError if the instances have more than one segment, or fewer than two leads.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != 1 or shape[2] < 2:

@@ -1,7 +1,7 @@
 """The views of contrastive multi-segment coding (CMSC), section 4 of the CLOCS paper.
 
 "We can extract V non-overlapping temporal segments"; representations of "adjacent and non-overlapping temporal
-segments" are positive pairs. The segments are the adjacent frames that make an instance, in their order.
+segments" are positive pairs. The segments are the adjacent frames of an instance, in order.
 The plugin's card imports this file, so it imports no torch.
 """
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 class SegmentsOptions:
     """Options of the views `segments`."""
 
-    segments: int = option(2, "V, adjacent segments of a recording", check=(lambda v: v >= 2, "be 2 or more"))
+    segments: int = option(2, "Adjacent segments of a recording, V.", check=(lambda v: v >= 2, "be 2 or more"))
 
 
 def segments_needs(options: SegmentsOptions) -> Needs:
-    """What an instance is: one channel of V adjacent frames."""
+    """Ask for one channel of V adjacent frames."""
     return Needs(segments=options.segments, channels="each")
 
 
 def build_segments(options: SegmentsOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes each segment a view."""
+    """Build the function that makes each segment a view."""
     return partial(segments_as_views, segments=options.segments)
 
 
 def segments_as_views(batch: Batch, _generator: Generator, *, segments: int) -> Views:
-    """Each of the `segments` of an instance as a view; nothing is drawn and nothing is copied.
+    """Return each of an instance's `segments` as a view, without random numbers or a copy.
 
-    Raises ValueError when the instances have another number of segments.
+    Raise ValueError if the instances have another number of segments.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != segments:

@@ -1,11 +1,11 @@
 """The views of contrastive multi-segment multi-lead coding (CMSMLC), section 4 of the CLOCS paper.
 
 "Representations of non-overlapping temporal segments and different projections" are positive pairs: V segments of L
-leads are V·L views. They come lead by lead, and the segments of a lead in their order: with leads a, b and two
-segments a1, a2, b1, b2. The released code has this order too, on which its "last pair" depends.
+leads are V·L views. They are ordered by lead, then by segment: with leads a, b and two segments a1, a2, b1, b2. The
+released code has the same order, and its "last pair" depends on it.
 
 All pairs of views enter the loss, 28 of them for 2 x 4 views. The paper's own example is a pair that differs in
-segment *and* lead; `pairs=cross` keeps those alone, 12 of the 28.
+segment *and* lead; `pairs=cross` keeps only those, 12 of the 28.
 The plugin's card imports this file, so it imports no torch.
 """
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 class SegmentsLeadsOptions:
     """Options of the views `segments-leads`."""
 
-    segments: int = option(2, "V, adjacent segments of a recording", check=(lambda v: v >= 2, "be 2 or more"))
-    pairs: Literal["all", "cross"] = option("all", "all pairs of views, or those that differ in segment and in lead")
+    segments: int = option(2, "Adjacent segments of a recording, V.", check=(lambda v: v >= 2, "be 2 or more"))
+    pairs: Literal["all", "cross"] = option("all", "All pairs of views, or those that differ in segment and in lead.")
 
 
 def segments_leads_needs(options: SegmentsLeadsOptions) -> Needs:
-    """What an instance is: V adjacent frames of two leads or more."""
+    """Ask for V adjacent frames of two or more leads."""
     return Needs(segments=options.segments, channels="all", least_channels=2)
 
 
 def build_segments_leads(options: SegmentsLeadsOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes each segment of each lead a view."""
+    """Build the function that makes each segment of each lead a view."""
     return partial(segments_leads_as_views, segments=options.segments, cross=options.pairs == "cross")
 
 
 def segments_leads_as_views(batch: Batch, _generator: Generator, *, segments: int, cross: bool) -> Views:
-    """Each segment of each lead of an instance as a view of one channel; nothing is drawn.
+    """Return each segment of each lead of an instance as a view of one channel, without random numbers.
 
-    Raises ValueError when the instances have another number of segments, or fewer than two leads.
+    Raise ValueError if the instances have another number of segments, or fewer than two leads.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != segments or shape[2] < 2:
@@ -58,7 +58,7 @@ def segments_leads_as_views(batch: Batch, _generator: Generator, *, segments: in
 
 
 def cross_pairs(leads: int, segments: int) -> tuple[tuple[int, int], ...]:
-    """The pairs of views that differ in lead and in segment: L(L-1)/2 · V(V-1) of them."""
+    """Return the pairs of views that differ in lead and in segment: L(L-1)/2 · V(V-1) of them."""
     places = [(lead, segment) for lead in range(leads) for segment in range(segments)]
     return tuple(
         (a, b)

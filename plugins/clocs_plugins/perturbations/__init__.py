@@ -1,4 +1,4 @@
-"""Perturbations of signals, which the views of any method can be given: those of the CLOCS paper and of MT-SSL."""
+"""Perturbations of signals for the views of any method: those of the CLOCS paper and of MT-SSL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clocs_plugins.perturbations.options import (
 
 @hookimpl
 def clocs_perturbations() -> list[Perturbation]:
-    """Offer perturbations: five of the paper's appendix B, then what MT-SSL adds to them."""
+    """Offer perturbations: five of the paper's appendix B, then those that MT-SSL adds."""
     return [
         Perturbation(
             name="gaussian",
@@ -25,44 +25,44 @@ def clocs_perturbations() -> list[Perturbation]:
         ),
         Perturbation(
             name="flip_y",
-            summary="The signal read backwards in time, also known as temporal inversion.",
+            summary="Reverse the signal in time; also known as temporal inversion.",
             build=builders.build_flip_y,
             random=False,
         ),
         Perturbation(
             name="flip_x",
-            summary="The signal upside down, as from swapped electrodes; also known as negation.",
+            summary="Change the sign of the signal, as swapped electrodes do; also known as negation.",
             build=builders.build_flip_x,
             random=False,
         ),
         Perturbation(
             name="sa_t",
-            summary="SpecAugment in time: a random stretch of the spectrogram is silenced.",
+            summary="SpecAugment in time: mask a random stretch of the spectrogram.",
             options=SpecAugmentOptions,
             build=builders.build_sa_t,
         ),
         Perturbation(
             name="sa_f",
-            summary="SpecAugment in frequency: a random band of the spectrogram is silenced.",
+            summary="SpecAugment in frequency: mask a random band of the spectrogram.",
             options=SpecAugmentOptions,
             build=builders.build_sa_f,
         ),
         Perturbation(
             name="scaling",
-            summary="The amplitude times a factor. Min-max normalisation of its own undoes it.",
+            summary="Multiply the amplitude by a factor. Min-max normalisation of each view undoes it.",
             options=ScalingOptions,
             build=builders.build_scaling,
             random=False,
         ),
         Perturbation(
             name="permutation",
-            summary="The signal cut into pieces, which are put together in random order.",
+            summary="Cut the signal into pieces and join them in random order.",
             options=PermutationOptions,
             build=builders.build_permutation,
         ),
         Perturbation(
             name="time_warp",
-            summary="A random half of the signal's pieces stretched in time, the others squeezed.",
+            summary="Stretch a random half of the signal's pieces in time and squeeze the others.",
             options=TimeWarpOptions,
             build=builders.build_time_warp,
         ),

@@ -1,4 +1,4 @@
-"""From options to functions of (signal, generator). Torch comes with the function that is asked for, not before."""
+"""Build functions of (signal, generator) from options. Each builder imports torch only when called."""
 
 from __future__ import annotations
 
@@ -24,56 +24,56 @@ Perturb: TypeAlias = "Callable[[Tensor, Generator], Tensor]"
 
 
 def build_gaussian(options: GaussianOptions, unit: str) -> Perturb:
-    """The function that adds noise to signals of `unit`."""
+    """Build the function that adds noise to signals of `unit`."""
     from clocs_plugins.perturbations.gaussian import gaussian
 
     return gaussian(unit, options.sigma, options.relative)
 
 
 def build_flip_y(_options: NoOptions, _unit: str) -> Perturb:
-    """The function that reverses time."""
+    """Build the function that reverses time."""
     from clocs_plugins.perturbations.flips import flip_y
 
     return flip_y
 
 
 def build_flip_x(_options: NoOptions, _unit: str) -> Perturb:
-    """The function that changes the sign."""
+    """Build the function that changes the sign."""
     from clocs_plugins.perturbations.flips import flip_x
 
     return flip_x
 
 
 def build_sa_t(options: SpecAugmentOptions, _unit: str) -> Perturb:
-    """The function that masks the spectrogram in time."""
+    """Build the function that masks the spectrogram in time."""
     from clocs_plugins.perturbations.specaugment import mask_time
 
     return partial(mask_time, **attrs.asdict(options))
 
 
 def build_sa_f(options: SpecAugmentOptions, _unit: str) -> Perturb:
-    """The function that masks the spectrogram in frequency."""
+    """Build the function that masks the spectrogram in frequency."""
     from clocs_plugins.perturbations.specaugment import mask_frequency
 
     return partial(mask_frequency, **attrs.asdict(options))
 
 
 def build_scaling(options: ScalingOptions, _unit: str) -> Perturb:
-    """The function that multiplies amplitudes."""
+    """Build the function that multiplies amplitudes."""
     from clocs_plugins.perturbations.scaling import scale
 
     return partial(scale, factor=options.factor)
 
 
 def build_permutation(options: PermutationOptions, _unit: str) -> Perturb:
-    """The function that puts pieces in random order."""
+    """Build the function that puts pieces in random order."""
     from clocs_plugins.perturbations.permutation import permute
 
     return partial(permute, pieces=options.pieces)
 
 
 def build_time_warp(options: TimeWarpOptions, _unit: str) -> Perturb:
-    """The function that bends the axis of time."""
+    """Build the function that warps time."""
     from clocs_plugins.perturbations.timewarp import warp_time
 
     return partial(warp_time, pieces=options.pieces, stretch=options.stretch)

@@ -1,8 +1,8 @@
-"""The two flips of the CLOCS paper (ICML 2021), appendix B. Nothing is drawn: the generator is not used.
+"""The two flips of the CLOCS paper (ICML 2021), appendix B. They do not use the generator.
 
 FlipY: "flipping it along the temporal dimension. In other words, the signal is read in reverse". FlipX: "negating
-the magnitude of the signal", as electrodes do that are connected incorrectly. Sarkar and Etemad (IEEE Transactions
-on Affective Computing, 2020), and MT-SSL after them, call the two temporal inversion and negation.
+the magnitude of the signal", as incorrectly connected electrodes do. Sarkar and Etemad (IEEE Transactions on Affective
+Computing, 2020), and MT-SSL after them, call the two temporal inversion and negation.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def flip_y(signal: Tensor, _generator: Generator) -> Tensor:
-    """Signals (..., sample) read from their last sample to their first."""
+    """Reverse signals (..., sample) in time."""
     return signal.flip(-1)
 
 
 def flip_x(signal: Tensor, _generator: Generator) -> Tensor:
-    """Signals (..., sample) upside down."""
+    """Negate signals (..., sample)."""
     return -signal

@@ -1,4 +1,4 @@
-"""What can be said of each perturbation on the command line. The plugin's card imports this file, so: no torch."""
+"""The options of the perturbations. The plugin's card imports this file, so it imports no torch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _positive = (lambda count: count >= 1, "be 1 or more")
 
 @attrs.frozen
 class GaussianOptions:
-    """Options of the perturbation `gaussian`: at most one of two ways to say how strong the noise is."""
+    """Options of the perturbation `gaussian`: at most one of two ways to set the strength of the noise."""
 
     sigma: float | None = option(
-        None, "standard deviation in the data set's unit; 10 µV if not given and the unit is a voltage", check=_strength
+        None, "Standard deviation in the data set's unit; default 10 µV if the unit is a voltage.", check=_strength
     )
     relative: float | None = option(
-        None, "or a fraction of each signal's own; 0.07 if not given and the unit is no voltage", check=_strength
+        None, "Fraction of each signal's standard deviation; default 0.07 if the unit is no voltage.", check=_strength
     )
 
     def __attrs_post_init__(self) -> None:
@@ -35,13 +35,13 @@ class SpecAugmentOptions:
     """Options of the perturbations `sa_t` and `sa_f`. "We chose w = 0.2 and R = 1"; window and hop are our choice."""
 
     width: float = option(
-        0.2, "w, share of the bins under one mask", check=(lambda w: 0 <= w <= 1, "be between 0 and 1")
+        0.2, "Share w of the bins under one mask.", check=(lambda w: 0 <= w <= 1, "be between 0 and 1")
     )
-    repeats: int = option(1, "R, masks for each signal; they may overlap", check=_positive)
+    repeats: int = option(1, "Masks R for each signal; they may overlap.", check=_positive)
     window: int = option(
-        256, "samples under the window, at most a quarter of the signal", check=(lambda w: w >= 2, "be 2 or more")
+        256, "Window in samples; cut to a quarter of the signal.", check=(lambda w: w >= 2, "be 2 or more")
     )
-    hop: int = option(64, "samples from one window to the next; it shrinks with the window", check=_positive)
+    hop: int = option(64, "Samples from one window to the next; shrinks with the window.", check=_positive)
 
     def __attrs_post_init__(self) -> None:
         if 2 * self.hop > self.window:
@@ -57,7 +57,7 @@ class ScalingOptions:
 
     factor: float = option(
         0.9,
-        "what amplitudes are multiplied by; min-max normalisation of each view undoes it, whatever it is",
+        "Factor of the amplitude; min-max normalisation of each view undoes it.",
         check=(lambda factor: 0 < factor < float("inf"), "be positive and finite"),
     )
 
@@ -66,16 +66,16 @@ class ScalingOptions:
 class PermutationOptions:
     """Options of the perturbation `permutation`."""
 
-    pieces: int = option(20, "how many pieces a signal is cut into", check=_positive)
+    pieces: int = option(20, "Number of pieces of a signal.", check=_positive)
 
 
 @attrs.frozen
 class TimeWarpOptions:
     """Options of the perturbation `time_warp`."""
 
-    pieces: int = option(9, "how many pieces a signal is cut into; half of them, rounded up, stretch", check=_positive)
+    pieces: int = option(9, "Number of pieces of a signal; half of them, rounded up, are stretched.", check=_positive)
     stretch: float = option(
         1.05,
-        "how much longer a stretched piece gets; the others get as much shorter",
+        "Factor by which stretched pieces get longer, and the others shorter.",
         check=(lambda stretch: 1 <= stretch <= 10, "be between 1 and 10"),
     )

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 def permute(signal: Tensor, generator: Generator, *, pieces: int) -> Tensor:
-    """Signals (..., sample) cut into pieces that are put together in random order, another for each signal.
+    """Cut signals (..., sample) into pieces and join them in random order, drawn for each signal.
 
-    Piece i begins at sample floor(i·samples/pieces), so that lengths differ by one at most; more pieces than samples
-    leave some empty. Every sample is kept, once.
+    Piece i begins at sample floor(i·samples/pieces), so lengths differ by at most one; with more pieces than samples
+    some are empty. Every sample is kept once.
     """
     samples, device = signal.shape[-1], signal.device
     borders = torch.arange(pieces + 1, device=device) * samples // pieces  # (piece + 1,)
     begin, length = borders[:-1], borders.diff()  # (piece,), (piece,)
     chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=device)
-    order = chance.argsort(-1)  # (..., piece): which piece comes first, second, ...
+    order = chance.argsort(-1)  # (..., piece): the piece that comes first, second, ...
     length_in_order = length[order]
     begin_in_order = length_in_order.cumsum(-1) - length_in_order  # (..., piece)
     moved = torch.empty_like(order).scatter(-1, order, begin_in_order - begin[order])  # (..., piece), in samples

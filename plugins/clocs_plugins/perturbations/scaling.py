@@ -1,7 +1,7 @@
 """Scaling, a transformation of Sarkar and Etemad (IEEE Transactions on Affective Computing, 2020), as in MT-SSL.
 
-A view that is normalised by its own minimum and maximum looks the same scaled or not. So this is for methods that
-make a view of its own for each perturbation: those keep the scale of the clean view.
+A view normalised by its own minimum and maximum looks the same scaled or not. So this is for methods that make a
+separate view for each perturbation: those keep the scale of the clean view.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def scale(signal: Tensor, _generator: Generator, *, factor: float) -> Tensor:
-    """Signals (..., sample) times a factor. Nothing is drawn: the generator is not used."""
+    """Multiply signals (..., sample) by a factor. The generator is not used."""
     return signal * factor

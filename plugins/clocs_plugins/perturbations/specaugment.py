@@ -1,17 +1,17 @@
 """SpecAugment for signals, CLOCS paper (ICML 2021), appendix B, after Park et al. (Interspeech 2019).
 
     1. the short-time Fourier transform gives N_f bins of frequency and N_t bins of time
-    2. N_m = w·N of them are masked, here rounded to the nearest integer, but one at least unless w = 0
+    2. N_m = w·N of them are masked, here rounded to the nearest integer, but at least one unless w = 0
     3. start is drawn uniformly from 0, 1, ..., N - N_m; the mask is start <= bin < start + N_m
     4. masked entries are set to 0 + 0j
-    5. steps 3 and 4 are done R times
+    5. steps 3 and 4 are repeated R times
     6. the inverse transform gives the masked signal
 
-The transform is not in the paper. Here it has a periodic Hann window and a hop of at most half of it. Windows are
-centred on the samples 0, hop, 2·hop, ... up to the first centre that is not before the last sample; beyond its ends
-the signal keeps its first and its last value. The inverse is the least-squares one (Griffin and Lim, 1984): pieces
-are added up, weighted by the window, and divided by the sum of squared windows. That sum is never below 1/2, since
-every sample lies between two centres; so the signal comes back, edges included, where nothing is masked.
+The paper does not specify the transform. Here it has a periodic Hann window and a hop of at most half of it. Windows
+are centred on the samples 0, hop, 2·hop, ... up to the first centre that is not before the last sample; the signal is
+padded with its first and last value. The inverse is the least-squares one (Griffin and Lim, 1984): pieces are weighted
+by the window, added up, and divided by the sum of squared windows. That sum is never below 1/2, since every sample lies
+between two centres; so without a mask the signal is recovered, edges included.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def mask_time(signal: Tensor, generator: Generator, *, width: float, repeats: int, window: int, hop: int) -> Tensor:
-    """Signals (..., sample) without a share `width` of their bins in time, `repeats` times; each signal its own."""
+    """Mask a share `width` of the time bins of signals (..., sample), `repeats` times, drawn for each signal."""
     window, hop = fit_window(signal.shape[-1], window, hop)
     spectrum = spectrogram(signal, window, hop)  # (signal, time, frequency)
     mask = _draw_masks(spectrum, generator, spectrum.shape[1], width, repeats)  # (signal, time)
@@ -36,7 +36,7 @@ def mask_time(signal: Tensor, generator: Generator, *, width: float, repeats: in
 def mask_frequency(
     signal: Tensor, generator: Generator, *, width: float, repeats: int, window: int, hop: int
 ) -> Tensor:
-    """Signals (..., sample) without a share `width` of their bins in frequency, `repeats` times; each its own."""
+    """Mask a share `width` of the frequency bins of signals (..., sample), `repeats` times, drawn for each signal."""
     window, hop = fit_window(signal.shape[-1], window, hop)
     spectrum = spectrogram(signal, window, hop)  # (signal, time, frequency)
     mask = _draw_masks(spectrum, generator, spectrum.shape[2], width, repeats)  # (signal, frequency)
@@ -44,23 +44,23 @@ def mask_frequency(
 
 
 def fit_window(samples: int, window: int, hop: int) -> tuple[int, int]:
-    """Window and hop for so many samples: a window is at most a quarter of the signal, and the hop shrinks with it.
+    """Return window and hop for `samples`: the window is at most a quarter of the signal, and the hop shrinks with it.
 
-    A window as long as the signal would leave next to no bins in time.
+    A window as long as the signal would leave almost no bins in time.
     """
     fitting = max(2, min(window, samples // 4))
     return fitting, max(1, hop * fitting // window)
 
 
 def spectrogram(signal: Tensor, window: int, hop: int) -> Tensor:
-    """The short-time Fourier transform of signals (..., sample), one after the other: (signal, time, frequency).
+    """Compute the short-time Fourier transform (signal, time, frequency) of flattened signals (..., sample).
 
     It takes window / hop times the memory of the signals.
     """
     samples = signal.shape[-1]
-    dtype = torch.promote_types(signal.dtype, torch.float32)  # there is no transform of bfloat16
-    flat = signal.to(dtype).reshape(1, -1, samples)  # padding by a value of the signal takes three dimensions
-    after = (1 - samples) % hop + window - window // 2 - 1  # to the last centre, and the half window behind it
+    dtype = torch.promote_types(signal.dtype, torch.float32)  # torch has no transform of bfloat16
+    flat = signal.to(dtype).reshape(1, -1, samples)  # replicate padding needs three dimensions
+    after = (1 - samples) % hop + window - window // 2 - 1  # to the last centre, and half a window after it
     padded = F.pad(flat, (window // 2, after), mode="replicate")[0]
     pieces = padded.unfold(-1, window, hop) * _hann(padded, window)  # (signal, time, window)
     spectrum: Tensor = torch.fft.rfft(pieces)  # (signal, time, frequency)
@@ -68,7 +68,7 @@ def spectrogram(signal: Tensor, window: int, hop: int) -> Tensor:
 
 
 def _draw_masks(spectrum: Tensor, generator: Generator, bins: int, width: float, repeats: int) -> Tensor:
-    """Which bins are masked: (signal, bin), true where they are."""
+    """Draw masks (signal, bin), true where a bin is masked."""
     masked = max(1, round(width * bins)) if width > 0 else 0  # N_m
     shape = (len(spectrum), repeats, 1)
     start = torch.randint(bins - masked + 1, shape, generator=generator, device=spectrum.device)
@@ -77,7 +77,7 @@ def _draw_masks(spectrum: Tensor, generator: Generator, bins: int, width: float,
 
 
 def _invert(spectrum: Tensor, window: int, hop: int, like: Tensor) -> Tensor:
-    """The signals that a spectrogram (signal, time, frequency) comes from, in the shape and dtype of `like`."""
+    """Invert a spectrogram (signal, time, frequency) to signals in the shape and dtype of `like`."""
     pieces = torch.fft.irfft(spectrum, window)  # (signal, time, window)
     samples = like.shape[-1]
     signal = _overlap_add(pieces * _hann(pieces, window), hop, samples) / _envelope(pieces, hop, samples)
@@ -85,20 +85,20 @@ def _invert(spectrum: Tensor, window: int, hop: int, like: Tensor) -> Tensor:
 
 
 def _envelope(pieces: Tensor, hop: int, samples: int) -> Tensor:
-    """The sum of squared windows (1, sample): of one row of pieces, which is little beside a batch of them."""
+    """Compute the sum of squared windows (1, sample) for one signal, which is cheap compared with a batch."""
     _, time, window = pieces.shape
     return _overlap_add(_hann(pieces, window).square().expand(1, time, window), hop, samples)
 
 
 def _overlap_add(pieces: Tensor, hop: int, samples: int) -> Tensor:
-    """Pieces (signal, time, window) summed up where they overlap, without the padding: (signal, sample).
+    """Overlap-add pieces (signal, time, window) and cut the padding: (signal, sample).
 
-    torch.istft would do it too, but asks the host whether the sum of its windows is zero somewhere.
+    torch.istft would do it too, but syncs with the host to check whether the sum of its windows is zero somewhere.
     """
     _, time, window = pieces.shape
     length = (time - 1) * hop + window
     padded = F.fold(pieces.mT, (1, length), (1, window), stride=(1, hop)).flatten(1)
-    # In the padding the sum of windows is zero: divided there, zero gradients would become NaN.
+    # In the padding the sum of windows is zero: dividing by it would turn zero gradients into NaN.
     return padded.narrow(1, window // 2, samples)
 
 

@@ -1,12 +1,12 @@
 """Time-warping, a transformation of Sarkar and Etemad (IEEE Transactions on Affective Computing, 2020), as in MT-SSL.
 
-A signal of N samples is cut into P pieces of equal length. Half of them, at random, get the factor k, the others 1/k.
-The factors f_1 ... f_P, summed up and divided by their sum, say where the pieces end in the warped signal:
+A signal of N samples is cut into P pieces of equal length. A random half of them gets the factor k, the others 1/k.
+The cumulative sums of the factors f_1 ... f_P, divided by their total, give the pieces' ends in the warped signal:
 
     from  u_i = (N - 1)·i/P    to  v_i = (N - 1)·(f_1 + ... + f_i) / (f_1 + ... + f_P),    0 <= i <= P
 
-and time in between is interpolated linearly. So the ends stay at the ends, and the length stays what it was. A
-stretched piece is k² as long as a squeezed one, but k times as long as before only where the factors sum up to P.
+Time in between is interpolated linearly. So the ends and the length of the signal do not change. A stretched piece is
+k² times as long as a squeezed one, but k times as long as before only if the factors sum up to P.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def warp_time(signal: Tensor, generator: Generator, *, pieces: int, stretch: float) -> Tensor:
-    """Signals (..., sample) with a random half of their pieces, rounded up, stretched and the others squeezed.
+    """Stretch a random half of the pieces, rounded up, of signals (..., sample) and squeeze the others.
 
-    Each signal has a half of its own. Between two samples the signal is a straight line.
+    The half is drawn for each signal. Values between samples are interpolated linearly.
     """
     last = signal.shape[-1] - 1
-    value = signal.to(torch.promote_types(signal.dtype, torch.float32))  # float16 cannot count to 2500
+    value = signal.to(torch.promote_types(signal.dtype, torch.float32))  # float16 cannot represent all integers to 2500
     time = _warped_time(_draw_factors(value, generator, pieces, stretch), signal.shape[-1])  # (..., sample)
     before = time.floor().clamp(0, last)
     first = before.long()
@@ -42,9 +42,9 @@ def _draw_factors(signal: Tensor, generator: Generator, pieces: int, stretch: fl
 
 
 def _warped_time(factor: Tensor, samples: int) -> Tensor:
-    """For each sample of the warped signals, where it was before, in samples: (..., sample).
+    """Return the original time (..., sample), in samples, of each sample of the warped signals.
 
-    Computed as a shift of each sample, which is small and so keeps its digits; without a warp it is exactly zero.
+    Computed as a shift of each sample: shifts are small and so keep their digits; without a warp they are exactly zero.
     """
     end = factor.cumsum(-1)
     old = torch.arange(factor.shape[-1] + 1, device=factor.device, dtype=factor.dtype) / factor.shape[-1]
@@ -53,6 +53,6 @@ def _warped_time(factor: Tensor, samples: int) -> Tensor:
     sample = torch.arange(samples, device=factor.device, dtype=factor.dtype)
     sample = sample.expand(*factor.shape[:-1], samples).contiguous()  # searchsorted warns of strides
     piece = torch.searchsorted(knot[..., 1:-1].contiguous(), sample, right=True)  # (..., sample)
-    length = knot.diff(dim=-1).clamp(min=torch.finfo(factor.dtype).tiny)  # one sample has no length to divide by
+    length = knot.diff(dim=-1).clamp(min=torch.finfo(factor.dtype).tiny)  # a signal of one sample has length 0
     part = (sample - knot.gather(-1, piece)) / length.gather(-1, piece)
     return sample + torch.lerp(shift.gather(-1, piece), shift.gather(-1, piece + 1), part)

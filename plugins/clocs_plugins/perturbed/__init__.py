@@ -22,27 +22,27 @@ class PerturbedOptions:
     their perturbed counterparts" (section 5.4). The first is what Chen et al. (2020) do, so it is the default.
     """
 
-    perturb: Literal["both", "one"] = option("both", "which of the two copies of a frame are perturbed")
+    perturb: Literal["both", "one"] = option("both", "Perturb both copies of a frame, or one of them.")
 
 
 @hookimpl
 def clocs_views() -> list[ViewGenerator]:
     """Offer the views."""
-    summary = "Two copies of a frame, told apart by the perturbations of the run."
+    summary = "Two copies of a frame, which differ by the perturbations of the run."
     return [ViewGenerator(name="perturbed", summary=summary, options=PerturbedOptions, needs=needs, build=build)]
 
 
 def needs(options: PerturbedOptions) -> Needs:
-    """One frame of one channel. What perturbs both copies must draw, or they stay the same."""
+    """Ask for one frame of one channel. If both copies are perturbed, one perturbation must be random."""
     return Needs(perturbations="random" if options.perturb == "both" else "some")
 
 
 def build(options: PerturbedOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that copies."""
+    """Build the function that copies a frame."""
     return partial(copies, perturb=options.perturb)
 
 
 def copies(batch: Batch, _generator: Generator, *, perturb: Literal["both", "one"]) -> Views:
-    """Each frame twice, in one memory; core perturbs them."""
+    """Return each frame twice, in shared memory; core perturbs the copies."""
     signal = batch.signal.transpose(0, 1).expand(2, -1, -1, -1)  # (view, batch, channel, sample)
     return Views(signal=signal, batch=batch, perturb="every" if perturb == "both" else "but the first")

@@ -1,4 +1,4 @@
-"""PhysioNet/CinC Challenge 2017: one lead, from a hand-held recorder, 9 to 61 s; normal, AF, other rhythm or noise."""
+"""PhysioNet/CinC Challenge 2017: one lead of a hand-held recorder, 9 to 61 s; normal, AF, other rhythm or noise."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ HOME = "https://physionet.org/files/challenge-2017/1.0.0/"
 
 @attrs.frozen
 class PhysioNet2017Options:
-    """Which labels are believed: they were revised during and after the challenge."""
+    """Options of the data set `physionet2017`: its labels were revised during and after the challenge."""
 
-    labels: Literal["v3", "plain", "original"] = option("v3", "which REFERENCE file of a folder comes first")
-    label_file: str = option("", "a label file to use instead, relative to the data folder")
+    labels: Literal["v3", "plain", "original"] = option("v3", "Preferred REFERENCE file of a folder.")
+    label_file: str = option("", "Label file to use instead, relative to the data folder.")
 
 
 def scan(root: Path, task: Task, options: PhysioNet2017Options) -> Listing:
@@ -41,7 +41,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="physionet2017",
-            summary="PhysioNet/CinC 2017: one-lead ECGs of 8,528 people, four rhythms",
+            summary="PhysioNet/CinC 2017: one-lead ECGs of 8,528 people, four rhythms.",
             modality="ecg",
             tasks=(RHYTHM,),
             channels=("ECG",),

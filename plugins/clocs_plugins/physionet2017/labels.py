@@ -1,4 +1,4 @@
-"""The label files of the challenge, which lie in different places and say different things."""
+"""Choose and read the label files of the challenge: several versions, in different folders, with different labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clocs_core import DataError, DataNotFound
 SYMBOLS = {"N": "Normal", "A": "AF", "O": "Other", "~": "Noisy"}
 
 FILES = {"v3": "REFERENCE-v3.csv", "plain": "REFERENCE.csv", "original": "REFERENCE-original.csv"}
-PREFERENCE = {  # what to take where the first is not there: the nearest in time
+PREFERENCE = {  # if the first is missing, the version nearest in time follows
     "v3": ("v3", "plain", "original"),
     "plain": ("plain", "v3", "original"),
     "original": ("original", "plain", "v3"),
@@ -23,7 +23,7 @@ PREFERENCE = {  # what to take where the first is not there: the nearest in time
 
 @attrs.frozen
 class Labels:
-    """A symbol for each record that a label file lists, and what to tell of the choice of that file."""
+    """The symbol of each record in a label file, and notes on the choice of the file."""
 
     symbol: Mapping[str, str]
     file: Path | None
@@ -31,11 +31,11 @@ class Labels:
 
 
 def choose_labels(beside: Path, further: Iterable[Path], records: Iterable[str], wanted: str) -> Labels:
-    """Choose among the label files: the folder of the recordings comes first, then those further away, in order.
+    """Choose a label file: those beside the recordings come first, then those in `further` folders, in order.
 
-    Records are known by their numbers only, and copies of this data set have been numbered anew; then only the label
-    file that came with the recordings is right. So nearness counts before version, and version within one folder. A
-    file further away counts only if it lists one of the records.
+    Records are identified only by number, and some copies of this data set are renumbered; then only the label file
+    that came with the recordings is right. So a near folder comes before a better version; the version decides within
+    a folder. A file in a further folder counts only if it lists one of the records.
     """
     near = _files(beside, wanted)
     far = _that_list(set(records), [file for folder in further for file in _files(folder, wanted)])
@@ -50,7 +50,7 @@ def read_named(root: Path, name: str) -> Labels:
     """Read the label file that the user names, relative to `root`."""
     file = root / Path(name).expanduser()
     if not file.is_file():
-        raise DataNotFound(f"There is no label file {file}; `-o label_file=` is relative to {root}.")
+        raise DataNotFound(f"There is no label file {file}; `label_file=...` is relative to {root}.")
     return Labels(_read(file), file, (f"Labels are those of {file}.",))
 
 
@@ -59,7 +59,7 @@ def _files(folder: Path, wanted: str) -> list[Path]:
 
 
 def _that_list(records: set[str], files: Iterable[Path]) -> dict[Path, dict[str, str]]:
-    """What the files say that list one of the records. Others have the names of label files, but are none of these."""
+    """Read the files that list one of the records; skip others that only have the name of a label file."""
     found = {}
     for file in files:
         with suppress(DataError):
@@ -70,12 +70,12 @@ def _that_list(records: set[str], files: Iterable[Path]) -> dict[Path, dict[str,
 
 
 def _read(file: Path) -> dict[str, str]:
-    """Lines of record and symbol, such as "A00001,N"; others, such as a line of column names, are passed over."""
+    """Read lines of record and symbol, such as "A00001,N"; skip others, such as column names."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         rows = [row for row in csv.reader(text.splitlines()) if len(row) >= 2]
     except (UnicodeDecodeError, csv.Error) as problem:
-        raise DataError(f"{file} is no label file: {problem}. It should have lines such as 'A00001,N'.") from problem
+        raise DataError(f"{file} is not a label file: {problem}. It should have lines such as 'A00001,N'.") from problem
     symbol = {row[0].strip(): row[1].strip() for row in rows if row[0].strip()}
     if not set(symbol.values()) & SYMBOLS.keys():
         raise DataError(f"{file} lists no label. It should have lines such as 'A00001,N'.")
@@ -89,7 +89,7 @@ def _tell(chosen: Path, files: list[Path], wanted: str) -> tuple[str, ...]:
     others = [file for file in files if file.name == FILES[wanted] and file != chosen]
     if others and chosen.name != FILES[wanted]:
         notes.append(
-            f"{others[0].name} in {others[0].parent.name}/ lies further from the recordings and was not used. If it "
-            f"has the same numbering, copy it beside them or use `-o label_file=`."
+            f"{others[0].name} in {others[0].parent.name}/ is further from the recordings and was not used. If it "
+            f"has the same numbering, copy it beside them or use `label_file=...`."
         )
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Where the recordings of the challenge lie, in each of the forms in which they are handed on."""
+"""Find the folders with recordings of the challenge, in each of its published forms."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import attrs
 
 from clocs_core import DataError, read_header
 
-TREE = re.compile(r"A[0-9]{2}")  # the folders into which the web site divides training/
-SHORTS = 30  # how MATLAB 4 marks a matrix of 16-bit integers, low byte first; the number of its rows is next
+TREE = re.compile(r"A[0-9]{2}")  # folders into which the web site divides training/
+SHORTS = 30  # MATLAB 4's mark of a matrix of little-endian 16-bit integers; the number of rows follows
 
 
 @attrs.frozen
 class Place:
-    """A folder of recordings: its files by record, the form in which they are, and its path below the data folder."""
+    """A folder of recordings: its files by record, their form, and its path below the data folder."""
 
     folder: Path
-    path: str  # with slashes on every system: names are made of it; "" is the data folder itself
+    path: str  # with slashes on every system, because it is part of names; "" is the data folder itself
     form: str
     signals: dict[str, Path]
     headers: dict[str, Path]
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """Name of the place in messages."""
         return f"{self.path}/" if self.path else "the data folder"
 
     @property
     def records(self) -> set[str]:
-        """The records of which there is a file."""
+        """Records that have a file."""
         return self.signals.keys() | self.headers.keys()
 
 
 def find_places(root: Path) -> list[Place]:
-    """The folders with recordings, the best first: the root, the training set, any other, the sample set last.
+    """Find the folders with recordings, the best first: the root, the training set, any other, the sample set last.
 
-    A folder that is there twice, by a link, is one place.
+    A folder that appears twice through a link is one place.
     """
     seen: set[tuple[int, int]] = set()
     places = []
@@ -52,10 +52,10 @@ def find_places(root: Path) -> list[Place]:
 
 
 def tell_other_set(place: Place) -> str:
-    """What shows that recordings are of another set, such as "have 12 leads (A0001)"; empty where nothing does.
+    """Return what shows that recordings are of another set, such as "have 12 leads (A0001)"; empty if nothing does.
 
-    The 2018 and 2020 challenges have files of the same kind and nearly the same names, with twelve leads. The first
-    bytes of one signal tell, or else one header.
+    The 2018 and 2020 challenges have files of the same kind with nearly the same names and twelve leads. The check
+    reads the first bytes of one signal, or one header.
     """
     if place.signals:
         record = min(place.signals, key=natural)
@@ -69,13 +69,13 @@ def tell_other_set(place: Place) -> str:
         try:
             leads = len(read_header(place.headers[record]).channels)
         except (DataError, OSError):
-            return ""  # a broken header, which is told of when it is read
+            return ""  # the load reports a broken header
         return f"have {leads} leads ({record})" if leads != 1 else ""
     return ""
 
 
 def natural(record: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """Sort "x2" before "x10"."""
+    """Return a sort key that puts "x2" before "x10"."""
     parts = re.findall(r"[0-9]{1,4000}|[^0-9]+", record)
     return tuple((int(part), "") if "0" <= part[0] <= "9" else (-1, part) for part in parts), record
 
@@ -90,7 +90,7 @@ def _candidates(root: Path) -> list[Path]:
 
 
 def _look_into(folder: Path) -> dict[Path, list[Path]]:
-    """The files of recordings by folder: those of the folder itself or, if it has none, of the folders of its tree."""
+    """Return the recordings' files by folder: those of the folder itself or, if it has none, of its A00 folders."""
     if files := _recordings(folder):
         return {folder: files}
     parts = sorted(path for path in folder.iterdir() if path.is_dir() and TREE.fullmatch(path.name))
@@ -102,7 +102,7 @@ def _recordings(folder: Path) -> list[Path]:
 
 
 def _identity(folder: Path) -> tuple[int, int]:
-    """The same for a folder and a link to it, and for one name in two cases where the disk does not tell them apart."""
+    """Return an identity that is equal for a folder and a link to it, and for two spellings on a case-blind disk."""
     found = folder.stat()
     return found.st_dev, found.st_ino
 
@@ -112,7 +112,7 @@ def _start_of(file: Path) -> bytes:
         with open(file, "rb", buffering=0) as stream:
             return stream.read(8)
     except OSError:
-        return b""  # as with a broken header
+        return b""  # the load reports it
 
 
 def _describe(folder: Path, root: Path, found: dict[Path, list[Path]]) -> Place:

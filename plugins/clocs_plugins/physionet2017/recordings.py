@@ -1,4 +1,4 @@
-"""Which recordings there are, in one place or several, with their labels; and how to read one."""
+"""List the recordings of one or several folders with their labels, and read one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clocs_plugins.physionet2017.labels import SYMBOLS, Labels, choose_labels, r
 from clocs_plugins.physionet2017.places import Place, find_places, natural, tell_other_set
 from clocs_plugins.physionet2017.repeats import Entered, list_once
 
-RATE, GAIN = 300.0, 1000.0  # Hz, counts per mV: the same in every header, so files without one can be read too
+RATE, GAIN = 300.0, 1000.0  # Hz, counts per mV: the same in every header, so files without a header can be read too
 
 
 @attrs.frozen
@@ -24,9 +24,9 @@ class Labelled:
 
 
 def list_recordings(root: Path, task: Task, wanted: str, label_file: str) -> Listing:
-    """List what lies in `root` and in the folders below it, each recording once.
+    """List the recordings in `root` and the folders below it, each once.
 
-    Raises DataNotFound where there is nothing, or nothing of this challenge.
+    Raise DataNotFound if there are none, or none of this challenge.
     """
     places, passed_over = _of_this_challenge(root, find_places(root))
     named = read_named(root, label_file) if label_file else None
@@ -43,7 +43,7 @@ def list_recordings(root: Path, task: Task, wanted: str, label_file: str) -> Lis
 
 
 def read_recording(entry: Entry) -> Record:
-    """Read one recording, by its header or, where it has none, as all of the data set are."""
+    """Read one recording by its header or, without one, with the values that all headers of the data set share."""
     path = entry.files[0]
     header = None
     if path.suffix == ".mat":
@@ -59,7 +59,7 @@ def read_recording(entry: Entry) -> Record:
 
 
 def _of_this_challenge(root: Path, found: Sequence[Place]) -> tuple[list[Place], list[str]]:
-    """The places that are not seen to be of another challenge, and a note for each of the others."""
+    """Return the places that do not look like another challenge, and a note for each of the others."""
     if not found:
         raise DataNotFound(_nothing_found(root))
     signs = [tell_other_set(place) for place in found]
@@ -74,12 +74,12 @@ def _of_this_challenge(root: Path, found: Sequence[Place]) -> tuple[list[Place],
 
 
 def _labels_near(place: Place, root: Path, wanted: str) -> Labels:
-    up_to_root = place.folder.parents[: len(place.folder.relative_to(root).parts) + 1]  # and what holds the root
+    up_to_root = place.folder.parents[: len(place.folder.relative_to(root).parts) + 1]  # and the root's parent
     return choose_labels(place.folder, up_to_root, place.records, wanted)
 
 
 def _enter(one: Labelled, task: Task, taken: Collection[str]) -> tuple[list[Entry], list[Drop]]:
-    """The recordings of a place. A name that a better place has too is another recording's, and gets its path."""
+    """Return entries and drops of a place. A name that a better place already uses gets the path as prefix."""
     entries: list[Entry] = []
     drops: list[Drop] = []
     signals, headers = one.place.signals, one.place.headers
@@ -97,11 +97,11 @@ def _enter(one: Labelled, task: Task, taken: Collection[str]) -> tuple[list[Entr
     return entries, drops
 
 
-# ------------------------------------------------------------------------------------------------------- what to tell
+# ------------------------------------------------------------------------------------------------------ notes for users
 
 
 def _tell_labels(labelled: Sequence[Labelled]) -> list[str]:
-    """Where labels come from, and which recordings and labels do not meet. Places may share a label file."""
+    """Note where labels come from, and which recordings and labels do not match. Places may share a label file."""
     notes = [note for one in labelled for note in one.labels.notes]
     for file in dict.fromkeys(one.labels.file for one in labelled if one.labels.file is not None):
         sharing = [one for one in labelled if one.labels.file == file]

@@ -1,4 +1,4 @@
-"""The recordings of several places, each once: copies of this set repeat each other, under other names."""
+"""List the recordings of several places once: copies of this set repeat each other under other names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import attrs
 from clocs_core import Drop, Entry
 
 REPEATED = "the same as another recording"
-HEAD = 2048  # bytes, about 3 s of signal: two recordings that agree so far are nearly always one
-Ranked: TypeAlias = tuple[int, Path]  # a file, and which place it lies in: 0 is the best
+HEAD = 2048  # bytes, about 3 s of signal: recordings that agree this far are nearly always the same
+Ranked: TypeAlias = tuple[int, Path]  # rank of the place, 0 is the best; and the file
 
 
 @attrs.frozen
 class Entered:
-    """The entries of one place, and what to call it."""
+    """The entries of one place, and its name in messages."""
 
     place: str
     entries: Sequence[Entry]
@@ -28,7 +28,7 @@ class Entered:
 
 @attrs.frozen
 class Once:
-    """Entries of which no two are the same recording in two places; the others, as drops; and what to tell of it."""
+    """Entries without repeats across places; the repeats as drops; and notes for the user."""
 
     entries: list[Entry]
     drops: list[Drop]
@@ -36,7 +36,7 @@ class Once:
 
 
 def list_once(places: Sequence[Entered]) -> Once:
-    """Of recordings that are byte for byte the same in two places, keep the entry of the earlier one, label and all."""
+    """Keep the entry of the earlier place, with its label, of recordings that are byte for byte equal in two places."""
     owner = {entry.files[-1]: (one.place, entry) for one in places for entry in one.entries}
     repeats = find_repeats([[entry.files[-1] for entry in one.entries] for one in places])
     once = Once([], [], [])
@@ -52,13 +52,13 @@ def list_once(places: Sequence[Entered]) -> Once:
 
 
 def find_repeats(places: Sequence[Sequence[Path]]) -> dict[Path, Path]:
-    """The files of later places that are byte for byte one of an earlier place, each with that one.
+    """Map files of later places to the file of an earlier place that is byte for byte equal.
 
-    Files are told apart by their sizes, then by how they begin, and read in full only where both agree. A file that
-    cannot be read is the same as no other.
+    Files are compared by size, then by their first bytes, and read in full only if both agree. An unreadable file
+    equals no other.
     """
     if len(places) < 2:
-        return {}  # one place is taken as it is, and no file of it is touched
+        return {}  # a single place needs no comparison, so no file is read
     groups = [[(rank, path) for rank, paths in enumerate(places) for path in paths]]
     for trait in (_size, _head, _digest):
         groups = [part for group in groups for part in _divide(group, trait)]
@@ -70,7 +70,7 @@ def find_repeats(places: Sequence[Sequence[Path]]) -> dict[Path, Path]:
 
 
 def _divide(group: Sequence[Ranked], trait: Callable[[Path], Hashable]) -> list[list[Ranked]]:
-    """The files that share a trait across places."""
+    """Return groups of files that share a trait across places."""
     parts: dict[Hashable, list[Ranked]] = {}
     for rank, path in group:
         with suppress(OSError):

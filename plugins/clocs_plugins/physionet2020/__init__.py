@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clocs_core import Dataset, Defaults, Entry, Listing, NoOptions, Record, Source, Task, hookimpl
 
-# Any of them may be present at once; in the order of the paper's code, which is alphabetical.
+# Several may be present at once; in the order of the paper's code, which is alphabetical.
 FINDINGS = Task("findings", ("AF", "I-AVB", "LBBB", "Normal", "PAC", "PVC", "RBBB", "STD", "STE"), kind="any_of")
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
@@ -34,7 +34,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="physionet2020",
-            summary="PhysioNet/CinC 2020 (CPSC 2018): 12-lead ECGs of 6,877 people, nine findings",
+            summary="PhysioNet/CinC 2020 (CPSC 2018): 12-lead ECGs of 6,877 people, nine findings.",
             modality="ecg",
             tasks=(FINDINGS,),
             channels=LEADS,

@@ -1,4 +1,4 @@
-"""What labels are called: words in the first form of the challenge, SNOMED CT codes later, numbers in CPSC 2018."""
+"""Map labels to classes: words in the first form of the challenge, SNOMED CT codes later, numbers in CPSC 2018."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {name.lower(): name for name in NUMBERED}
 
 
 def find_classes(codes: Iterable[str], classes: tuple[str, ...]) -> tuple[frozenset[int], list[str]]:
-    """The classes that words or codes name, and those of them that name none."""
+    """Return the classes of words or codes, and the words or codes without a class."""
     known: set[int] = set()
     others = []
     for code in codes:
@@ -43,7 +43,7 @@ def find_classes(codes: Iterable[str], classes: tuple[str, ...]) -> tuple[frozen
 
 
 def note_ignored(codes: Counter[str]) -> tuple[str, ...]:
-    """The sentence that tells of labels outside the nine classes, the most frequent first."""
+    """Return a note on labels outside the nine classes, the most frequent first."""
     if not codes:
         return ()
     first = ", ".join(
@@ -54,16 +54,16 @@ def note_ignored(codes: Counter[str]) -> tuple[str, ...]:
 
 
 def read_table(file: Path) -> dict[str, list[str]]:
-    """Read a REFERENCE.csv of CPSC 2018: "A0001,5,," with up to three labels. Gives words; unknown numbers stay."""
+    """Read a REFERENCE.csv of CPSC 2018, such as "A0001,5,,": up to three labels, as words; unknown numbers stay."""
     try:
         rows = list(csv.reader(file.read_text(encoding="utf-8-sig").splitlines()))
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(
-            f"{file} is no table of labels: {problem}. It should have lines such as 'A0001,5,,'."
+            f"{file} is not a table of labels: {problem}. It should have lines such as 'A0001,5,,'."
         ) from problem
     return {row[0].strip(): [_word(cell.strip()) for cell in row[1:4] if cell.strip()] for row in rows if row}
 
 
 def _word(cell: str) -> str:
-    number = cell.removesuffix(".0")  # a table that went through a spreadsheet
+    number = cell.removesuffix(".0")  # a spreadsheet may have saved the table
     return NUMBERED[int(number) - 1] if number in tuple("123456789") else cell

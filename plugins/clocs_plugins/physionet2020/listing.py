@@ -1,4 +1,4 @@
-"""Where the recordings lie, in each of their three published forms, and which labels they have."""
+"""Find the recordings in each of their three published forms, with their labels."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from clocs_core import DataError, DataNotFound, Drop, Entry, Listing, Task, read
 from clocs_plugins.physionet2020.labels import find_classes, note_ignored, read_table
 
 OURS = re.compile(r"A[0-9]{4}")  # A0001 to A6877; the 2017 challenge has five digits
-OTHERS = re.compile(r"(Q|E|S|I|HR|JS)[0-9]{4,5}")  # of the other sets that the challenges put together
-PARTS = re.compile(r"g[0-9]+|TrainingSet[0-9]+", re.IGNORECASE)  # folders that one set is divided into
+OTHERS = re.compile(r"(Q|E|S|I|HR|JS)[0-9]{4,5}")  # records of the challenges' other sets
+PARTS = re.compile(r"g[0-9]+|TrainingSet[0-9]+", re.IGNORECASE)  # folders that divide one set
 
 
 @attrs.frozen
 class Found:
-    """A recording with what is said of it, or the reason why it is left out."""
+    """A recording with its labels, or the reason why it is left out."""
 
     record: str
     files: tuple[Path, ...] = ()
-    codes: tuple[str, ...] | None = None  # None: nothing is said
+    codes: tuple[str, ...] | None = None  # None: no labels given
     fault: str = ""
 
 
 def list_recordings(root: Path, task: Task) -> Listing:
-    """List what lies in `root` or below it. Raises DataNotFound where there is nothing."""
+    """List the recordings in `root` or below it. Raise DataNotFound if there are none."""
     for folder in _folders(root):
         folders = [folder, *_parts(folder)]
         files = {path for one in folders for path in one.iterdir() if path.suffix in (".hea", ".mat")}
@@ -69,7 +69,7 @@ def _listing(found: list[Found], task: Task, form: str, notes: tuple[str, ...]) 
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """Where to look, the nearest first: the root, the names that the published files unpack to, any other folder."""
+    """Yield the folders to search, in order: the root, the folders that the published files unpack to, any other."""
     published = ("Training_WFDB", "cpsc_2018", "training/cpsc_2018", "training")
     below = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     for folder in dict.fromkeys([root, *(root / name for name in published), *below]):
@@ -109,15 +109,15 @@ def _nothing_found(root: Path) -> str:
     return (
         f"No recording of CPSC 2018 (A0001.hea and A0001.mat, or A0001.mat and REFERENCE.csv) in {root}, nor in "
         f"Training_WFDB/, training/cpsc_2018/g1/ or TrainingSet1/ below it; found {', '.join(found) or 'nothing'}. "
-        "Point `--root` at the folder that was unpacked."
+        "Set `root=...` to the unpacked folder."
     )
 
 
-# ---------------------------------------------------------------------------------------------- what is said of them
+# --------------------------------------------------------------------------------------------------- reading the labels
 
 
 def _read_headers(files: set[Path]) -> list[Found]:
-    """What the headers say, whether words or codes."""
+    """Read the labels in the headers, words or codes."""
     return [_read_one(record, pair) for record, pair in _by_record(files)]
 
 
@@ -134,7 +134,7 @@ def _read_one(record: str, files: dict[str, Path]) -> Found:
 
 
 def _read_tables(folders: Iterable[Path]) -> dict[str, list[str]]:
-    """What REFERENCE.csv says, or several of them; of the folders, the first has the last word."""
+    """Read the labels of one or several REFERENCE.csv; earlier folders override later ones."""
     said: dict[str, list[str]] = {}
     for folder in reversed(list(folders)):
         table = folder / "REFERENCE.csv"

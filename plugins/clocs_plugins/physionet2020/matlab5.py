@@ -1,7 +1,7 @@
-"""One numeric field of one structure in a MATLAB 5 file, which is all that CPSC 2018 needs.
+"""Read one numeric field of one structure in a MATLAB 5 file, which is all that CPSC 2018 needs.
 
-scipy.io.loadmat reads these files too, but ends the whole process ("Segmentation fault" in scipy 1.17) on some that
-are damaged; here every size is checked against what is there. The format: "MAT-File Level 5 File Format" of MathWorks.
+scipy.io.loadmat reads these files too, but crashes the whole process ("Segmentation fault" in scipy 1.17) on some
+damaged files; here every size is checked against the file. The format: "MAT-File Level 5 File Format" of MathWorks.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 START = 128  # bytes before the first element
 MATRIX, COMPRESSED, STRUCTURE = 14, 15, 2
 NUMBERS = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
-INFLATED = 1 << 26  # bytes; a minute of twelve leads has 3 million, and a damaged or hostile file may claim any number
+INFLATED = 1 << 26  # most bytes unpacked: a minute of twelve leads has 3 million; a damaged file may claim any number
 
 
 def read_field(file: Path, structure: str, field: str) -> NDArray[np.float64]:
-    """Read `structure.field`, in the shape it has in MATLAB. Raises DataError where the file does not have it."""
+    """Read `structure.field`, in the shape it has in MATLAB. Raise DataError if the file does not have it."""
     raw = file.read_bytes()
     try:
         if raw[126:128] != b"IM":
@@ -47,7 +47,7 @@ def _find(raw: bytes, structure: bytes, field: bytes) -> NDArray[np.float64]:
 
 
 def _elements(raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each element as its type and its bytes. Those of four bytes or less are packed into their own tag."""
+    """Yield each element's type and bytes. Elements of four bytes or less are packed into their tag."""
     at = 0
     while at + 8 <= len(raw):
         kind, size = struct.unpack_from("<II", raw, at)
@@ -62,7 +62,7 @@ def _elements(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _take_apart(matrix: bytes) -> tuple[int, tuple[int, ...], bytes, list[tuple[int, bytes]]]:
-    """The class of a matrix, its dimensions, its name, and the elements of its content."""
+    """Return the class of a matrix, its dimensions, its name, and the elements of its content."""
     parts = list(_elements(matrix))
     if len(parts) < 3 or not parts[0][1]:
         raise ValueError("a matrix has no name")
@@ -71,7 +71,7 @@ def _take_apart(matrix: bytes) -> tuple[int, tuple[int, ...], bytes, list[tuple[
 
 
 def _field(parts: list[tuple[int, bytes]], field: bytes) -> bytes:
-    """The matrix in a field of a structure, which begins with the length of names and the names."""
+    """Return the matrix in a field of a structure, whose parts begin with the length of names and the names."""
     (length,) = struct.unpack("<i", parts[0][1]) if parts else (0,)
     if length < 1 or len(parts) < 2:
         raise ValueError("the structure has no fields")
@@ -89,6 +89,6 @@ def _numbers(matrix: bytes) -> NDArray[np.float64]:
     _, dimensions, _, parts = _take_apart(matrix)
     if not parts or parts[0][0] not in NUMBERS or min(dimensions, default=0) < 0:
         raise ValueError("the field does not hold numbers")
-    # Whole numbers may be stored in fewer bytes than their class has, so the element says how to read them.
+    # Integers may be stored in fewer bytes than their class has, so the type comes from the element.
     values = np.frombuffer(parts[0][1], dtype=NUMBERS[parts[0][0]]).astype(np.float64)
     return values.reshape(dimensions, order="F")

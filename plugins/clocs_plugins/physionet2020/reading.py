@@ -1,4 +1,4 @@
-"""One recording: WFDB, or the MATLAB structure in which CPSC 2018 was published."""
+"""Read one recording: WFDB, or the MATLAB structure in which CPSC 2018 was published."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-STRUCTURE_RATE = 500.0  # Hz; the structures do not say it
+STRUCTURE_RATE = 500.0  # Hz; the structures do not state it
 
 
 def read_recording(entry: Entry, leads: tuple[str, ...]) -> Record:
-    """Read one recording, its leads named as in `leads`. Raises DataError where they are not all there."""
+    """Read one recording, its leads named as in `leads`. Raise DataError if a lead is missing."""
     path = entry.files[0]
     if path.suffix == ".mat":
         samples = _read_structure(path, len(leads))
@@ -33,7 +33,7 @@ def read_recording(entry: Entry, leads: tuple[str, ...]) -> Record:
 
 
 def _read_structure(file: Path, leads: int) -> NDArray[np.float64]:
-    """The field `data` of the structure `ECG`, in mV (lead, sample)."""
+    """Read the field `data` of the structure `ECG`, in mV (lead, sample)."""
     import numpy as np
 
     samples = np.ascontiguousarray(read_field(file, "ECG", "data"))

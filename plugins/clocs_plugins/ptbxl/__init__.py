@@ -1,4 +1,4 @@
-"""PTB-XL: clinical 12-lead ECGs of 10 s, two recordings or more of many patients (Wagner et al. 2020)."""
+"""PTB-XL: clinical 12-lead ECGs of 10 s, with two or more recordings of many patients (Wagner et al. 2020)."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ ZIP = "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3.zip"
 
 @attrs.frozen
 class PtbxlOptions:
-    """Which of the two sampling rates is read, how patients are divided, and which diagnoses count."""
+    """Options of the data set `ptbxl`: sampling rate, split and diagnoses."""
 
-    rate: Literal[100, 500] | None = option(None, "Hz, 100 or 500; none reads records100/ where it is there")
-    parts: Literal["patient", "strat_fold"] = option("patient", "patient: a split by seed; strat_fold: the published")
+    rate: Literal[100, 500] | None = option(None, "Sampling rate in Hz, 100 or 500; none prefers records100/.")
+    parts: Literal["patient", "strat_fold"] = option("patient", "Split by seed (patient) or as published (strat_fold).")
     likelihood: float = option(
-        0.0, "superclass: the least likelihood of a statement, 0 to 100", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
+        0.0, "Least likelihood of a superclass statement, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
     )
 
 
 def scan(root: Path, task: Task, options: PtbxlOptions) -> Listing:
-    """The recordings of ptbxl_database.csv that are there; those without a label serve pre-training."""
+    """List the recordings of ptbxl_database.csv that have files; those without a label serve pre-training."""
     from clocs_plugins.ptbxl.recordings import list_recordings
 
     return list_recordings(root, task.name, options.rate, options.likelihood, options.parts == "strat_fold")
 
 
 def load(entry: Entry, _options: PtbxlOptions) -> Record:
-    """One recording, in its recorder's integers."""
+    """Read one recording, in its recorder's integers."""
     from clocs_plugins.ptbxl.signals import read_recording
 
     return read_recording(entry)
 
 
 def framing(segments: int) -> Framing:
-    """All 10 s are one frame; a method that contrasts segments cuts them into as many."""
+    """Make all 10 s one frame, or as many frames as a method contrasts segments."""
     return Framing(frame_samples=2500, frames_per_record=max(1, segments))
 
 
@@ -51,7 +51,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="ptbxl",
-            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; rhythm groups or diagnostic superclasses",
+            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; rhythm groups or diagnostic superclasses.",
             modality="ecg",
             tasks=TASKS,
             channels=LEADS,

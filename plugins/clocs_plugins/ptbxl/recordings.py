@@ -1,4 +1,4 @@
-"""Which recordings there are: two tables and the names of the files, no header and no signal."""
+"""List the recordings from two tables and the names of the files, without reading a header or a signal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
 RATES = (100, 500)  # Hz
 LabelOf = Callable[[Mapping[str, float]], Label]
 
-# The published advice: 1 to 8 train, 9 validates, 10 tests; every recording of 9 and 10 was seen by a person.
+# As published: folds 1 to 8 train, 9 validates, 10 tests; a person has checked every recording of 9 and 10.
 FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
 
 
 @attrs.define
 class _Found:
-    """What grows while the table is read."""
+    """Results collected while the table is read."""
 
     entries: list[Entry] = attrs.field(factory=list)
     drops: list[Drop] = attrs.field(factory=list)
@@ -32,12 +32,12 @@ class _Found:
 
     @property
     def absent(self) -> int:
-        """Recordings of the table of which no file is there."""
+        """Number of recordings in the table without a file."""
         return self.listed - len(self.entries) - len(self.drops)
 
 
 def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
-    """Scan. task: "rhythm" or "superclass"; rate: Hz, None for what there is; published: split by strat_fold."""
+    """List the recordings. task: "rhythm" or "superclass"; rate: Hz, None for any; published: split by strat_fold."""
     root = _find(root)
     rate = _choose_rate(root, rate)
     label_of: LabelOf = rhythm_group
@@ -66,7 +66,7 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
             continue
         files = [f"{row.file}{ending}" for ending in (".hea", ".dat")]
         if not any(file in present for file in files):
-            continue  # told in one note: a partial download lacks thousands
+            continue  # reported in one note: a partial download lacks thousands
         reason = _reason_to_drop(row, files, present, seen, published)
         seen.add(row.record)
         if reason:
@@ -91,7 +91,7 @@ def _reason_to_drop(row: Row, files: list[str], present: set[str], seen: set[str
 
 
 def _find(root: Path) -> Path:
-    """The folder with the table: root, one below, or where `wget -r` puts it."""
+    """Find the folder with the table: root, one below, or the place where `wget -r` puts it."""
     below = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     mirrored = sorted(root.glob("physionet.org/files/ptb-xl/*"), reverse=True)  # the newest version first
     for folder in [root, *below, *mirrored]:
@@ -101,7 +101,7 @@ def _find(root: Path) -> Path:
     found = "a file" if root.is_file() else ", ".join(names[:4]) or "nothing"
     raise DataNotFound(
         f"PTB-XL was looked for in {root}, and one folder below, by its table {TABLE}. There is {found}. "
-        f"Unpack what was downloaded, and point `--root` at the folder with {TABLE} and records100/ or records500/."
+        f"Unpack the download, and set `root=...` to the folder with {TABLE} and records100/ or records500/."
     )
 
 
@@ -112,13 +112,13 @@ def _choose_rate(root: Path, asked: int | None) -> int:
     if asked in there:
         return asked
     looked = f"records{asked}/" if asked else "records100/ or records500/"
-    advice = f"Ask for `-o rate={there[0]}`, or download" if there else "Download"
+    advice = f"Use `rate={there[0]}`, or download" if there else "Download"
     has = f", but there is records{there[0]}/" if there else ""
     raise DataNotFound(f"PTB-XL: {root} has no {looked}{has}. {advice} the recordings beside {TABLE}.")
 
 
 def _list_files(folder: Path) -> set[str]:
-    """All files of records100/ or records500/, as the table names them; each folder is listed once."""
+    """List all files of records100/ or records500/, as the table names them; read each folder once."""
     found = set()
     for part in os.scandir(folder):
         if part.is_dir():
@@ -137,14 +137,14 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
 
 
 def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:
-    """The part of every patient. Raises DataError where the folds put one in two."""
+    """Return the part of every patient. Raise DataError if the folds put a patient in two parts."""
     parts: dict[str, Part] = {}
     for entry in entries:
         part = FOLDS[folds[entry.record]]
         if parts.setdefault(entry.patient, part) != part:
             raise DataError(
                 f"PTB-XL: by strat_fold, patient {entry.patient} is in {parts[entry.patient]} and, with recording "
-                f"{entry.record}, in {part}, so scores would be too good. Use `-o parts=patient`, or the published "
+                f"{entry.record}, in {part}, so scores would be too good. Use `parts='patient'`, or the published "
                 f"{TABLE}."
             )
     return parts

@@ -1,4 +1,4 @@
-"""Reading one recording: WFDB, format 16, 12 leads, 10 s at 100 or 500 Hz."""
+"""Read one recording: WFDB, format 16, 12 leads, 10 s at 100 or 500 Hz."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _SPELLING = {"AVR": "aVR", "AVL": "aVL", "AVF": "aVF"}
 
 
 def read_recording(entry: Entry) -> Record:
-    """Load one recording. Raises DataError or OSError where it is damaged.
+    """Load one recording. Raise DataError or OSError if it is damaged.
 
-    One that is shorter or longer than 10 s is refused: stretched to a frame, its heart would beat at another rate.
+    A recording that is not 10 s long is refused: stretched to a frame, its heart rate would be wrong.
     """
     found = read_wfdb(entry.files[0])
     rate, samples = found.header.sampling_rate, found.samples

@@ -1,4 +1,4 @@
-"""From SCP-ECG statements to classes: rhythms in the four groups of Chapman, diagnoses in five superclasses."""
+"""Map SCP-ECG statements to classes: rhythms to the four groups of Chapman, diagnoses to five superclasses."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _GROUP_OF = {
     "SR": "SR",
     "SARRH": "SR",
 }
-LONGEST = 2000  # characters; the longest of the set has about 130
+LONGEST = 2000  # characters; the longest text of the set has about 130
 
 
 def read_statements(text: str) -> dict[str, float]:
-    """The statements of a recording with their likelihoods, of text such as "{'NORM': 80.0, 'SR': 0.0}".
+    """Read a recording's statements with their likelihoods from text such as "{'NORM': 80.0, 'SR': 0.0}".
 
-    Raises ValueError where it is anything else.
+    Raise ValueError for any other text.
     """
     problem = "scp_codes should be statements with their likelihoods"
     if len(text) > LONGEST:
         raise ValueError(f"{problem}, found {len(text):,} characters")
     try:
-        with catch_warnings(action="ignore"):  # of the parser, about text that is refused below
+        with catch_warnings(action="ignore"):  # the parser warns of text that is refused below
             held = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(f"{problem}, found {text[:60]!r}") from error
@@ -42,10 +42,10 @@ def read_statements(text: str) -> dict[str, float]:
 
 
 def rhythm_group(statements: Mapping[str, float]) -> int | None:
-    """The group of a recording's rhythm; None where it has none, or several.
+    """Return the group of a recording's rhythm; None if it has none, or several.
 
-    Sinus rhythm beside another group gives way to it: it is what the other was an episode in. The likelihood of a
-    rhythm is not looked at, since nearly all are 0, which stands for unknown.
+    Sinus rhythm beside another group is ignored: the other was an episode in it. The likelihood of a rhythm is
+    ignored, since nearly all are 0, which means unknown.
     """
     found = {_GROUP_OF[code] for code in statements if code in _GROUP_OF}
     if len(found) > 1:
@@ -56,10 +56,10 @@ def rhythm_group(statements: Mapping[str, float]) -> int | None:
 def superclasses(
     statements: Mapping[str, float], class_of: Mapping[str, str], likelihood: float
 ) -> frozenset[int] | None:
-    """The superclasses of a recording's diagnoses of at least this likelihood; None where there is no diagnosis.
+    """Return the superclasses of a recording's diagnoses of at least this likelihood; None without a diagnosis.
 
     With 0 every diagnosis counts, as in the benchmark of the set's authors (Strodthoff et al. 2021): likelihood 0
-    stands for one that the report left open, not for one that was ruled out.
+    means that the report left it open, not that the diagnosis was ruled out.
     """
     found = {class_of[code] for code, degree in statements.items() if code in class_of and degree >= likelihood}
     return frozenset(SUPERCLASSES.index(name) for name in found) or None

@@ -1,4 +1,4 @@
-"""The two tables of PTB-XL: ptbxl_database.csv, a row for each recording, and scp_statements.csv, what codes mean."""
+"""Read the tables of PTB-XL: ptbxl_database.csv, one row per recording, and scp_statements.csv, the codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clocs_plugins.ptbxl.statements import SUPERCLASSES, read_statements
 
 @attrs.frozen
 class Row:
-    """A recording, as far as the table says what is needed here; what it does not say is empty."""
+    """The columns of a recording's row that are used here; an absent value is empty."""
 
     record: str
     patient: str
@@ -24,7 +24,7 @@ class Row:
 
 
 def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
-    """The recordings that ptbxl_database.csv lists, with their files of so many Hz; drops for rows that are damaged."""
+    """Yield the recordings of ptbxl_database.csv with their files of `rate` Hz; drops for damaged rows."""
     column = {100: "filename_lr", 500: "filename_hr"}[rate]
     needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column)
     for number, row in enumerate(_read_csv(path, needed), 2):  # line 1 is the heading
@@ -42,7 +42,7 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
 
 
 def read_classes(path: Path) -> dict[str, str]:
-    """The superclass of every diagnostic statement."""
+    """Return the superclass of every diagnostic statement."""
     if not path.is_file():
         raise DataNotFound(
             f"PTB-XL: the task 'superclass' needs {path.name} beside the table of recordings; {path} is not there."
@@ -53,8 +53,8 @@ def read_classes(path: Path) -> dict[str, str]:
 
 
 def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Rows by column. Raises DataError where a column is missing or the file is not a table."""
-    # utf-8-sig: a spreadsheet puts a mark at the start. Reports have umlauts; nothing that is read here has.
+    """Yield rows by column. Raise DataError if a column is missing or the file is not a table."""
+    # utf-8-sig: a spreadsheet puts a mark at the start. Only the reports have umlauts, and they are not read here.
     with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.DictReader(file, restval="")
         try:
@@ -67,6 +67,6 @@ def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
 
 
 def _whole(text: str) -> str:
-    """A number as whole digits, "15709.0" as "15709"; empty where it is none."""
+    """Return an integer's digits, "15709" for "15709.0"; empty if it is not an integer."""
     digits = text.strip().removesuffix(".0")
     return digits if digits.isascii() and digits.isdigit() and len(digits) < 16 else ""

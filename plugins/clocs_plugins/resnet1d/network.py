@@ -1,16 +1,16 @@
-"""A one-dimensional residual network (He et al., CVPR 2016), as it is used for ECGs.
+"""A one-dimensional residual network (He et al., CVPR 2016), as used for ECGs.
 
     stem            Conv1d(kernel, stride 2), BatchNorm, ReLU
     each stage      residual blocks; the first of them halves the length and changes the width
     a block         Conv1d, BatchNorm, ReLU, Dropout, Conv1d, BatchNorm; plus its shortcut; ReLU
     on top          mean over time, Linear(last width, E)
 
-The family: Wang, Yan and Oates (IJCNN 2017) gave time series their ResNet; Hannun et al. (Nature Medicine 2019) and
-Ribeiro et al. (Nature Communications 2020) the ECG one with dropout inside the blocks and long kernels; xresnet1d of
+Wang, Yan and Oates (IJCNN 2017) introduced the ResNet for time series; Hannun et al. (Nature Medicine 2019) and
+Ribeiro et al. (Nature Communications 2020) that for ECGs, with dropout inside the blocks and long kernels; xresnet1d of
 Strodthoff et al. (IEEE JBHI 2021) the shortcut that averages before it projects, so that no sample is skipped. This
-is none of them to the letter: it is smaller than each, 837,152 parameters with one lead and E = 128.
+network equals none of them: it is smaller than each, 837,152 parameters with one lead and E = 128.
 
-The mean over time makes weights independent of the length of a frame, and a beat count the same wherever it is.
+The mean over time makes weights independent of the length of a frame, and a beat counts the same wherever it is.
 2500 samples become 1250 after the stem and 625, 313, 157, 79 after the stages.
 """
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEAST = 2
-"""Positions in time that are always left: BatchNorm cannot train on one position of a batch of one."""
+"""Least positions in time: BatchNorm cannot train on one position of a batch of one."""
 
 
 class ResNet1d(nn.Module):
-    """Signals (n, channel, sample) to representations (n, embedding_dim).
+    """The network: signals (n, channel, sample) to representations (n, embedding_dim).
 
-    Checkpoints know the names of its modules: stem.conv, stem.norm, stages.0.0.conv1, …, linear; the second number
+    Checkpoints contain the names of its modules: stem.conv, stem.norm, stages.0.0.conv1, …, linear; the second number
     counts the blocks of a stage. Raises SettingsError for frames of fewer than two samples.
     """
 
@@ -63,7 +63,7 @@ class ResNet1d(nn.Module):
         self.apply(_draw_weights)
 
     def forward(self, signal: Tensor) -> Tensor:
-        """Encode signals. In training one representation depends on all signals, by BatchNorm; else on its own."""
+        """Encode signals. In training, BatchNorm makes a representation depend on all signals; else only on its own."""
         features = self.stages(self.stem(signal)).mean(-1)  # (n, last width)
         representation: Tensor = self.linear(features)  # (n, embedding_dim)
         return representation
@@ -72,8 +72,8 @@ class ResNet1d(nn.Module):
 class Block(nn.Module):
     """A residual block, (n, before, sample) to (n, after, sample / stride), rounded up.
 
-    Its last norm begins at zero (Goyal et al., 2017), so that an untrained block only hands on its shortcut: it is
-    the identity on features that come from a ReLU, unless it `projects`.
+    The weight of its last norm starts at zero (Goyal et al., 2017), so that an untrained block passes on only its
+    shortcut: it is the identity on features that come from a ReLU, unless it `projects`.
     """
 
     def __init__(
@@ -90,18 +90,18 @@ class Block(nn.Module):
         nn.init.zeros_(self.norm2.weight)
 
     def forward(self, features: Tensor) -> Tensor:
-        """What the block makes of features."""
+        """Apply the block to features."""
         residual = self.dropout(self.relu(self.norm1(self.conv1(features))))  # (n, after, sample / stride)
         made: Tensor = self.relu(self.norm2(self.conv2(residual)) + self.shortcut(features))
         return made
 
 
 def strides_for(samples: int, halvings: int) -> list[int]:
-    """The strides of the stem and of the stages: 2, or 1 from where a frame is too short to be halved again."""
+    """Return the strides of the stem and the stages: 2, or 1 once a frame is too short to be halved again."""
     strides = []
     for _ in range(halvings):
         strides.append(2 if samples > LEAST else 1)
-        samples = -(-samples // strides[-1])  # rounded up, as padded convolutions do
+        samples = -(-samples // strides[-1])  # rounded up, as in padded convolutions
     return strides
 
 
@@ -111,7 +111,7 @@ def _stem(channels: int, width: int, kernel: int, stride: int) -> nn.Sequential:
 
 
 def _stage(before: int, after: int, stride: int, *, blocks: int, kernel: int, dropout: float) -> nn.Sequential:
-    # The first block projects whatever its stride, so that no name of a weight depends on the length of a frame.
+    # The first block projects with any stride, so that names of weights do not depend on the length of a frame.
     first = Block(before, after, kernel=kernel, stride=stride, dropout=dropout, projects=True)
     return nn.Sequential(first, *(Block(after, after, kernel=kernel, dropout=dropout) for _ in range(blocks - 1)))
 
@@ -122,7 +122,7 @@ def _projection(before: int, after: int, stride: int) -> nn.Sequential:
 
 
 def _conv(before: int, after: int, kernel: int, stride: int = 1) -> nn.Conv1d:
-    # A BatchNorm follows each, which takes any bias away again.
+    # A BatchNorm follows each convolution and would cancel a bias.
     return nn.Conv1d(before, after, kernel, stride, padding=kernel // 2, bias=False)
 
 

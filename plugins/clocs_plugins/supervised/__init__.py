@@ -1,4 +1,4 @@
-"""Supervised pre-training: the task's own labels, as a measure of what could be learnt."""
+"""Supervised pre-training on the labels of the task, as an upper reference for the other methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @hookimpl
 def clocs_views() -> list[ViewGenerator]:
     """Offer the views."""
-    summary = "Each frame as it is: one view."
+    summary = "Each frame unchanged, as one view."
     return [ViewGenerator(name="frames", summary=summary, options=NoOptions, needs=frames_needs, build=build_frames)]
 
 
@@ -27,13 +27,13 @@ def clocs_objectives() -> list[Objective]:
 
 @hookimpl
 def clocs_methods() -> list[Method]:
-    """Offer the method as the CLOCS paper has it, appendix C."""
+    """Offer the method as in the CLOCS paper, appendix C."""
     summary = "Supervised pre-training on all labels of the training patients."
     return [Method(name="supervised", summary=summary, views="frames", encoder="cnn", objective="classify")]
 
 
 def build_classify(_options: NoOptions, setup: Setup) -> nn.Module:
-    """The objective, with a class for each of the task's."""
+    """Build the objective with an output for each class of the task."""
     from clocs_plugins.supervised.classify import Classify
 
     return Classify(setup.task, setup.embedding_dim)

@@ -1,8 +1,7 @@
 """Supervised pre-training, after the CLOCS paper (ICML 2021), appendix C: "solving a supervised classification task".
 
-The paper's layer 5 is a linear layer from the embedding to the classes. Its loss is the cross-entropy where a frame
-is of one class, and the mean over classes of the binary cross-entropy where it can be of any. Frames without a label
-do not count.
+The paper's layer 5 is a linear layer from the embedding to the classes. Its loss is the cross-entropy for one-of tasks,
+and the mean over classes of the binary cross-entropy for any-of tasks. Frames without a label do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Classify(nn.Module):
-    """The objective: a linear classifier of each view, by the label of its instance."""
+    """The objective: a linear classifier of each view, trained on the label of its instance."""
 
     def __init__(self, task: Task, embedding_dim: int) -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class Classify(nn.Module):
         self.head = nn.Linear(embedding_dim, len(task.classes))
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """The loss of one batch. Raises ValueError where it comes without labels, or with those of another task."""
+        """Compute the loss of one batch. Raise ValueError without labels, or with those of another task."""
         if views.batch.label is None:
             raise ValueError(
                 "the objective `classify` got a batch without labels. Use a data set that has them, or a method that "

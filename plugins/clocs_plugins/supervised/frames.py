@@ -1,4 +1,4 @@
-"""The views of supervised pre-training: frames as they are. The plugin's card imports this file, so no torch here."""
+"""The views of supervised pre-training: unchanged frames. The plugin's card imports this file, so no torch here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 def frames_needs(_options: NoOptions) -> Needs:
-    """What an instance is: one channel of one frame."""
+    """Ask for one channel of one frame."""
     return Needs(segments=1, channels="each")
 
 
 def build_frames(_options: NoOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes the frame a view."""
+    """Build the function that makes the frame a view."""
     return frames_as_views
 
 
 def frames_as_views(batch: Batch, _generator: Generator) -> Views:
-    """The frame as the only view; nothing is drawn and nothing is copied.
+    """Return the frame as the only view, without random numbers or a copy.
 
-    Raises ValueError when the instances have more than one segment.
+    Raise ValueError if the instances have more than one segment.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != 1:

@@ -1,6 +1,6 @@
-"""Follow a run in TensorBoard: losses and health by epoch; scores, pictures and embeddings at the end.
+"""Show a run in TensorBoard: losses and health by epoch; scores, pictures and embeddings at the end.
 
-`tensorboard --logdir` on a folder of runs shows them side by side, and `clocs tensorboard` adds evaluations to them.
+`tensorboard --logdir` on a folder of runs shows them side by side, and `clocs tensorboard` adds their evaluations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def clocs_commands(cli: click.Group) -> None:
 
 @hookimpl
 def clocs_run_started(run: RunStarted) -> None:
-    """Begin an events file; a resumed run begins one of its own."""
+    """Begin an events file; a resumed run begins another one."""
     from clocs_plugins.tensorboard.writer import begin
 
     begin(run, time.time())
@@ -42,7 +42,7 @@ def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
 
 @hookimpl
 def clocs_run_done(run: RunStarted, done: RunDone) -> None:
-    """Add scores and pictures, and leave the embeddings for the projector."""
+    """Add scores and pictures, and write the embeddings for the projector."""
     from clocs_plugins.tensorboard.writer import add_results
 
     add_results(run, done, time.time())

@@ -1,4 +1,4 @@
-"""`clocs tensorboard`: evaluations beside the runs they belong to."""
+"""`clocs tensorboard`: show evaluations beside their runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clocs_core import RunFolderError
 @click.command("tensorboard")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 def tensorboard_command(folder: Path) -> None:
-    """Let TensorBoard show the finished evaluations below FOLDER.
+    """Show the finished evaluations below FOLDER in TensorBoard.
 
-    FOLDER: of a run, of many runs or of a grid. Runs are in TensorBoard already, from their first epoch on; evaluations
-    are added by this command, which may be repeated.
+    FOLDER is the folder of a run, of many runs or of a grid. Runs appear in TensorBoard from their first epoch on; this
+    command adds their evaluations, and may be repeated.
     """
     from clocs_plugins.tensorboard.evaluations import write_evaluations
 

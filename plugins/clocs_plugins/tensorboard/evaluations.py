@@ -1,7 +1,7 @@
-"""Writes what `clocs evaluate` found as TensorBoard reads it. No hook tells of evaluations, so it is done when asked.
+"""Write the results of `clocs evaluate` as TensorBoard events. No hook reports evaluations, so a command does it.
 
-An evaluation is a run of its own, in its own folder: it has settings and scores of its own, under the names that those
-of pre-trainings have.
+In TensorBoard an evaluation is a separate run, in its own folder. Its settings and scores have the same names as those
+of a pre-training.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Row = TypeVar("Row", Score, Comparison)
 
 
 def write_evaluations(folder: Path) -> tuple[int, int]:
-    """Write the events of every finished evaluation below a folder: how many there are, and how many were written.
+    """Write the events of every finished evaluation below a folder; return how many there are, how many were written.
 
-    One whose events are newer than its report is left as it is. Raises RunFolderError for a report of another kind.
+    An evaluation whose events are newer than its report is skipped. Raise RunFolderError for a report of another kind.
     """
     found = [path for path in sorted(folder.rglob("report.json")) if "protocol" in _read(path)]
     stale = [path for path in found if not _is_newer(_events_of(path), path)]
@@ -62,7 +62,7 @@ def _is_newer(events: Path, report: Path) -> bool:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """In one move; TensorBoard reads whatever has `tfevents` in its name, so the part that is under way has not."""
+    """Replace the file in one move; the partial file has no `tfevents` in its name, so TensorBoard ignores it."""
     part = file.with_name(".events.part")
     part.write_bytes(content)
     part.replace(file)
@@ -83,7 +83,7 @@ def _events(path: Path, report: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _curve(init: str, curve: Mapping[str, Any], wall_time: float) -> Iterator[Event]:
-    """How one fine-tuning went, an event per epoch."""
+    """Yield the curve of one fine-tuning, an event per epoch."""
     start = "finetune" if curve["init"] == init else f"finetune_of_controls/{curve['init']}"
     share = "" if curve["label_fraction"] == 1 else f"/labels_{curve['label_fraction']:g}"
     for point in curve["values"]:
@@ -94,7 +94,7 @@ def _curve(init: str, curve: Mapping[str, Any], wall_time: float) -> Iterator[Ev
 
 
 def _rows(cls: type[Row], rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Records of what JSON has: null where a number is missing, and text where it is infinite."""
+    """Build records from JSON, in which null stands for NaN and text for infinity."""
     names = [field.name for field in attrs.fields(cls)]
     return [cls(**{name: _read_back(name, row[name]) for name in names}) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Events files as TensorBoard reads them: their names, their framing, and what each begins with."""
+"""TensorBoard's events files: their names, their framing and their first events."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _NAME = re.compile(r"events\.out\.tfevents\.\d{10}\.(\d{4,})\.clocs")
 
 
 def newest(folder: Path) -> Path | None:
-    """The file that was begun last: counts rise over all files of a run, whatever epoch each began with."""
+    """Return the file that was begun last: counts rise over all files of a run, independent of their epochs."""
     found = [file for file in folder.glob("events.out.tfevents.*.clocs") if _NAME.fullmatch(file.name)]
     return max(found, key=_count_of, default=None)
 
 
 def next_after(file: Path | None, first_step: int) -> str:
-    """The name of the file that follows. TensorBoard reads the files of a run in the order of their names."""
+    """Return the name of the next file. TensorBoard reads the files of a run in the order of their names."""
     return f"events.out.tfevents.{first_step:010d}.{_count_of(file) + 1:04d}.clocs"
 
 
 def append(file: Path, events: Iterable[Event]) -> None:
-    """Append events in one write, to a file that may not be there yet."""
+    """Append events in one write; create the file if it does not exist."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("ab") as stream:
         stream.write(frame(events))
 
 
 def frame(events: Iterable[Event]) -> bytes:
-    """Events with their lengths and checksums."""
+    """Serialise events with their lengths and checksums."""
     framed = BytesIO()
     writer = RecordWriter(framed)
     for event in events:
@@ -42,7 +42,7 @@ def frame(events: Iterable[Event]) -> bytes:
 
 
 def opening(first_step: int, wall_time: float) -> list[Event]:
-    """What a file begins with: its version, and that steps from the first on are to be forgotten if known."""
+    """Return a file's first events: its version, and a restart that discards known steps from `first_step` on."""
     start = SessionLog(status=SessionLog.START)
     return [
         Event(wall_time=wall_time, file_version="brain.Event:2"),
@@ -51,7 +51,7 @@ def opening(first_step: int, wall_time: float) -> list[Event]:
 
 
 def make_event(step: int, wall_time: float, values: Sequence[Summary.Value]) -> Event:
-    """One event with the values of a step."""
+    """Make one event with the values of a step."""
     return Event(wall_time=wall_time, step=step, summary=Summary(value=values))
 
 

@@ -1,4 +1,4 @@
-"""Embeddings with labels and patients, as files that TensorBoard's projector reads."""
+"""Write embeddings with labels and patients as files for TensorBoard's projector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from clocs_core import EmbeddingMap
 
-PROJECTED = 5000  # points in the projector, which slows down beyond
+PROJECTED = 5000  # points in the projector, which is slow with more
 
 _CONFIG = """\
 embeddings {{
@@ -23,7 +23,7 @@ embeddings {{
 
 
 def write_projector(folder: Path, embeddings: EmbeddingMap) -> None:
-    """Embeddings and what they are of as tables, at most PROJECTED rows, evenly spaced, and where to find them."""
+    """Write embeddings and labels as tables of at most PROJECTED evenly spaced rows, and the projector's config."""
     count = len(embeddings.embedding)
     kept = np.linspace(0, count - 1, min(count, PROJECTED)).astype(int)
     columns = {"label": embeddings.label, "patient": embeddings.patient, "record": embeddings.record}
@@ -35,6 +35,6 @@ def write_projector(folder: Path, embeddings: EmbeddingMap) -> None:
 
 
 def _metadata(columns: Mapping[str, Sequence[str]], kept: Sequence[int]) -> str:
-    """A table with headings; a tab or a line break inside a name becomes a space, or the rows would shift."""
+    """Format a table with headings; a tab or line break inside a name becomes a space, so that rows do not shift."""
     rows = [[" ".join(column[row].split()) for column in columns.values()] for row in kept]
     return "".join("\t".join(cells) + "\n" for cells in [list(columns), *rows])

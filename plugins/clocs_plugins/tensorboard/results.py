@@ -1,4 +1,4 @@
-"""Scores as curves of one point, by names that methods share, and as a table."""
+"""Scores as curves of one point, with names that are equal for all methods, and as a table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def score_values(init: str, scores: Sequence[Score], comparisons: Sequence[Comparison]) -> list[Summary.Value]:
-    """Every score and every difference to a control, and all scores as a table.
+    """Return every score, every difference to a control, and all scores as a table.
 
-    init: whose scores are those of the run itself. Its name is not in their tags, or no two methods could be compared.
-    The tab HPARAMS shows the first tags of the alphabet: `final` stands before whatever else there is.
+    init: the init of the run itself. Its name is not in the tags, so that methods can be compared. The tab HPARAMS
+    shows the first tags of the alphabet: `final` comes before the others.
     """
     values = [scalar(_score_tag(init, score), score.value) for score in scores]
     ours = [one for one in comparisons if one.a == init]
@@ -26,7 +26,7 @@ def score_values(init: str, scores: Sequence[Score], comparisons: Sequence[Compa
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table in Markdown, the first as its headings."""
+    """Format rows as a Markdown table; the first row has the headings."""
     lines = ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 

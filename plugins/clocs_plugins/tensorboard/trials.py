@@ -1,8 +1,8 @@
-"""What the HPARAMS tab shows of a run: its settings when it starts, and how it ended.
+"""The HPARAMS tab's data of a run: its settings at the start, and its status at the end.
 
-They stand in the run's own events file, so that the run has one name in all tabs. There is no description of an
-experiment on purpose. TensorBoard would take that of one run for all of them, and hide every setting that this one
-does not have; without it, TensorBoard lists what all runs have, those that differ first, and their scalars as metrics.
+They are in the run's own events file, so that the run has one name in all tabs. The description of an experiment is
+left out on purpose: TensorBoard would use that of one run for all, and hide every setting that this run does not have.
+Without it, TensorBoard lists the settings of all runs, those that differ first, and their scalars as metrics.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 Tables = Mapping[str, Mapping[str, object]]
 
 _LEFT_OUT = {
-    *("run.method", "run.dataset", "run.seed"),  # said by the first columns already
+    *("run.method", "run.dataset", "run.seed"),  # already in the first columns
     *("evaluation.init", "evaluation.dataset", "evaluation.seed", "evaluation.protocol"),
-    *("data.data_root", "data.root", "evaluation.encoder_sha256"),  # where things lie; no two runs would be alike
+    *("data.data_root", "data.root", "evaluation.encoder_sha256"),  # paths and hashes would make every run differ
 }
 
 
 def session_start(about: Mapping[str, object], settings: Tables, wall_time: float) -> Summary.Value:
-    """What the run is (`about`: method, data set and the like) and every setting, as `table.name`."""
+    """Return the facts of the run (`about`: method, data set and the like) and every setting, as `table.name`."""
     flat = {f"{table}.{name}": value for table, values in settings.items() for name, value in values.items()}
     info = SessionStartInfo(start_time_secs=wall_time)
     for name, value in (dict(about) | {name: value for name, value in flat.items() if name not in _LEFT_OUT}).items():
@@ -39,13 +39,13 @@ def session_start(about: Mapping[str, object], settings: Tables, wall_time: floa
 
 
 def session_end(wall_time: float) -> Summary.Value:
-    """That the run is over, and went well: nobody hears of one that did not."""
+    """Return the end of the run, with status success: the hook is called for finished runs only."""
     info = SessionEndInfo(status=STATUS_SUCCESS, end_time_secs=wall_time)
     return _value(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=info))
 
 
 def _words(value: object) -> str:
-    """A value that is neither a number nor a truth, as the settings file writes it."""
+    """Format a value that is neither a number nor a boolean, as in the settings file."""
     if value is None or value == () or value == []:
         return "none"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,4 +1,4 @@
-"""A number, a text, a picture and a layout of charts as values of an event."""
+"""Make values of an event from a number, a text, a picture or a layout of charts."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def scalar(tag: str, value: float) -> Summary.Value:
-    """A point of a curve."""
+    """Make a point of a curve."""
     return Summary.Value(tag=tag, simple_value=value)
 
 
 def text(tag: str, markdown: str) -> Summary.Value:
-    """A card with text."""
+    """Make a card with text."""
     about = text_plugin.create_summary_metadata(display_name=tag, description="")
     return _string(tag, markdown.encode("utf-8"), about)
 
 
 def image(picture: Picture) -> Summary.Value:
-    """The PNG as it is; its width and height stand in its header."""
+    """Make an image from a PNG; read its width and height from the PNG's header."""
     width, height = (int.from_bytes(picture.png[at : at + 4], "big") for at in (16, 20))
     encoded = Summary.Image(width=width, height=height, colorspace=3, encoded_image_string=picture.png)
     about = SummaryMetadata(display_name=picture.title, summary_description=picture.caption)
@@ -36,7 +36,7 @@ def image(picture: Picture) -> Summary.Value:
 
 
 def layout(charts: Mapping[str, Mapping[str, Sequence[str]]]) -> Summary.Value:
-    """Which curves share a chart: a category's name, a chart's title, and regular expressions of tags."""
+    """Group curves into charts, given as {category: {title of the chart: regular expressions of tags}}."""
     categories = [
         layout_pb2.Category(title=category, chart=[_chart(title, tags) for title, tags in members.items()])
         for category, members in charts.items()

@@ -1,7 +1,7 @@
-"""Writes a run's events as TensorBoard reads them. Nothing stays open or in memory between two events.
+"""Write a run's events for TensorBoard. Nothing stays open or in memory between two events.
 
-Steps are epochs. The loss of every optimiser step has an axis of its own, so it is a run of its own, in `steps/`:
-when a run is resumed TensorBoard forgets everything from the resumed step on, whatever the axis of a curve.
+Steps are epochs. The loss of every optimiser step has another axis, so it is a separate run, in `steps/`: when a run is
+resumed, TensorBoard discards everything from the resumed step on, whatever the axis of a curve.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ CHARTS = {
         "effective rank": ["health/effective_rank"],
     }
 }
-"""What belongs into one chart of the tab CUSTOM SCALARS."""
+"""Charts of the tab CUSTOM SCALARS, with the tags in each."""
 
 
 def begin(run: RunStarted, wall_time: float) -> None:
-    """Begin a new events file: the last one of an interrupted run may end in half a record, which hides what follows.
+    """Begin a new events file: that of an interrupted run may end in half a record, which hides all that follows.
 
     wall_time: seconds since 1970, here and below.
     """
     file = run.folder / next_after(newest(run.folder), run.first_epoch)
-    seed = str(run.settings.get("run", {}).get("seed", "unknown"))  # a name: as a number it would read 0.0000
+    seed = str(run.settings.get("run", {}).get("seed", "unknown"))  # text: as a number it would show as 0.0000
     about = {"method": run.method, "dataset": run.dataset, "seed": seed, "stage": "pretrain"}
     values = [text("settings", _settings_card(run)), layout(CHARTS), session_start(about, run.settings, wall_time)]
     append(file, [*opening(run.first_epoch, wall_time), make_event(run.first_epoch, wall_time, values)])
@@ -61,7 +61,7 @@ def add_results(run: RunStarted, done: RunDone, wall_time: float) -> None:
     """Append scores (as numbers and as a table) and pictures, and write the projector's files."""
     values = score_values(run.method, done.scores, done.comparisons)
     values += [*map(image, done.pictures), session_end(wall_time)]
-    # One event each: a picture that is cut short takes nothing else with it.
+    # One event each, so that a truncated picture damages nothing else.
     append(_file_of(run, wall_time), [make_event(done.epochs_run, wall_time, [value]) for value in values])
     if len(done.embeddings.embedding):
         write_projector(run.folder, done.embeddings)
@@ -69,7 +69,7 @@ def add_results(run: RunStarted, done: RunDone, wall_time: float) -> None:
 
 def _file_of(run: RunStarted, wall_time: float) -> Path:
     file = newest(run.folder)
-    if file is None:  # deleted while the run went on
+    if file is None:  # deleted during the run
         begin(run, wall_time)
         file = newest(run.folder)
         assert file is not None

@@ -1,4 +1,4 @@
-"""VICReg: views of one recording agree, and no negative is needed (Bardes, Ponce and LeCun, ICLR 2022)."""
+"""VICReg: views of one recording agree, without negatives (Bardes, Ponce and LeCun, ICLR 2022)."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _weight = (lambda weight: 0 <= weight < float("inf"), "be zero or more, and fini
 class VICRegOptions:
     """Options of the objective `vicreg`; the weights are the paper's, its expander is 8192, 8192, 8192 wide."""
 
-    invariance: float = option(25.0, "weight lambda of views being alike", check=_weight)
-    variance: float = option(25.0, "weight mu of every dimension varying over the batch", check=_weight)
-    covariance: float = option(1.0, "weight nu of dimensions being uncorrelated", check=_weight)
+    invariance: float = option(25.0, "Weight lambda of the invariance between views.", check=_weight)
+    variance: float = option(25.0, "Weight mu of the variance of every dimension over the batch.", check=_weight)
+    covariance: float = option(1.0, "Weight nu of the covariance between dimensions.", check=_weight)
     expander: tuple[int, ...] = option(
         (512, 512, 512),
-        "widths of the layers between representation and loss; none: the loss is of the representation itself",
+        "Widths of the layers between representation and loss; none: no layers.",
         check=(lambda widths: all(width > 0 for width in widths), "be positive numbers, or none"),
     )
 
 
 @hookimpl
 def clocs_objectives() -> list[Objective]:
-    """Offer the loss with the network that expands what it sees."""
-    summary = "Variance, invariance and covariance of expanded representations; it compares with no other instance."
+    """Offer the objective: the loss with its expander network."""
+    summary = "Variance, invariance and covariance of expanded representations, without negatives."
     return [Objective(name="vicreg", summary=summary, options=VICRegOptions, build=build_vicreg)]
 
 
 @hookimpl
 def clocs_methods() -> list[Method]:
-    """Offer the method on adjacent segments of a recording, which are what should look alike."""
+    """Offer the method on adjacent segments of a recording."""
     summary = "Adjacent segments agree, dimensions vary and are uncorrelated: no negatives, no patient ids."
     return [Method(name="vicreg", summary=summary, views="segments", encoder="cnn", objective="vicreg")]
 
 
 def build_vicreg(options: VICRegOptions, setup: Setup) -> nn.Module:
-    """The objective, with an expander for representations of the size that was chosen."""
+    """Build the objective with an expander for representations of the chosen size."""
     from clocs_plugins.vicreg.objective import VICReg
 
     return VICReg(setup.embedding_dim, **attrs.asdict(options))

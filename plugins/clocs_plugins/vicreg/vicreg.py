@@ -9,11 +9,12 @@ Bardes, Ponce and LeCun, "VICReg: Variance-Invariance-Covariance Regularization 
     (5)  s(Z, Z') = 1/(n·d) · sum_i |z_i - z'_i|²
     (6)  loss     = lambda·s(Z, Z') + mu·[v(Z) + v(Z')] + nu·[c(Z) + c(Z')]
 
-More than two views cost the mean of (6) over their pairs: s as a mean over pairs, v and c as twice one over views.
+With more than two views the loss is the mean of (6) over pairs: s as a mean over pairs, v and c as twice a mean over
+views.
 
-Where the authors disagree with themselves. Equation (5) has no 1/d, but their algorithm 1 and released code take
-torch's mean squared error, which has it, and the weights 25, 25, 1 are for that. Lambda times d gives the equation as
-printed; on simulated ECGs it collapses, the loss staying at 2·mu·(gamma - sqrt(epsilon)), what a constant costs. The
+The paper and its code differ. Equation (5) has no 1/d, but algorithm 1 and the released code use torch's mean squared
+error, which has it, and the weights 25, 25, 1 are meant for that. Lambda times d gives the equation as printed; on
+simulated ECGs it collapses: the loss stays at 2·mu·(gamma - sqrt(epsilon)), the loss of constant embeddings. The
 released code halves the variance term, the paper does not; half of mu gives the code.
 """
 
@@ -39,16 +40,16 @@ def vicreg(
     epsilon: float = 1e-4,
     pairs: Sequence[tuple[int, int]] = (),
 ) -> Tensor:
-    """The loss of embeddings `z` (view, batch, dim), as a scalar.
+    """Compute the loss of embeddings `z` (view, batch, dim), a scalar.
 
     invariance, variance, covariance: lambda, mu and nu. gamma: the deviation that every dimension should have.
-    pairs: the views to compare; none given: all pairs.
+    pairs: pairs of views to compare; empty: all pairs.
 
-    A batch of one neither varies nor covaries. There the divisor is 1 instead of n - 1 = 0, so v is a constant,
+    A batch of one has no variance and no covariance. There the divisor is 1 instead of n - 1 = 0, so v is a constant,
     gamma - sqrt(epsilon), c is 0, and only the invariance has a gradient.
-    Computed in float32, or float64 where the embeddings are float64, autocast or not. No host sync, and no shape
-    that depends on the data. Memory is of order views x dim².
-    Raises ValueError for fewer than two views, or an empty batch.
+    Computed in float32, or in float64 for float64 embeddings, also under autocast. No host sync, and no shape that
+    depends on the data. Memory is of order views x dim².
+    Raise ValueError for fewer than two views, or an empty batch.
     """
     _refuse_bad_input(z)
     pairs = pairs or tuple(combinations(range(len(z)), 2))
@@ -56,19 +57,19 @@ def vicreg(
         z = z.to(torch.promote_types(z.dtype, torch.float32))
         centred = z - z.mean(1, keepdim=True)  # (view, batch, dim)
         of_view = variance * _lack_of_variance(centred, gamma, epsilon) + covariance * _redundancy(centred)  # (view,)
-        each, own = z.unbind(), of_view.unbind()  # Python numbers choose among these without a copy to the device
+        each, own = z.unbind(), of_view.unbind()  # indexing these tuples copies no index to the device
         costs = [invariance * (each[a] - each[b]).square().mean() + own[a] + own[b] for a, b in pairs]
         return torch.stack(costs).mean()
 
 
 def _lack_of_variance(centred: Tensor, gamma: float, epsilon: float) -> Tensor:
-    """The term v of each view, (view,). epsilon keeps the root away from zero, where it has no gradient."""
+    """Compute the term v of each view (view,). epsilon keeps the root away from zero, where it has no gradient."""
     deviation = (centred.square().sum(1) / _freedom(centred) + epsilon).sqrt()  # (view, dim)
     return (gamma - deviation).clamp(min=0).mean(-1)
 
 
 def _redundancy(centred: Tensor) -> Tensor:
-    """The term c of each view, (view,)."""
+    """Compute the term c of each view (view,)."""
     dim = centred.shape[2]
     matrix = centred.mT @ centred / _freedom(centred)  # (view, dim, dim)
     itself = torch.eye(dim, dtype=torch.bool, device=centred.device)

@@ -51,7 +51,7 @@ def test_the_same_rows_can_be_paired(tmp_path, level):
             "their recordings are not the same (2 in both, 3 and 2 in all)",
         ),
         ({"people": ("p1", "p0", "p0")}, "their recordings are not the same (3 in both, 3 and 3 in all)"),
-        ({"label": (0, 0, 1, 1)}, "the same rows have other labels"),
+        ({"label": (0, 0, 1, 1)}, "the same rows have different labels"),
     ],
 )
 def test_other_people_recordings_or_labels_cannot_be_paired(tmp_path, level, change, reason):

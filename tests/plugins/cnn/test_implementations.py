@@ -172,7 +172,7 @@ def test_a_way_that_a_device_does_not_have_is_refused_if_it_is_asked_for():
 
 REFUSALS = {
     "takes signals of float32 or float64, not torch.float16": lambda made: made.half(),
-    "passes over the hooks that are registered": listen_to_all_blocks,
+    "ignores the hooks that are registered": listen_to_all_blocks,
     "takes blocks as they were built": drop_all,
     "takes blocks that have one stride, dropout, momentum": lambda made: setattr(made.blocks[1].dropout, "p", 0.5),
     "takes float32 on a GPU, widths up to 64": lambda made: made,  # on a CPU, that is
@@ -197,7 +197,7 @@ def test_on_a_gpu_a_last_layer_that_somebody_listens_to_is_refused_by_name():
     made, signal = network("fused").cuda(), torch.randn(8, 1, 500, device="cuda")
     made(signal)
     made.linear.register_forward_hook(lambda *_: None)
-    with pytest.raises(SettingsError, match=r"passes over the hooks that are registered on the last layer\. Use auto"):
+    with pytest.raises(SettingsError, match=r"ignores the hooks that are registered on the last layer\. Use auto"):
         made(signal)
 
 

@@ -218,13 +218,13 @@ def test_nothing_waits_for_the_device():
 
 def test_a_run_without_perturbations_is_refused():
     """There is nothing to recognise."""
-    with pytest.raises(ValueError, match=r"no perturbation to recognise; name some with `-o perturbations="):
+    with pytest.raises(ValueError, match=r"no perturbation to recognise; name some with `perturbations="):
         build(names=())
 
 
 def test_a_perturbation_that_stands_twice_is_refused():
     """Two tasks would share a head."""
-    with pytest.raises(ValueError, match="louder stands twice among the perturbations"):
+    with pytest.raises(ValueError, match="louder is named twice among the perturbations"):
         build(names=("louder", "quieter", "louder"))
 
 

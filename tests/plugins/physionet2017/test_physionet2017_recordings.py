@@ -163,7 +163,7 @@ def test_the_label_file_beside_the_recordings_comes_before_one_further_away(tmp_
     listing = list_in(tmp_path)
     assert symbols_of(listing) == OLD
     assert listing.notes[0] == "Labels are those of REFERENCE.csv in training2017/, not of REFERENCE-v3.csv."
-    assert "lies further from the recordings and was not used" in listing.notes[1]
+    assert "is further from the recordings and was not used" in listing.notes[1]
     assert symbols_of(list_in(tmp_path, label_file="REFERENCE-v3.csv")) == NEW
 
 

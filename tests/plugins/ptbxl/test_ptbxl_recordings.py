@@ -229,7 +229,7 @@ def test_halves_at_500_hz_keep_the_integers_of_the_recorder(tmp_path: Path):
 
 def test_a_rate_that_is_not_there_is_answered_with_the_one_that_is(tmp_path: Path):
     write_set(tmp_path, [row(1)], (100,))
-    with pytest.raises(DataNotFound, match=r"has no records500/, but there is records100/\. Ask for `-o rate=100`"):
+    with pytest.raises(DataNotFound, match=r"has no records500/, but there is records100/\. Use `rate=100`"):
         scan(tmp_path, rate=500)
 
 
@@ -310,7 +310,7 @@ def test_published_folds_become_parts_by_patient(tmp_path: Path):
 def test_a_patient_in_two_parts_is_refused(tmp_path: Path):
     """A table that was edited would let a patient train and test."""
     root = write_set(tmp_path, [row(1, patient="7.0", fold="2"), row(2, patient="7", fold="10")])
-    with pytest.raises(DataError, match=r"patient 7 is in train and, with recording 00002, in test.*parts=patient"):
+    with pytest.raises(DataError, match=r"patient 7 is in train and, with recording 00002, in test.*`parts='patient'`"):
         scan(root, parts="strat_fold")
     assert {entry.patient for entry in scan(root).entries} == {"7"}
 
@@ -385,10 +385,12 @@ def test_the_order_is_that_of_the_numbers(tmp_path: Path):
 
 def test_a_folder_without_the_table_says_what_was_looked_for(tmp_path: Path):
     (tmp_path / "records100").mkdir()
-    with pytest.raises(DataNotFound, match=r"by its table ptbxl_database.csv\. There is records100\. Unpack what"):
+    with pytest.raises(
+        DataNotFound, match=r"by its table ptbxl_database.csv\. There is records100\. Unpack the download"
+    ):
         scan(tmp_path)
     (tmp_path / "ptb-xl.zip").write_bytes(b"PK")
-    with pytest.raises(DataNotFound, match=r"There is a file\. Unpack what was downloaded, and point `--root`"):
+    with pytest.raises(DataNotFound, match=r"There is a file\. Unpack the download, and set `root=\.\.\.`"):
         scan(tmp_path / "ptb-xl.zip")
     with pytest.raises(DataNotFound, match="There is nothing"):
         scan(tmp_path / "nowhere")

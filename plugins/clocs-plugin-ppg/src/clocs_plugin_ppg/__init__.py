@@ -9,7 +9,7 @@ from clocs_plugin_ppg.modalities import CROSS_MODAL, MODALITIES
 from clocs_plugin_ppg.perturbations import DRIFT, MODULATION, MOTION
 from clocs_plugin_ppg.ppg_bp import PPG_BP
 
-CLOCS_API = "1.0"  # the version of the hooks that this is written for
+CLOCS_API = "1.0"  # the API version that this plugin is written for
 
 
 @hookimpl
@@ -26,7 +26,7 @@ def clocs_views() -> list[ViewGenerator]:
 
 @hookimpl
 def clocs_perturbations() -> list[Perturbation]:
-    """Offer what disturbs a pulse wave."""
+    """Offer the perturbations of a pulse wave."""
     return [DRIFT, MODULATION, MOTION]
 
 

@@ -1,8 +1,8 @@
 """Contrast of modalities: "attract representations of temporally-aligned ECG and PPG segments".
 
-The CLOCS paper (ICML 2021) ends with this proposal, in its section on future work. Each named channel of a frame is a
-view, as in CMLC, but the channels are of two modalities, and each modality has an encoder of its own. Pairs are made
-across modalities only: what two leads of one ECG share is the business of CMLC.
+The CLOCS paper (ICML 2021) proposes this in its section on future work. Each named channel of a frame is a view, as in
+CMLC, but the channels belong to two modalities, and each modality has its own encoder. Pairs are across modalities
+only: CMLC contrasts the leads of one ECG.
 The plugin's card imports this file, so it imports no torch.
 """
 
@@ -26,31 +26,31 @@ class ModalitiesOptions:
 
     first_channels: int = option(
         1,
-        "how many of the named channels are of the first modality; the others are of the second",
+        "Number of named channels of the first modality; the others are of the second.",
         check=(lambda count: count >= 1, "be 1 or more"),
     )
     evaluated: Literal["first", "second"] = option(
-        "first", "whose encoder is evaluated and opened again: that of the first modality or of the second"
+        "first", "Modality whose encoder is evaluated and reloaded: the first or the second."
     )
 
 
 def modalities_needs(options: ModalitiesOptions) -> Needs:
-    """What an instance is: one frame of channels of both modalities. A modality is evaluated on its own channels."""
+    """Ask for one frame of channels of both modalities. A modality is evaluated on its own channels."""
     count = options.first_channels
     own = (0, count) if options.evaluated == "first" else (count, None)
     return Needs(channels="all", least_channels=count + 1, encoders=2, first_channels=own)
 
 
 def build_modalities(options: ModalitiesOptions) -> Callable[[Batch, Generator], Views]:
-    """The function that makes each channel a view of its modality's encoder."""
+    """Build the function that makes each channel a view of its modality's encoder."""
     return partial(modalities_as_views, first=options.first_channels, swap=options.evaluated == "second")
 
 
 def modalities_as_views(batch: Batch, _generator: Generator, *, first: int, swap: bool) -> Views:
-    """Each channel as a view; the `first` of them are read by encoder 0 and the others by encoder 1, or swapped.
+    """Return each channel as a view; encoder 0 reads the `first` channels and encoder 1 the others, or swapped.
 
-    Encoder 0 is the one that the engine evaluates. Nothing is drawn and nothing is copied.
-    Raises ValueError when the instances have more than one segment, or no channel of the second modality.
+    The engine evaluates encoder 0. There are no random numbers and no copy.
+    Raise ValueError if the instances have more than one segment, or no channel of the second modality.
     """
     shape = tuple(batch.signal.shape)
     if len(shape) != 4 or shape[1] != 1 or shape[2] <= first:
@@ -77,7 +77,7 @@ MODALITIES = ViewGenerator(
 
 CROSS_MODAL = Method(
     name="cross-modal",
-    summary="Contrast of modalities: ECG and PPG at one time, and patients, are shared; an encoder for each.",
+    summary="Contrast of modalities: ECG and PPG of one time, or of one patient, attract; an encoder for each.",
     views="modalities",
     encoder="cnn",
     loss="patient-nce",

@@ -7,8 +7,8 @@ from pathlib import Path
 from clocs_core import Dataset, Defaults, Entry, Framing, Listing, NoOptions, Record, Source, Task
 
 WAVEFORMS = ("RESP", "PLETH", "V", "AVR", "II")  # at 125 Hz
-NUMERICS = ("HR", "PULSE", "RR", "SpO2")  # what the monitor shows, once a second; RR is called RESP in the files
-BREATHS = (12, 20)  # per minute: fewer than the first are slow, more than the second fast, in a grown-up at rest
+NUMERICS = ("HR", "PULSE", "RR", "SpO2")  # numbers on the monitor, once a second; RR is called RESP in the files
+BREATHS = (12, 20)  # per minute: fewer than the first are slow, more than the second fast, in an adult at rest
 TASKS = (
     Task("respiration", ("slow", "normal", "fast"), per="frame"),
     Task("sex", ("female", "male")),
@@ -16,27 +16,27 @@ TASKS = (
 
 
 def scan(root: Path, task: Task, _options: NoOptions) -> Listing:
-    """The recordings, by their headers; for the task `respiration`, with the breaths per minute of every second."""
+    """List the recordings by their headers; for the task `respiration`, with the breaths per minute of every second."""
     from clocs_plugin_ppg.bidmc.listing import list_recordings
 
     return list_recordings(root, task.name, BREATHS)
 
 
 def load(entry: Entry, _options: NoOptions) -> Record:
-    """One recording: waveforms, and vital signs held for a second each, at 125 Hz."""
+    """Read one recording: waveforms, and vital signs held for a second each, at 125 Hz."""
     from clocs_plugin_ppg.bidmc.loading import read_recording
 
     return read_recording(entry, WAVEFORMS, NUMERICS)
 
 
 def framing(segments: int) -> Framing:
-    """Frames of 10 s at 250 Hz, the time scale and the length that encoders of ECG data sets read."""
+    """Cut frames of 10 s at 250 Hz, the time scale and length of the encoders of ECG data sets."""
     return Framing(frame_samples=2500, sampling_rate=250.0)
 
 
 BIDMC = Dataset(
     name="bidmc",
-    summary="ECG, PPG, respiration and vital signs of 53 people in intensive care, 8 min each (PhysioNet)",
+    summary="ECG, PPG, respiration and vital signs of 53 people in intensive care, 8 min each (PhysioNet).",
     modality="ecg, ppg",
     tasks=TASKS,
     channels=(*WAVEFORMS, *NUMERICS),
@@ -46,7 +46,7 @@ BIDMC = Dataset(
     framing=framing,
     defaults=Defaults(batch_size=128, epochs=100, channels="ecg-ppg"),
     licence="as stated at physionet.org/content/bidmc",
-    # RECORDS names the waveforms alone; the numerics of bidmc01 are bidmc01n.
+    # RECORDS names only the waveforms; the numerics of bidmc01 are bidmc01n.
     sources=(Source("bidmc/", "https://physionet.org/files/bidmc/1.0.0/", endings=(".hea", ".dat", "n.hea", "n.dat")),),
     homepage="https://physionet.org/content/bidmc/1.0.0/",
 )

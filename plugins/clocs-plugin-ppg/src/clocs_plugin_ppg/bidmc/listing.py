@@ -1,4 +1,4 @@
-"""Which recordings of BIDMC there are: their headers, and the vital signs where a task asks for them; no waveform."""
+"""List the recordings of BIDMC from their headers, and from the vital signs if a task needs them; read no waveform."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from clocs_core import DataError, DataNotFound, Drop, Entry, Header, Label, List
 from clocs_plugin_ppg.bidmc.numerics import episodes_of, plain_name, read_numerics
 
 _SEX = re.compile(r"(?:sex|gender)\W+(female|male|f|m)\b", re.IGNORECASE)
-NEEDED = ("II", "PLETH")  # what all of the published recordings have
+NEEDED = ("II", "PLETH")  # channels of all published recordings
 
 
 def list_recordings(root: Path, task: str, breaths: tuple[int, int]) -> Listing:
-    """Every recording is a patient of its own, as published: 53 recordings of 53 people."""
+    """List the recordings; each is one patient, as published: 53 recordings of 53 people."""
     headers = sorted(root.rglob("bidmc[0-9][0-9].hea")) if root.is_dir() else []
     if not headers:
         raise DataNotFound(
             f"BIDMC was looked for in {root}, and in all folders below, by headers such as bidmc01.hea. There is none. "
-            "`clocs data download bidmc` gets them, or point `--root` at the folder that has them."
+            "`clocs data download bidmc` downloads them, or set `root=...` to the folder that has them."
         )
-    named = {path.stem: path for path in reversed(headers)}  # of two with one name the first
+    named = {path.stem: path for path in reversed(headers)}  # the first of two with one name
     found = [_entry(named[name], task, breaths) for name in sorted(named)]
     entries = [one for one in found if isinstance(one, Entry)]
     drops = [one for one in found if isinstance(one, Drop)]
@@ -31,7 +31,7 @@ def list_recordings(root: Path, task: str, breaths: tuple[int, int]) -> Listing:
 
 
 def sex_of(header: Header) -> int | None:
-    """0 for female, 1 for male, None where no comment says. `<sex>: F` and `Gender: F` both occur."""
+    """Return 0 for female, 1 for male, None if no comment says it. `<sex>: F` and `Gender: F` both occur."""
     found = _SEX.search("\n".join(header.comments))
     return None if found is None else int(found[1].lower().startswith("m"))
 

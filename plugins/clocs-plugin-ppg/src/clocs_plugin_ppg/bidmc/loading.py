@@ -1,4 +1,4 @@
-"""Reading one recording of BIDMC: waveforms and vital signs side by side, at the rate of the waveforms."""
+"""Read one recording of BIDMC: waveforms and vital signs as channels, at the rate of the waveforms."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from clocs_plugin_ppg.bidmc.numerics import hold, plain_name, read_numerics
 
 
 def read_recording(entry: Entry, waveforms: tuple[str, ...], numerics: tuple[str, ...]) -> Record:
-    """Load one recording. A channel that it does not have, as V or AVR in some, is missing from end to end (NaN).
+    """Load one recording. A channel that it does not have, as V or AVR in some, is NaN throughout.
 
     Units differ by channel: mV, none for PLETH, per minute, %. So the unit of a record is `mixed`.
-    Raises DataError or OSError where a file is damaged.
+    Raise DataError or OSError if a file is damaged.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Vital signs of BIDMC, one value a second: read, held for the samples of their second, and told as episodes."""
+"""Vital signs of BIDMC, one value a second: read them, hold them for their second, and turn them into episodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SPELLING = {"RESP": "RR"}  # RESP is the name of the wave too
 
 
 def plain_name(name: str) -> str:
-    """The name of a signal without the comma that the headers put behind it."""
+    """Return the name of a signal without the comma that follows it in the headers."""
     return name.strip().rstrip(",").strip()
 
 
 def read_numerics(header: Path) -> tuple[float, dict[str, NDArray[np.float64]]]:
-    """The rate in Hz, and the values (second,) of each vital sign; NaN where the monitor shows none, or zero."""
+    """Read the rate in Hz and the values (second,) of each vital sign; NaN where the monitor shows none, or zero."""
     import numpy as np
 
     found = read_wfdb(header)
@@ -34,7 +34,7 @@ def read_numerics(header: Path) -> tuple[float, dict[str, NDArray[np.float64]]]:
 
 
 def hold(values: NDArray[np.float64], values_rate: float, samples: int, rate: float) -> NDArray[np.float64]:
-    """Values (second,) as a signal (sample,) at `rate` Hz that keeps each until the next; NaN behind the last."""
+    """Hold each of the values (second,) until the next, as a signal (sample,) at `rate` Hz; NaN after the last."""
     import numpy as np
 
     at = (np.arange(samples) * (values_rate / rate) + 1e-9).astype(np.int64)  # 1e-9: 125 * (1 / 125) may fall short
@@ -44,9 +44,9 @@ def hold(values: NDArray[np.float64], values_rate: float, samples: int, rate: fl
 def episodes_of(
     breaths: NDArray[np.float64], breaths_rate: float, samples: int, rate: float, borders: tuple[int, int]
 ) -> tuple[Episode, ...]:
-    """Stretches of slow (0), normal (1) and fast (2) breathing among so many samples at `rate` Hz.
+    """Return episodes of slow (0), normal (1) and fast (2) breathing within `samples` at `rate` Hz.
 
-    Where the breaths per minute (second,) are not known there is none.
+    Seconds whose breaths per minute (second,) are unknown have no episode.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
-"""What disturbs a pulse wave: wandering of its baseline, breathing, and motion. This card imports no torch.
+"""Perturbations of a pulse wave: baseline wander, breathing, and motion. This card imports no torch.
 
-A perturbation knows samples, not seconds. So speeds are in cycles per frame: 3 of them in 10 s are 0.3 Hz.
-Strengths are relative to each signal's own standard deviation, because a PPG has no unit.
+A perturbation sees samples, not seconds. So frequencies are in cycles per frame: 3 cycles in 10 s are 0.3 Hz.
+Strengths are relative to each signal's standard deviation, because a PPG has no unit.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ _share = (lambda share: 0 <= share <= 1, "be between 0 and 1")
 class DriftOptions:
     """Options of the perturbation `ppg-drift`."""
 
-    strength: float = option(0.5, "of the wander, in standard deviations of the signal", check=_strength)
-    cycles: float = option(2.0, "of the fastest wave in a frame; slower ones are as likely", check=_cycles)
+    strength: float = option(0.5, "Strength of the wander, in standard deviations of the signal.", check=_strength)
+    cycles: float = option(2.0, "Cycles per frame of the fastest wave; slower ones are as likely.", check=_cycles)
 
 
 @attrs.frozen
 class ModulationOptions:
     """Options of the perturbation `ppg-modulation`. In 10 s, breathing has 2 to 5 cycles."""
 
-    depth: float = option(0.3, "how much the strongest breath takes from the pulse wave, and gives", check=_share)
-    cycles: float = option(4.0, "of the fastest breathing in a frame; slower is as likely", check=_cycles)
+    depth: float = option(0.3, "Largest relative change of the pulse wave by a breath, up and down.", check=_share)
+    cycles: float = option(4.0, "Cycles per frame of the fastest breathing; slower is as likely.", check=_cycles)
 
 
 @attrs.frozen
 class MotionOptions:
     """Options of the perturbation `ppg-motion`."""
 
-    strength: float = option(1.0, "of a burst, in standard deviations of the signal", check=_strength)
-    length: float = option(0.2, "of the longest burst, as a share of the frame", check=_share)
-    cycles: float = option(20.0, "of the fastest shaking in a frame; slower is as likely", check=_cycles)
+    strength: float = option(1.0, "Strength of a burst, in standard deviations of the signal.", check=_strength)
+    length: float = option(0.2, "Length of the longest burst, as a share of the frame.", check=_share)
+    cycles: float = option(20.0, "Cycles per frame of the fastest shaking; slower is as likely.", check=_cycles)
 
 
 def build_drift(options: DriftOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
-    """The function that lets baselines wander."""
+    """Build the function that adds baseline wander."""
     from clocs_plugin_ppg.perturbations.waves import drift
 
     return partial(drift, strength=options.strength, cycles=options.cycles)
 
 
 def build_modulation(options: ModulationOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
-    """The function that lets signals breathe."""
+    """Build the function that modulates amplitudes."""
     from clocs_plugin_ppg.perturbations.waves import modulate
 
     return partial(modulate, depth=options.depth, cycles=options.cycles)
 
 
 def build_motion(options: MotionOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
-    """The function that shakes signals."""
+    """Build the function that adds bursts of motion."""
     from clocs_plugin_ppg.perturbations.waves import shake
 
     return partial(shake, strength=options.strength, length=options.length, cycles=options.cycles)

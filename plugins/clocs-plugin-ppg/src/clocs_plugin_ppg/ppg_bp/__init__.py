@@ -1,4 +1,4 @@
-"""PPG-BP: pulse waves of 219 people at a fingertip, three times 2.1 s each (Liang et al., Scientific Data 2018)."""
+"""PPG-BP: fingertip pulse waves of 219 people, three times 2.1 s each (Liang et al., Scientific Data 2018)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clocs_core import Dataset, Defaults, Entry, Framing, Listing, Record, Task,
 
 from clocs_plugin_ppg.ppg_bp.labels import TASKS
 
-SAMPLES = 2100  # of a recording, at 1000 Hz
+SAMPLES = 2100  # samples of a recording, at 1000 Hz
 
 
 def _is_band(band: tuple[float, ...] | None) -> bool:
@@ -18,41 +18,41 @@ def _is_band(band: tuple[float, ...] | None) -> bool:
 
 @attrs.frozen
 class PpgBpOptions:
-    """How the waves are filtered; the recorder itself passed 0.5 to 12 Hz."""
+    """Options of the data set `ppg-bp`: the filter of the waves. The recorder itself passed 0.5 to 12 Hz."""
 
     band_pass: tuple[float, ...] | None = option(
         (0.5, 8.0),
-        "Hz, what a zero-phase filter lets pass, such as 0.5,8; none reads the counts as they are",
+        "Pass band in Hz of a zero-phase filter, such as 0.5,8; none reads the raw counts.",
         check=(_is_band, "be two frequencies, the lower first, above 0 and below 500 Hz, or none"),
     )
 
 
 def scan(root: Path, task: Task, _options: PpgBpOptions) -> Listing:
-    """The recordings, with what the workbook says of their subjects."""
+    """List the recordings with their subjects' labels from the workbook."""
     from clocs_plugin_ppg.ppg_bp.listing import list_recordings
 
     return list_recordings(root, task.name)
 
 
 def load(entry: Entry, options: PpgBpOptions) -> Record:
-    """One recording of one channel, at 1000 Hz."""
+    """Read one recording of one channel, at 1000 Hz."""
     from clocs_plugin_ppg.ppg_bp.signals import read_recording
 
     return read_recording(entry, options.band_pass, SAMPLES)
 
 
 def framing(segments: int) -> Framing:
-    """Half a recording is a frame, 1.05 s, about one pulse; three segments or more share its 2.1 s evenly.
+    """Cut frames of half a recording, 1.05 s, about one pulse; three or more segments share the 2.1 s evenly.
 
-    500 samples hold what is below 8 Hz with ease, and let the paper's network see most of a pulse at once; in 2500 it
-    sees a sixth. An encoder of frames of another length, such as those of an ECG, is given frames of that length.
+    500 samples are enough for frequencies below 8 Hz, and let the paper's network see most of a pulse at once; in 2500
+    it sees a sixth. An encoder of another frame length, such as that of an ECG, gets frames of its length.
     """
     return Framing(frame_samples=500, source_samples=SAMPLES // max(2, segments))
 
 
 PPG_BP = Dataset(
     name="ppg-bp",
-    summary="PPG of 219 people, 3 x 2.1 s at 1000 Hz, with blood pressure classes and diabetes (Liang et al. 2018)",
+    summary="PPG of 219 people, 3 x 2.1 s at 1000 Hz, with blood pressure classes and diabetes (Liang et al. 2018).",
     modality="ppg",
     tasks=TASKS,
     channels=("PPG",),

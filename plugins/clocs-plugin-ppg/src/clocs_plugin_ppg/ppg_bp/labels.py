@@ -1,4 +1,4 @@
-"""What can be asked of a subject of PPG-BP, and how the workbook answers it."""
+"""The tasks of PPG-BP, and their labels from the workbook."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TASKS = (
 
 @attrs.frozen
 class Subject:
-    """A row of the workbook, as it is written there; empty where a cell is."""
+    """A row of the workbook, as written; an empty cell is empty text."""
 
     hypertension: str
     diabetes: str
 
 
 def label_of(task: str, subject: Subject) -> int | None:
-    """The class of a subject, None where the workbook does not say.
+    """Return the class of a subject, None if the workbook does not state it.
 
     Prehypertension is not hypertension. An empty cell under Diabetes is a hospital record that names no diabetes.
     """

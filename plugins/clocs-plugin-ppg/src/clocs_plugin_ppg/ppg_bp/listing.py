@@ -1,4 +1,4 @@
-"""Which recordings of PPG-BP there are: a workbook and the names of the files, no signal."""
+"""List the recordings of PPG-BP from a workbook and the names of the files, without reading a signal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from clocs_plugin_ppg.ppg_bp.sheet import find_sheet, read_subjects
 
 _NAME = re.compile(r"([0-9]+)_[1-3]")
 
-# Of the 657 published files these are, byte by byte, an earlier one of their subject.
+# Of the 657 published files these equal, byte by byte, an earlier one of the same subject.
 REPEATED = frozenset({"66_2", "146_2", "148_2", "185_3", "216_2", "403_2"})
-# And these two are one recording under two subjects. Nobody can tell whose it is, and it must not be in two parts.
+# These two are one recording under two subjects. Its subject is unknown, and it must not be in two parts.
 TWO_SUBJECTS = frozenset({"23_3", "24_1"})
 
 
 def list_recordings(root: Path, task: str) -> Listing:
-    """Every recording, labelled for the task; one whose subject has no label serves pre-training."""
+    """List every recording with its label for the task; those without a label serve pre-training."""
     sheet = find_sheet(root) if root.is_dir() else None
     if sheet is None:
         raise DataNotFound(
             f"PPG-BP was looked for in {root}, and two folders below, by its table `PPG-BP dataset.xlsx`, which is not "
-            "there. Unpack what figshare offers, and point `--root` at the folder with the table and the recordings."
+            "there. Unpack the download from figshare, and set `root=...` to the folder with the table and recordings."
         )
     subjects = read_subjects(sheet)
     files = _list_files(sheet.parent)
@@ -42,7 +42,7 @@ def list_recordings(root: Path, task: str) -> Listing:
 
 
 def _list_files(folder: Path) -> dict[str, Path]:
-    """The recordings by name, subjects and segments in the order of their numbers; of two with one name the first."""
+    """Return the recordings by name, sorted by numbers of subject and segment; of two with one name the first."""
     found = {path.stem: path for path in sorted(folder.rglob("*.txt"), reverse=True) if _NAME.fullmatch(path.stem)}
     return {name: found[name] for name in sorted(found, key=lambda name: [int(part) for part in name.split("_")])}
 

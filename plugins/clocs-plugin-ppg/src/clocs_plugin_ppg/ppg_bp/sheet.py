@@ -1,6 +1,6 @@
-"""The subjects of PPG-BP: `PPG-BP dataset.xlsx`, or what a spreadsheet exported it to.
+"""Read the subjects of PPG-BP from `PPG-BP dataset.xlsx`, or from a CSV file exported from it.
 
-The first row of the workbook is a title; the names of the columns stand in the second.
+The first row of the workbook is a title; the second has the names of the columns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from clocs_core import DataError
 from clocs_plugin_ppg.ppg_bp.labels import Subject
 
 HEADINGS = ("subject_id", "hypertension", "diabetes")
-FORMATS = (".xlsx", ".csv")  # the first that is there is read: it is the one that is published
-FIRST_ROWS = 10  # among which the names of the columns are looked for
+FORMATS = (".xlsx", ".csv")  # the first that exists is read; the published one comes first
+FIRST_ROWS = 10  # rows searched for the names of the columns
 
 
 def find_sheet(root: Path) -> Path | None:
-    """The file called `PPG-BP dataset`, in root or up to two folders below, or None."""
+    """Find the file called `PPG-BP dataset`, in root or up to two folders below; None if there is none."""
     candidates = [path for depth in ("*", "*/*", "*/*/*") for path in sorted(root.glob(depth))]
     for suffix in FORMATS:
         for path in candidates:
@@ -29,7 +29,7 @@ def find_sheet(root: Path) -> Path | None:
 
 
 def read_subjects(sheet: Path) -> dict[str, Subject]:
-    """What is said of each subject, by the id. Raises DataError where the file is no such table."""
+    """Read the row of each subject, by id. Raise DataError if the file is not this table."""
     rows = _read_workbook(sheet) if sheet.suffix.lower() == ".xlsx" else _read_text(sheet)
     first, columns = _find_headings(sheet, rows)
     subjects = {}
@@ -41,7 +41,7 @@ def read_subjects(sheet: Path) -> dict[str, Subject]:
 
 
 def _find_headings(sheet: Path, rows: Sequence[Sequence[object]]) -> tuple[int, list[int]]:
-    """The number of the first row below the names of the columns, and where the columns are."""
+    """Return the number of the first row below the names of the columns, and the numbers of the columns."""
     for number, row in enumerate(rows[:FIRST_ROWS]):
         names = [_text(cell).lower() for cell in row]
         if all(heading in names for heading in HEADINGS):
@@ -63,11 +63,11 @@ def _read_workbook(sheet: Path) -> Sequence[Sequence[object]]:
         try:
             page = load_workbook(stream, read_only=True, data_only=True).worksheets[0]
             return list(page.iter_rows(values_only=True))
-        except Exception as problem:  # openpyxl lets through whatever zip, zlib and XML parsers raise
+        except Exception as problem:  # openpyxl passes on all exceptions of zip, zlib and XML parsers
             raise DataError(f"{sheet} cannot be read as a workbook ({problem}). Download it again.") from problem
 
 
 def _read_text(sheet: Path) -> Sequence[Sequence[object]]:
     lines = sheet.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    delimiter = max(",;\t", key="".join(lines[:FIRST_ROWS]).count)  # many countries' spreadsheets write semicolons
+    delimiter = max(",;\t", key="".join(lines[:FIRST_ROWS]).count)  # in many countries spreadsheets use semicolons
     return list(csv.reader(lines, delimiter=delimiter))

@@ -1,4 +1,4 @@
-"""Reading one recording of PPG-BP: numbers between tabs, counts of a converter of 12 bits at 1000 Hz."""
+"""Read one recording of PPG-BP: numbers separated by tabs, counts of a 12-bit converter at 1000 Hz."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RATE = 1000.0  # Hz
-FULL_SCALE = 4095  # counts; what is stronger than the converter can say
-ORDER = 2  # of the Butterworth filter; both ways through it make four
+FULL_SCALE = 4095  # counts; stronger signals are clipped
+ORDER = 2  # order of the Butterworth filter; forwards and backwards make four
 
 
 def read_recording(entry: Entry, band: tuple[float, ...] | None, samples: int) -> Record:
-    """Load one recording, filtered to `band` (Hz) unless that is None. Clipped samples are missing ones (NaN).
+    """Load one recording, filtered to `band` (Hz) unless that is None. Clipped samples are NaN.
 
-    Two of the published files hold two recordings, one behind the other with a jump between; the first is read.
-    Raises DataError where the file holds anything but numbers.
+    Two of the published files hold two recordings, one after the other with a jump between; the first is read.
+    Raise DataError if the file holds anything but numbers.
     """
     counts = _read_counts(entry)
     tolerated: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ def read_recording(entry: Entry, band: tuple[float, ...] | None, samples: int) -
 
 
 def band_pass(wave: NDArray[np.float64], band: tuple[float, ...]) -> NDArray[np.float64]:
-    """A wave (sample,) between two frequencies (Hz), not shifted in time. NaN stay NaN, bridged by a line meanwhile.
+    """Filter a wave (sample,) to a band (Hz) without a shift in time. NaN are interpolated for the filter and stay NaN.
 
-    The ends are mirrored for a period of the lower frequency: the recordings are about as short as one, and what a
-    filter makes of its start would otherwise be in all of them.
+    The ends are mirrored for a period of the lower frequency: the recordings are about as short as one, and the start
+    of the filter would otherwise affect all of them.
     """
     import numpy as np
     from scipy import signal
@@ -56,7 +56,7 @@ def _read_counts(entry: Entry) -> NDArray[np.float64]:
     import numpy as np
 
     file = entry.files[0]
-    words = file.read_text(encoding="ascii", errors="replace").split()  # the last number has a tab behind it
+    words = file.read_text(encoding="ascii", errors="replace").split()  # a tab follows the last number
     try:
         counts = np.array(words, dtype=np.float64)
     except ValueError as problem:
