@@ -52,6 +52,7 @@ docs-serve: $(VENV)/.docs  ## the same at http://127.0.0.1:8000, built anew when
 pictures: $(VENV)/.run  ## draw the pictures of docs/ anew
 	$(BIN)/python docs/pictures/make_demo_ecg.py
 	$(BIN)/python docs/pictures/make_perturbations.py
+	$(BIN)/python docs/pictures/make_results.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

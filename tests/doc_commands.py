@@ -21,6 +21,7 @@ RUN_ELSEWHERE = {
     "python -m venv .venv": _SHELL,
     ". .venv/bin/activate": _SHELL,
     "pip install .": _SHELL,
+    "pip install ./wander": _SHELL,
     "pip install '.[test]'": _SHELL,
     "cd clocs-plugin-eeg": _SHELL,
     "clocs run --plugin eeg --dataset eeg": _SHELL,
@@ -135,6 +136,7 @@ def write_files(page: Path, folder: Path) -> set[str]:
     blocks = FENCE.finditer(page.read_text(encoding="utf-8"))
     found = {block["file"]: block["body"] for block in blocks if block["file"]}
     for name, body in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(body, encoding="utf-8")
     return set(found)
 

@@ -68,8 +68,7 @@ def resolvable():
 @pytest.mark.parametrize("line", sorted(resolvable()))
 def test_the_names_and_options_of_a_run_are_known(line, tmp_path, monkeypatch, capsys):
     """Everything is resolved before the run folder is looked at: one that is taken ends the command there."""
-    for page in (ROOT / "README.md", ROOT / "docs" / "write-a-plugin.md"):
-        write_files(page, tmp_path)
+    write_files(ROOT / "docs" / "write-a-plugin.md", tmp_path)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
     words = [*shlex.split(line)[1:], "--out", str(tmp_path / "taken")]
@@ -153,7 +152,7 @@ def fill_workshop(folder):
         patch.setenv("CLOCS_DATA", str(folder / "data"))
         write_own_recordings(folder)
         (folder / "docs" / "pictures").mkdir(parents=True)  # as in a checkout
-        for page in (ROOT / "README.md", ROOT / "docs" / "write-a-plugin.md", TUTORIAL):
+        for page in (ROOT / "docs" / "write-a-plugin.md", TUTORIAL):
             write_files(page, folder)
         run("python make_ward_data.py")
         run("python make_recordings.py")
@@ -209,7 +208,8 @@ def test_a_command_does_what_it_says(line, workshop, tmp_path, monkeypatch):
 
 def points(folder, monkeypatch):
     """The installed plugins and those that pages show, whose modules lie in a folder."""
-    monkeypatch.syspath_prepend(str(folder))
+    for place in (folder, folder / "wander"):
+        monkeypatch.syspath_prepend(str(place))
     for name in ("wander", "ward"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()

@@ -13,6 +13,7 @@ from fresh_environment import link_packages, type_into_a_shell
 TUTORIAL, WRITE = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "write-a-plugin.md"
 INSTALL = block_with(TUTORIAL, "python -m venv .venv")
 SCAFFOLD = block_with(WRITE, "clocs plugins new clocs-plugin-eeg")
+TEN_LINES = block_with(WRITE, "pip install ./wander")
 BY_HAND = block_with(WRITE, "pip install .") + block_with(WRITE, "python make_ward_data.py")
 
 
@@ -21,6 +22,7 @@ def test_the_pages_have_these_commands():
     assert INSTALL == ["python -m venv .venv", ". .venv/bin/activate", "pip install ."]
     assert SCAFFOLD[1:4] == ["cd clocs-plugin-eeg", "pip install '.[test]'", "clocs plugins test"]
     assert SCAFFOLD[4:] == ["clocs run --plugin eeg --dataset eeg"]
+    assert TEN_LINES[1:] == ["clocs run --plugin cmsc --dataset demo -o perturbations=wander"]
     assert len(BY_HAND) == 4
 
 
@@ -47,6 +49,7 @@ def test_a_reader_installs_clocs_and_makes_and_installs_plugins(tmp_path):
         *("cd ..", where),
         *(short(line) for line in SCAFFOLD),
         "cd ../own",
+        *(smaller(line) for line in TEN_LINES),
         *(short(line) for line in BY_HAND),
     ]
     told = type_into_a_shell(commands, checkout, link_packages(tmp_path / "packages"), tmp_path / "data")
@@ -54,7 +57,7 @@ def test_a_reader_installs_clocs_and_makes_and_installs_plugins(tmp_path):
     assert ", 0 failed, 0 skipped." in told
     assert (tmp_path / "clocs-plugin-eeg" / "runs").is_dir()
     assert "ward" in told
-    assert list((own / "runs").glob("*/report.json"))
+    assert len(list((own / "runs").glob("*/report.json"))) == 2
 
 
 def short(line: str) -> str:

@@ -25,8 +25,8 @@ from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.plugins.session import open_session
 from clocs_core.testing import checks_of, failures
 
-README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+WRITE = DOCS / "write-a-plugin.md"
 
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 MACHINE = re.compile(r"(?<![\w.])/(tmp|work|home|root|Users|mnt|var)\b")
@@ -114,6 +114,19 @@ def load_offer_hooks():
     return [name for name, spec in specs().items() if not inspect.signature(spec).parameters]
 
 
+# ----------------------------------------------------------------------------------------------------- what is promised
+
+
+def test_what_is_promised_to_notebooks_is_all_that_the_api_offers_them():
+    """A new function of the API is public at once, so the page says so at once."""
+    promised = section(DOCS / "stability.md", "### For notebooks and scripts")
+    (listed,) = [found["body"].split() for found in FENCE.finditer(promised)]
+    stub = ast.parse((ROOT / "clocs_core" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [one for one in stub.body if isinstance(one, ast.ImportFrom)]
+    offered = {name.name for one in imports if one.module.startswith("api.") for name in one.names}
+    assert sorted(listed) == sorted(offered | {"Listener"})
+
+
 # ------------------------------------------------------------------------------------------------------ links and paths
 
 
@@ -164,9 +177,12 @@ def test_the_order_of_imports_is_the_one_that_is_enforced():
 # ---------------------------------------------------------------------------------------------------------- the plugins
 
 
-def test_the_plugin_of_the_readme_has_about_ten_lines_and_keeps_its_promises(tmp_path, plugin):
-    assert write_files(README, tmp_path) == {"wander.py", "pyproject.toml"}
-    code = [line for line in (tmp_path / "wander.py").read_text(encoding="utf-8").splitlines() if line.strip()]
+def test_the_plugin_in_ten_lines_has_about_ten_and_keeps_its_promises(tmp_path, plugin, monkeypatch):
+    write_files(WRITE, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path / "wander"))
+    code = [
+        line for line in (tmp_path / "wander" / "wander.py").read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
     assert len(code) <= 11
     catalogue = open_session([plugin("wander")], (), False).catalogue
     assert failures(checks_of(catalogue.perturbations.get("wander").offer)) == {}
@@ -176,7 +192,7 @@ def test_the_plugin_of_the_readme_has_about_ten_lines_and_keeps_its_promises(tmp
 def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plugin, monkeypatch):
     """The page from top to bottom, except for pip; and what the run leaves is what run-folder.md lists."""
     files = {"make_ward_data.py", "ward.py", "test_ward.py", "pyproject.toml"}
-    assert write_files(DOCS / "write-a-plugin.md", tmp_path) == files
+    assert write_files(WRITE, tmp_path) == files | {"wander/wander.py", "wander/pyproject.toml"}
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, "make_ward_data.py"], check=True)
     own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "pyproject.toml", "test_ward.py"]
@@ -188,15 +204,15 @@ def test_the_plugin_of_the_tutorial_passes_its_own_tests_and_runs(tmp_path, plug
     run_folder_is_as_described(tmp_path / "runs" / "first")
 
 
-@pytest.mark.parametrize("page", [README, DOCS / "write-a-plugin.md"], ids=name_of)
-def test_the_pyproject_of_a_plugin_names_its_module(page, tmp_path):
+@pytest.mark.parametrize("folder", [".", "wander"])
+def test_the_pyproject_of_a_plugin_names_its_module(folder, tmp_path):
     import tomllib
 
-    files = write_files(page, tmp_path)
-    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+    write_files(WRITE, tmp_path)
+    project = tomllib.loads((tmp_path / folder / "pyproject.toml").read_text(encoding="utf-8"))
     (module,) = project["project"]["entry-points"][hookspecs.PROJECT].values()
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [f"{module}.py"]
-    assert f"{module}.py" in files
+    assert (tmp_path / folder / f"{module}.py").exists()
 
 
 # ------------------------------------------------------------------------------------------------------- the run folder

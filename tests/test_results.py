@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import runpy
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean, stdev
@@ -216,15 +217,42 @@ def test_the_sentence_about_min_max_is_what_was_measured():
     assert f"{min(every):.3f} – {max(every):.3f}, and the splits {means}" in page
 
 
-def test_the_readme_has_the_figures_of_these_pages():
+PICTURE = ROOT / "docs" / "pictures" / "make_results.py"
+
+
+def test_the_table_of_the_readme_is_the_mean_of_the_committed_scores():
     """Whoever reads no further must not read old ones."""
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    rows = {row[2]: row for row in tables("results.md") if row[:2] == ["cardiology", "0.5"]}
-    gain = re.sub(r"(?<=[\[ ])\+", "", rows["cmsc"][4])  # signs within the interval
-    assert f"it reaches {rows['cmsc'][3].split()[0]} and random initialisation {rows['random'][3].split()[0]}" in text
-    assert f"paired difference {gain};" in text
-    step, epoch = results("step")["step, cmsc, V = 2, default"], results("step")["epoch of 25,543 x 2, default"]
-    assert f"takes {step['captured ms'][1]:.2f} ms, and an epoch of Chapman's size {epoch['seconds'][1]:.3f} s" in text
+    scores = grid_scores()
+    rows = [row for row in tables("../README.md") if len(row) == 4 and "±" in row[1]]
+    assert {row[0].split("`")[0] for row in rows} == {method for method, *_ in scores}
+    for method, *cells in rows:
+        for downstream, cell in zip(("ptbxl", "cardiology", "physionet2017"), cells, strict=True):
+            values = scores[method.split("`")[0], "4", downstream, "0.5"]["0"]
+            assert len(values) == 5
+            assert cell == f"{fmean(values):.3f} ± {stdev(values):.3f}"
+
+
+def test_the_picture_of_the_readme_shows_the_gains_of_the_page_of_results():
+    drawn = runpy.run_path(str(PICTURE))
+    for panel in drawn["PANELS"]:
+        shown = {
+            method: f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+            for method, gain in drawn["read_gains"](panel).items()
+        }
+        rows = tables("results.md")
+        linear = {row[1]: row[4] for row in rows if row[0] == "0.5" and len(row) == 7}
+        tuned = {row[2]: row[4] for row in rows if row[:2] == [panel.dataset, "0.5"] and len(row) == 7}
+        told = linear if panel.dataset == "ptbxl" else tuned
+        assert shown == {method: told[method] for method in drawn["METHODS"]}
+
+
+def test_the_picture_of_the_readme_shows_each_seed_of_a_gain():
+    """Their mean is the gain: two roundings to three digits apart at most."""
+    drawn = runpy.run_path(str(PICTURE))
+    for panel in drawn["PANELS"]:
+        for gain in drawn["read_gains"](panel).values():
+            assert len(gain.seeds) == 5
+            assert fmean(gain.seeds) == pytest.approx(gain.mean, abs=0.001)
 
 
 def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from clocs_core.api.recordings import Data
+from clocs_core.api.recordings import Data, InstalledDataset, Recordings
+from clocs_core.errors import DataError
 from clocs_core.plan.layers import Assignment, name_settings
 from clocs_core.settings.options import field_types
 from clocs_core.settings.sections import (
@@ -38,13 +39,22 @@ EVALUATE: Mapping[str, type[Any]] = {
 
 
 def assignments_of(sections: Mapping[str, type[Any]], data: Data, settings: Mapping[str, object]) -> list[Assignment]:
-    """Settings by name as assignments: those of core go to their own table, others to whichever part has them."""
+    """Settings by name as assignments: those of core go to their own table, others to whichever part has them.
+
+    Raises DataError where `data` is neither recordings nor a data set.
+    """
+    if not isinstance(data, (Recordings, InstalledDataset)):
+        raise DataError(
+            f"`data` is {type(data).__name__}, expected clocs.Recordings(x, patients=..., sampling_rate=...) or "
+            "clocs.dataset(NAME)."
+        )
     table_of = {field.name: table for table, cls in sections.items() for field in attrs.fields(cls)}
 
     def qualified(name: str) -> str:
         return f"{table_of[name]}.{name}" if name in table_of else name
 
-    return name_settings({**data.settings(), **{qualified(name): value for name, value in settings.items()}})
+    named = {qualified(name): value for name, value in {**settings, "dataset": data.name}.items()}
+    return name_settings({**data.settings(), **named})
 
 
 def choose_workers(data: Data, workers: int | None) -> int:

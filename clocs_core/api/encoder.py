@@ -37,7 +37,7 @@ def load(path: str | Path, device: str = "cpu") -> Embedder:
     return found
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Embedded:
     """The representations of one recording, frame by frame.
 
@@ -48,6 +48,10 @@ class Embedded:
     embedding: NDArray[np.float32]  # (frame, channel, E)
     start: NDArray[np.int64]  # (frame,): the first sample of each frame, counted in the signal as it was given
     channels: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        frames, channels, dim = self.embedding.shape
+        return f"Embedded({frames} frames x {channels} channels ({', '.join(self.channels)}) x {dim} numbers)"
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types

@@ -23,7 +23,7 @@ from clocs_core.workflows.evaluate import evaluate_encoder
 from clocs_core.workflows.surroundings import Surroundings
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, repr=False)
 class EvaluationResults(Results):
     """The scores of an evaluation. path: its folder; None where nothing was kept."""
 
@@ -52,9 +52,9 @@ def evaluate(
     settings: protocol ("linear" or "finetune"), label_fraction (one or several), part, seed, and with "finetune"
     epochs, batch_size and learning_rate.
     """
+    given = assignments_of(EVALUATE, data, settings)
     session = data.add_to(installed_session())
     opened = None if trained is None else open_encoder(_source(trained), session.catalogue)
-    given = assignments_of(EVALUATE, data, {**settings, "dataset": data.name})
     plan = resolve_evaluation(session.catalogue, opened, {}, given)
     path = None if out is None else Path(out)
     with open_display(progress) as show:

@@ -13,7 +13,7 @@ from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.report.tables import verdict, wide_score_rows
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, repr=False)
 class Results:
     """The report of a run or of an evaluation. `record` has all of it, as report.json does."""
 

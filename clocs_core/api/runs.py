@@ -31,7 +31,7 @@ from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
 from clocs_core.workflows.surroundings import Listener, Surroundings
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False, slots=False, repr=False)
 class Run:
     """A finished run: its epochs, its best encoder, and its report.
 
@@ -98,8 +98,8 @@ def pretrain(
     Ctrl-C leaves a folder that can be resumed by the same call. Raises SettingsError, UnknownName or DataError for an
     argument that does not fit, before anything is trained.
     """
+    given = assignments_of(PRETRAIN, data, {**settings, "method": method})
     session = data.add_to(installed_session())
-    given = assignments_of(PRETRAIN, data, {**settings, "method": method, "dataset": data.name})
     plan = resolve(session.catalogue, {}, given)
     keeper = _keeper(plan, None if out is None else Path(out))
     if keeper is None:

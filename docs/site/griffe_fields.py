@@ -8,15 +8,23 @@ of 3.7 s), shows a function that is a default with its address in memory, descri
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import griffe
+
+from clocs_core.api import arguments
+from clocs_core.settings.options import help_of
 
 
 class Fields(griffe.Extension):
-    """Adds a table of its fields to every attrs class, and one of its arguments to a function that describes them."""
+    """Adds a table of its fields to every attrs class, and one of its arguments to a function that describes them.
+
+    A function that takes settings gets a table of them too.
+    """
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
         """Add the table of an attrs class."""
@@ -28,11 +36,14 @@ class Fields(griffe.Extension):
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Add the table of a function, where its docstring describes an argument."""
-        arguments = {one.name: one for one in func.parameters}
-        described = _take_items(func.docstring, arguments) if func.docstring is not None else {}
+        taken = {one.name: one for one in func.parameters}
+        described = _take_items(func.docstring, taken) if func.docstring is not None else {}
         if func.docstring is not None and described:
-            rows = [_row(name, arguments[name].annotation, arguments[name].default, described) for name in described]
+            rows = [_row(name, taken[name].annotation, taken[name].default, described) for name in described]
             func.docstring.parsed.append(griffe.DocstringSectionParameters(rows, "Arguments:"))
+            settings = list(_settings_of(func, taken))
+            if settings:
+                func.docstring.parsed.append(griffe.DocstringSectionParameters(settings, "Settings:"))
 
 
 def _own_fields(cls: griffe.Class) -> dict[str, griffe.Attribute]:
@@ -52,6 +63,18 @@ def _default(value: str | griffe.Expr | None) -> str | griffe.Expr | None:
         return value
     given = {one.name: one.value for one in value.arguments if isinstance(one, griffe.ExprKeyword)}
     return f"{given['factory']}()" if "factory" in given else given.get("default")
+
+
+def _settings_of(func: griffe.Function, taken: Mapping[str, object]) -> Iterator[griffe.DocstringParameter]:
+    """The settings that a decorator adds to the signature of a function, from their one definition."""
+    decorator = f"{arguments.__name__}.{arguments.with_settings_in_signature.__name__}"
+    for one in func.decorators:
+        if one.callable_path == decorator and isinstance(one.value, griffe.ExprCall):
+            sections, *others = map(str, one.value.arguments)
+            left_out = {*taken, *map(ast.literal_eval, others)}
+            for section in getattr(arguments, sections).values():
+                for field in (field for field in attrs.fields(section) if field.name not in left_out):
+                    yield _row(field.name, str(field.type), repr(field.default), {field.name: help_of(field)})
 
 
 def _remark(field: griffe.Attribute) -> str:

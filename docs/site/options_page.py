@@ -15,9 +15,10 @@ from clocs_core.settings.options import help_of
 
 INTRODUCTION = """# Options and settings
 
-`-o NAME=VALUE` and a settings file (`--config FILE`) set these. A name that two parts of a run share is given with its
-table: `-o loss.temperature=0.05`. This page is made from the code; `clocs plugins --json` has the options of whatever
-else is installed.
+Each of these is a flag (`--temperature 0.05`, or `-o temperature=0.05`), an argument in Python (`temperature=0.05`) and
+a line of a settings file (`--config FILE`). A name that two parts of a run share is given with its table: `-o
+loss.temperature=0.05`. This page is made from the code; `clocs plugins --json` has the options of whatever else is
+installed.
 """
 
 TABLES = {
