@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,8 +24,8 @@ from clocs_core.settings.toml_file import Tables
 class RunKeeper:
     """Keeps the files of a run. This one keeps nothing, for a run that lives in memory only."""
 
-    path = Path()
-    """The run folder."""
+    path = Path(os.devnull)
+    """The run folder. Where nothing is kept, a listener that writes into it fails, and costs a warning."""
     checkpoint: Path | None = None
     """The file that training is saved to after every epoch; None where nothing is kept."""
     profile: Path | None = None
