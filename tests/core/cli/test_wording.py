@@ -35,6 +35,8 @@ def test_an_argument_that_the_command_has_is_its_flag(text, shown):
         ("with `perturbations=['flip_x', 'noise']`", "with `-o perturbations=flip_x,noise`"),
         ("with `exact=True`", "with `-o exact=True`"),
         ("`batch_size=8` and `temperature=0.1`", "`--batch-size 8` and `-o temperature=0.1`"),
+        ("write `loss.temperature=...`", "write `-o loss.temperature=…`"),
+        ("write `data.channels=['II', 'V2']`", "write `-o data.channels=II,V2`"),
     ],
 )
 def test_an_argument_without_a_flag_is_an_option(text, shown):
@@ -64,6 +66,7 @@ def test_a_word_in_backticks_is_a_flag_only_where_the_command_has_it():
         "train.epochs: expected a whole number, got batch_size=8.",
         "`pip install 'clocs[onnx]'`",
         "`Task` has no field `N`",
+        "frames as `about.channels` names them, in `encoder.safetensors`",
     ],
 )
 def test_a_text_without_arguments_is_left_as_it_is(text):
