@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from tiny_material import CHANNELS, TASK, tiny_entries, tiny_prepared
+from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
 
 from clocs_core.cli import main
 from clocs_core.data.store import fill_store, list_instances

@@ -58,7 +58,7 @@ Part: TypeAlias = Literal["train", "validation", "test"]
 
 @attrs.frozen
 class Task:
-    """A classification task that the labels of a data set define."""
+    """A question that the labels of a data set answer: which classes hold for a recording or a frame."""
 
     name: str
     classes: tuple[str, ...] = attrs.field(converter=_strings)

@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 import pytest
-from tiny_material import CHANNELS, FRAME, TinyOptions, tiny_entries, tiny_load
+from tiny_frames import CHANNELS, FRAME, TinyOptions, tiny_entries, tiny_load
 
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.records import Entry, Framing

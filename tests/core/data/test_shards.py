@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[2]
+SUPPORT = Path(__file__).parents[2] / "support"
 
 SCRIPT = """
 import os, sys
@@ -38,7 +38,7 @@ def test_a_script_without_a_main_guard_is_not_started_again_by_its_workers(tmp_p
         capture_output=True,
         text=True,
         timeout=100,
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": str(SUPPORT)},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("started") == 1

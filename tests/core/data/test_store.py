@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny_material import CHANNELS, FRAME, TASK, TinyOptions, tiny_entries, tiny_load, tiny_prepared, tiny_store
+from tiny_frames import CHANNELS, FRAME, TASK, TinyOptions, tiny_entries, tiny_load, tiny_prepared, tiny_store
 
 from clocs_core.contracts.records import Episode, Task
 from clocs_core.data.store import fill_store, list_instances

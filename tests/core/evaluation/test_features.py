@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
+from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
 from torch import nn
 
 from clocs_core.data.store import list_instances

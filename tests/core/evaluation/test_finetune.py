@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
-from tiny_material import FRAME, TASK
+from tiny_frames import FRAME, TASK
 from torch import nn
 
 from clocs_core import seeds

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_bench import ANY_OF, PARTS, tiny_divided
-from tiny_material import TASK
+from tiny_frames import TASK
 
 from clocs_core.errors import DataError
 from clocs_core.evaluation.labelled_frames import list_labelled_frames, refuse_unlabelled

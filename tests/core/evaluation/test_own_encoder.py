@@ -8,7 +8,7 @@ import pytest
 import torch
 from fake_plugins import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from tiny_bench import DIM, PARTS, tiny_divided
-from tiny_material import CHANNELS, FRAME, TASK, tiny_entries
+from tiny_frames import CHANNELS, FRAME, TASK, tiny_entries
 
 from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing

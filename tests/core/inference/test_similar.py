@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_material import TASK, tiny_entries
+from tiny_frames import TASK, tiny_entries
 from tiny_representations import representations, tiny_cohort
 
 from clocs_core.contracts.records import Listing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from tiny_material import CHANNELS
+from tiny_frames import CHANNELS
 from tiny_representations import representations, tiny_cohort
 
 from clocs_core.inference.similar import find_similar

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
+from tiny_frames import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
 from clocs_core.cli import main

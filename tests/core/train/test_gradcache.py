@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
+from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
 from torch import nn
 
 from clocs_core.contracts.batches import Views

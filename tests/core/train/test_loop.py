@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from tiny_material import CHANNELS, FRAME, tiny_prepared, tiny_store
+from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
 from torch import nn
 
 from clocs_core.artifacts.tensors import read_tensors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import torch
-from tiny_material import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
+from tiny_frames import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
 from clocs_core.artifacts.split import Split

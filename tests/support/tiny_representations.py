@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from tiny_material import CHANNELS, TASK, tiny_entries, tiny_prepared
+from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
 
 from clocs_core.contracts.records import TOGETHER, Drop, Listing
 from clocs_core.data.cohort import Cohort
