@@ -52,7 +52,7 @@ class EvaluationFolder:
 
     @property
     def split(self) -> Path:
-        """Which patient is in which part."""
+        """The part of each patient."""
         return self.path / "split.json"
 
     @property
