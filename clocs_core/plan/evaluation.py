@@ -67,7 +67,7 @@ class EvaluationPlan:
         )
 
     def tables(self) -> Tables:
-        """Return the effective settings as plain tables. They name the encoder by the hash of its file, not its path."""
+        """Return the effective settings as plain tables. They name the encoder by its file's hash, not its path."""
         encoder = self.encoder
         parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
         if self.settings.protocol == "finetune":
