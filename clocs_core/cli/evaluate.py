@@ -94,7 +94,7 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
         with console_display() as show:
             report = evaluate_encoder(plan, path, Surroundings(session.host, show, workers), controls).report
     except KeyboardInterrupt:
-        kept = "what is finished is kept; give the same command again to go on."
+        kept = "finished classifiers are kept; repeat the same command to resume."
         click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
         return 130
     print_summary(report.scores, report.comparisons, report.notes)

@@ -76,7 +76,7 @@ def ask_dataset(context: click.Context) -> list[Assignment]:
     params = context.params
     if params.get("unseen_channels"):
         raise SettingsError(
-            "--unseen-channels is about --input; of a data set, --channels names what is read. Leave it out."
+            "--unseen-channels is about --input; for a data set, choose channels with --channels. Leave it out."
         )
     facts = [Assignment("dataset", name, params[name]) for name in _FILE_FLAGS if params.get(name) is not None]
     return [*facts, *read_assignments(context, _SECTIONS, params["assignments"])]

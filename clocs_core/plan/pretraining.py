@@ -180,7 +180,7 @@ def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
     try:
         offer: Offer = shelf.get(name).offer
     except UnknownName as problem:
-        raise UnknownName(f"Method {method.name!r} is made with what is not installed. {problem}") from None
+        raise UnknownName(f"Method {method.name!r} uses a part that is not installed. {problem}") from None
     return offer
 
 
