@@ -49,7 +49,7 @@ class SettingsError(ClocsError, ValueError):
 
 
 class Unavailable(SettingsError, NotImplementedError):
-    """A requested way to compute, such as a device, that this machine does not have."""
+    """A requested way to compute that this machine does not have."""
 
 
 class DataError(ClocsError, ValueError):
