@@ -1,19 +1,19 @@
-"""The exceptions a user can meet. Each is also the builtin that a caller would expect.
+"""The exceptions of clocs. Each is also the builtin exception that a caller would expect.
 
 ClocsError
 ├── UnknownName (LookupError)          a name that nothing installed offers
 ├── AmbiguousName (LookupError)        a name that two plugins offer
 ├── PluginError (ImportError)          a plugin that cannot be loaded, or breaks its promises
-├── SettingsError (ValueError)         an option, flag or configuration file that makes no sense
+├── SettingsError (ValueError)         an invalid option, flag or configuration file
 │   └── Unavailable (NotImplementedError)  a way to compute that this machine does not have
-├── DataError (ValueError)             recordings that cannot serve what was asked
+├── DataError (ValueError)             recordings that do not fit the request
 │   └── DataNotFound (FileNotFoundError)
 ├── DownloadError (OSError)            a file that could not be downloaded whole
 ├── RunFolderError (OSError)           a run folder that cannot be used
 ├── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
 └── OutOfMemory (MemoryError)          a batch that does not fit on the GPU
 
-ClocsWarning (UserWarning)             what a user should know of a run that goes on
+ClocsWarning (UserWarning)             something to know about a run that continues
 
 Every message says what was asked, what was found and what to do.
 """
@@ -25,10 +25,10 @@ from difflib import get_close_matches
 
 
 class ClocsError(Exception):
-    """Something the user can put right; the command line prints it in one line and exits with 2."""
+    """An error that the user can correct; the command line prints it in one line and exits with 2."""
 
     def __str__(self) -> str:
-        # LookupError and OSError format their arguments in their own ways; here a message is a message.
+        # LookupError and OSError format their arguments differently; print the message as it is.
         return str(self.args[0]) if self.args else type(self).__name__
 
 
@@ -45,15 +45,15 @@ class PluginError(ClocsError, ImportError):
 
 
 class SettingsError(ClocsError, ValueError):
-    """An option, a flag or a configuration file that makes no sense."""
+    """An invalid option, flag or configuration file."""
 
 
 class Unavailable(SettingsError, NotImplementedError):
-    """A way to compute something that was asked for by name, and that this machine does not have."""
+    """A requested way to compute that this machine does not have."""
 
 
 class DataError(ClocsError, ValueError):
-    """Recordings that cannot serve what was asked of them."""
+    """Recordings that do not fit the request."""
 
 
 class DataNotFound(DataError, FileNotFoundError):
@@ -69,7 +69,7 @@ class RunFolderError(ClocsError, OSError):
 
 
 class NonFiniteLoss(ClocsError, ArithmeticError):
-    """Training met a loss that is not a number."""
+    """A training loss that is NaN or infinite."""
 
 
 class OutOfMemory(ClocsError, MemoryError):
@@ -77,11 +77,11 @@ class OutOfMemory(ClocsError, MemoryError):
 
 
 class ClocsWarning(UserWarning):
-    """Something a user should know of a run that goes on: for `warnings.warn` in a plugin. The report says it too."""
+    """Something to know about a run that continues: for `warnings.warn` in a plugin. The report repeats it."""
 
 
 def neighbours(asked: str, known: Iterable[str]) -> str:
-    """The half-sentence that offers the nearest known names: " Did you mean 'x'?", or all of them, or nothing."""
+    """Suggest the nearest known names (" Did you mean 'x'?"), or list all of them; return "" where there are none."""
     names = sorted(set(known))
     close = get_close_matches(asked, names, n=2, cutoff=0.6)
     close = close or [name for name in names if len(asked) > 2 and name.startswith(asked)][:2]

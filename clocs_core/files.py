@@ -1,4 +1,4 @@
-"""Writing files so that a kill at any moment, or a full disk, leaves either the old file or the new one."""
+"""Write files so that a kill at any moment, or a full disk, leaves either the old file or the new one."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def write_atomically(path: Path, data: str | bytes) -> None:
 
 
 def write_checked(path: Path, data: bytes) -> dict[str, object]:
-    """Write `data` atomically; its size and checksum, for a manifest."""
+    """Write `data` atomically; return its size and checksum, for a manifest."""
     write_atomically(path, data)
     return {"size": len(data), "sha256": sha256(data).hexdigest()}
 
 
 def flush(file: IO[bytes]) -> None:
-    """Put what was written on the disk itself."""
+    """Flush a file's buffers to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder outlast a power cut, where the system can."""
+    """Make renames in a folder survive a power cut, where the system supports it."""
     if os.name != "posix":  # Windows has no handle for a folder
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""One seed for a run, and from it a seed for every purpose: the same purpose always draws the same numbers."""
+"""Derive a seed for each purpose from the one seed of a run, so that each purpose always draws the same numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def derive(seed: int, *purpose: str | int) -> int:
-    """A seed below 2**63 for a purpose, such as derive(0, "order", epoch). Independent of Python's own hash."""
+    """Derive a seed below 2**63 for a purpose: derive(0, "order", epoch). Does not depend on Python's `hash`."""
     text = "\t".join(map(str, (seed, *purpose)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def generator(device: torch.device, seed: int, *purpose: str | int) -> torch.Generator:
-    """A torch generator on a device, seeded for a purpose."""
+    """Make a torch generator on a device, seeded for a purpose."""
     import torch
 
     return torch.Generator(device).manual_seed(derive(seed, *purpose))

@@ -1,4 +1,4 @@
-"""Where real recordings and a browser are, and what is skipped where they are not."""
+"""Find real recordings and a browser, and skip the tests that need them where they are missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEST_DATA = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] 
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder of real recordings. Skips where it is absent."""
+    """Return the folder of real recordings. Skips where it is absent."""
     if not TEST_DATA.is_dir():
         pytest.skip("no real recordings here: set CLOCS_TEST_DATA to a folder that has them")
     return TEST_DATA
@@ -38,9 +38,10 @@ BROWSER_FLAGS = (
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The system's own headless Chromium, one for the tests of a module. Skips where there is none.
+    """Start the system's headless Chromium, one for the tests of a module. Skips where there is none.
 
-    Not one for all modules: while Playwright runs, its event loop is that of the thread, and no test can start another.
+    One for all modules is impossible: while Playwright runs, its event loop occupies the thread, and no test can
+    start another.
     """
     driver = pytest.importorskip("playwright.sync_api", reason="browsers are driven by `pip install playwright`")
     named = os.environ.get("CLOCS_CHROMIUM")
@@ -56,12 +57,12 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(autouse=True)
 def _no_data_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A test that forgets --data-root must not read or write the user's own data."""
+    """Keep a test that forgets --data-root from reading or writing the user's data."""
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path_factory.getbasetemp() / "data-root"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU where there is none, with a reason."""
+    """Skip tests that need a GPU where there is none, with a reason."""
     if not any(item.get_closest_marker("cuda") for item in items):
         return
     import torch

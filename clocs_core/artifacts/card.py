@@ -1,4 +1,4 @@
-"""The card of a network: what an encoder file or a classifier file says of itself, as a record and as JSON.
+"""The card of a network: the description inside an encoder or classifier file, as a record and as JSON.
 
 One class writes and reads each card, so that the two cannot differ.
 """
@@ -52,7 +52,7 @@ class NetworkCard:
     settings: Tables
     versions: Mapping[str, str]
     run_channels: tuple[str, ...] = ()
-    licence: str = ""  # of the recordings that it was trained on
+    licence: str = ""  # licence of the recordings that it was trained on
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class NetworkCard:
 
     @property
     def written_with(self) -> str:
-        """The distributions that made it, each once: "clocs 0.1.0, other 2.0"."""
+        """List the distributions that made it, without repetition: "clocs 0.1.0, other 2.0"."""
         plugins = [version for name, version in self.versions.items() if name.startswith("plugin ")]
         return ", ".join(sorted({f"clocs {self.versions.get('clocs', '?')}", *plugins}))
 
@@ -82,7 +82,7 @@ class EncoderCard(NetworkCard):
     scores: tuple[Score, ...] = ()
 
     def describe(self) -> dict[str, object]:
-        """The card as JSON."""
+        """Return the card as JSON."""
         description: dict[str, object] = {
             "schema": SCHEMA,
             "method": self.method,
@@ -121,7 +121,7 @@ class ClassifierCard(NetworkCard):
     encoder_sha256: str = ""
 
     def describe(self) -> dict[str, object]:
-        """The card as JSON."""
+        """Return the card as JSON."""
         origin = _origin(self)
         return {
             "schema": SCHEMA,
@@ -146,7 +146,7 @@ class ClassifierCard(NetworkCard):
 
 
 def encoder_card(description: Mapping[str, Any], file: Path) -> EncoderCard:
-    """Read the card of an encoder file. Raises RunFolderError where it holds something else, or is damaged."""
+    """Read the card of an encoder file. Raises RunFolderError where it is none, or is damaged."""
     if "encoder" not in description or "head" in description:
         held = "a classifier" if "head" in description else "something else"
         raise RunFolderError(
@@ -165,7 +165,7 @@ def encoder_card(description: Mapping[str, Any], file: Path) -> EncoderCard:
 
 
 def classifier_card(description: Mapping[str, Any], file: Path) -> ClassifierCard:
-    """Read the card of a classifier file. Raises RunFolderError where it holds something else, or is damaged."""
+    """Read the card of a classifier file. Raises RunFolderError where it is none, or is damaged."""
     if "head" not in description:
         held = "an encoder" if "encoder" in description else "something else"
         raise RunFolderError(
@@ -209,14 +209,14 @@ def _origin(card: NetworkCard) -> dict[str, object]:
 
 
 def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a NetworkCard. Raises KeyError, TypeError or SettingsError where the description is damaged."""
+    """Read the fields of a NetworkCard. Raises KeyError, TypeError or SettingsError where the card is damaged."""
     encoder, signal = description["encoder"], description["signal"]
     return {
         "dataset": description["dataset"],
         "encoder": encoder["name"],
         **{name: encoder[name] for name in ("options", "input_channels", "frame_samples", "embedding_dim")},
         "run_channels": tuple(signal["channels"]),
-        "channels": tuple(signal.get("first_channels", signal["channels"])),  # all, where the file does not say
+        "channels": tuple(signal.get("first_channels", signal["channels"])),  # default: all channels
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
         "framing": structure(Framing, signal["framing" if "framing" in signal else "evaluate_framing"], "framing"),
         "frame_rate": signal.get("frame_rate"),
@@ -228,7 +228,7 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _score_row(score: Score) -> dict[str, object]:
-    """A score as JSON, which has no NaN."""
+    """Return a score as JSON; NaN, which JSON lacks, becomes null."""
     row: dict[str, object] = attrs.asdict(score)
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()

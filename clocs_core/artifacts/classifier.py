@@ -1,4 +1,4 @@
-"""The file of a fine-tuned classifier: weights and card; and which of a folder's classifiers is meant."""
+"""Write, find and open the file of a fine-tuned classifier: weights and card."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class LoadedClassifier:
 
     network: nn.Module
     card: ClassifierCard
-    path: Path  # of the file itself
+    path: Path  # the file
 
 
 def choose_classifier(path: Path, init: str | None = None, fraction: float | None = None) -> Path:
-    """The classifier of a file, an evaluation's folder or a run's folder.
+    """Find the classifier of a file, of an evaluation folder or of a run folder.
 
-    Of several, the one of `init` at `fraction`; not said, weights that were pre-trained, and the largest share.
-    Raises RunFolderError where there is none, and SettingsError where there is none such, or more than one.
+    Among several, choose `init` and `fraction`; by default pre-trained weights and the largest label fraction.
+    Raises RunFolderError where there is no classifier, and SettingsError where none matches or several do.
     """
     if path.is_file():
         if asked := _asked(init, fraction):
@@ -49,7 +49,7 @@ def choose_classifier(path: Path, init: str | None = None, fraction: float | Non
     trained = any(card.init != RANDOM for card in fitting.values())
     own = {file: card for file, card in fitting.items() if not trained or card.init != RANDOM}
     folders = sorted({file.parent.parent for file in own})
-    if len(folders) > 1:  # other data sets, other settings: nothing makes one of them the right one
+    if len(folders) > 1:  # they differ in data set or settings; only the user can choose
         raise SettingsError(
             f"{path} has {len(folders)} evaluations with such a classifier; give one of them: {_listed(folders)}."
         )
@@ -65,27 +65,27 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
     """Open the classifier of a file, in eval mode.
 
     Raises UnknownName where the plugin that offers its encoder is missing, and RunFolderError where the file is
-    damaged, of another version, or holds weights that do not fit what the plugin builds today.
+    damaged, of another version, or holds weights that do not fit the network of the installed plugin.
     """
     weights, description = read_tensors(path)
     refuse_other_schema(description, path, "classifier")
     card = classifier_card(description, path)
     (encoder,) = build_encoders(card, 1, catalogue, path)
-    with torch.random.fork_rng(devices=[]):  # the head is drawn, and overwritten; the caller's draws must not shift
+    with torch.random.fork_rng(devices=[]):  # weights drawn here are overwritten; keep the caller's random state
         network = with_head(encoder, card.embedding_dim, len(card.task.classes))
     fit_weights(network, weights, card, path)
     return LoadedClassifier(network.to(device).eval(), card, path)
 
 
 def read_classifier_card(file: Path) -> ClassifierCard:
-    """Read the card of a classifier file without its weights. Raises RunFolderError where it is none."""
+    """Read the card of a classifier file without its weights. Raises RunFolderError where the file is no classifier."""
     description = read_description(file)
     refuse_other_schema(description, file, "classifier")
     return classifier_card(description, file)
 
 
 def _files_in(path: Path) -> list[Path]:
-    """The classifier files of an evaluation's folder, or of all evaluations of a run, by name."""
+    """List the classifier files of an evaluation folder, or of all evaluations of a run, sorted by name."""
     if not path.exists():
         raise RunFolderError(f"{path} is not there. Give a folder that `clocs evaluate` made, or a classifier in it.")
     files = sorted(path.glob("classifiers/*.safetensors")) or sorted(
@@ -100,7 +100,7 @@ def _files_in(path: Path) -> list[Path]:
 
 
 def _asked(init: str | None, fraction: float | None) -> str:
-    """The arguments as they were given."""
+    """Format the arguments that were given: "`init=…` `label_fraction=…`"."""
     both = {
         "init": None if init is None else repr(init),
         "label_fraction": None if fraction is None else f"{fraction:g}",

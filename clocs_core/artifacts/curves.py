@@ -1,7 +1,7 @@
-"""How fine-tuning went, epoch by epoch: what "doing more with less" is drawn from (section 6.4 of the paper).
+"""The learning curve of fine-tuning, for the figure "doing more with less" (section 6.4 of the paper).
 
-As a file it lies beside the checkpoint, a line of JSON per epoch, and is written before it: it never lacks an epoch
-that the checkpoint has, and those that it has too many are made again.
+The file holds a line of JSON per epoch. It is written before the checkpoint beside it, so it has every epoch of the
+checkpoint; later epochs are computed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clocs_core.files import write_atomically
 
 @attrs.frozen
 class CurvePoint:
-    """One epoch: the losses, and the score of the whole validation part, NaN where the metric has none."""
+    """One epoch: the losses, and the score of the whole validation part, NaN where the metric is undefined."""
 
     epoch: int
     train_loss: float
@@ -29,25 +29,25 @@ class CurvePoint:
 
 
 def point_of(done: EpochDone) -> CurvePoint:
-    """The point of an epoch of fine-tuning."""
+    """Make the curve point of an epoch of fine-tuning."""
     score = math.nan if done.validation_score is None else done.validation_score
     return CurvePoint(done.epoch, done.train_loss, done.validation_loss, score)
 
 
 def curve_beside(checkpoint: Path) -> Path:
-    """The file of the curve that belongs to a checkpoint."""
+    """Return the path of the curve that belongs to a checkpoint."""
     return checkpoint.with_suffix(".curve.jsonl")
 
 
 def save_curve(points: Iterable[CurvePoint], path: Path) -> None:
-    """Write the curve, whole or not at all. NaN, which JSON lacks, is null, and infinity a word."""
+    """Write the curve atomically. NaN, which JSON lacks, becomes null; infinity becomes a string."""
     write_atomically(path, "".join(map(_line, points)))
 
 
 def read_curve(path: Path) -> tuple[CurvePoint, ...]:
-    """Read what `save_curve` wrote, floats to the last bit; nothing where there is no file, as older evaluations have.
+    """Read what `save_curve` wrote, floats bit for bit; empty without a file, as in older evaluations.
 
-    Raises RunFolderError for a file that was damaged.
+    Raises RunFolderError for a damaged file.
     """
     if not path.exists():
         return ()

@@ -1,4 +1,4 @@
-"""Records as JSON that reads back exactly: floats to the last bit, NaN as null."""
+"""Write records as JSON and read them back exactly: floats bit for bit, NaN as null."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def as_plain(value: object) -> Any:
-    """The same value as JSON can hold it: tuples are lists, NumPy's numbers are Python's, NaN is null."""
+    """Convert a value for JSON: tuples to lists, NumPy's numbers to Python's, NaN to null."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Integral):
@@ -34,16 +34,16 @@ def as_plain(value: object) -> Any:
         return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [as_plain(item) for item in value]
-    return str(value)  # a path: what a person would have typed
+    return str(value)  # a path, as a user would type it
 
 
 def dump_record(record: Any) -> str:
-    """The text of a record with a schema, such as a report; `load_record` reads it back to the last bit."""
+    """Write a record with its schema, such as a report, as text; `load_record` reads it back bit for bit."""
     return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def load_record(text: str, kind: type[T], what: str) -> T:
-    """Read what `dump_record` wrote; raises RunFolderError for another schema or a damaged file. what: its name."""
+    """Read what `dump_record` wrote; raises RunFolderError, naming `what`, for another schema or a damaged file."""
     document = read_object(text, what)
     if document.get("schema") != SCHEMA:
         raise RunFolderError(
@@ -65,7 +65,7 @@ def read_object(text: str, what: str) -> dict[str, Any]:
 
 
 def structure_record(found: dict[str, Any], kind: type[T], what: str) -> T:
-    """Make a record of a JSON object. Raises RunFolderError, naming `what`, where a field does not fit."""
+    """Make a record from a JSON object. Raises RunFolderError, naming `what`, where a field does not fit."""
     try:
         return _converter().structure(found, kind)
     except cattrs.BaseValidationError as error:
@@ -84,7 +84,7 @@ def _converter() -> cattrs.Converter:
 
 
 def _only(value: object, kind: type[T]) -> T:
-    """Refuse what cattrs would convert: a null is not the string "None", nor is 1.5 the integer 1."""
+    """Refuse values that cattrs would convert silently, such as null to "None" or 1.5 to 1."""
     if type(value) is not kind:
         raise TypeError(f"expected {kind.__name__}, got {value!r}")
     return value

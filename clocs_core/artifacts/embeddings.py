@@ -1,4 +1,4 @@
-"""Representations as a file for whatever comes next: a row per frame, and what each row is of, by name."""
+"""Write embeddings to a file: one row per frame, with the names of its patient, recording and channel."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from clocs_core.files import write_atomically
 
 @attrs.frozen(eq=False)
 class NamedRows:
-    """Embeddings, and for each its patient, recording, channel ("all" where read at once), part and label, by name.
+    """Embeddings with the names of their patient, recording, channel ("all" where read at once), part and label.
 
-    part and label are empty where there is none. start: the first sample of a frame in its recording, at its own rate.
+    part and label may be empty. start: index of the frame's first sample in its recording, at the recording's rate.
     """
 
     embedding: NDArray[np.float32]  # (n, dim)
@@ -32,7 +32,7 @@ class NamedRows:
 
 
 def save_rows(rows: NamedRows, about: Mapping[str, Any], path: Path) -> None:
-    """Write one .npz file without pickles: an array for each field, and `about`, JSON: which encoder, of what, how."""
+    """Write one .npz file without pickles: an array for each field, and `about` (encoder, data, settings) as JSON."""
     arrays: dict[str, NDArray[Any]] = attrs.asdict(rows, recurse=False)
     buffer = BytesIO()
     told = np.array(json.dumps(about, ensure_ascii=False))

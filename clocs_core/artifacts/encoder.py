@@ -17,16 +17,16 @@ from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 from clocs_core.plugins.catalogue import Catalogue
 
-FILE = "encoder.safetensors"  # its name in a run folder
+FILE = "encoder.safetensors"  # file name in a run folder
 
 
 @attrs.frozen(eq=False)
 class LoadedEncoder:
-    """The encoders of a file in eval mode on a device, most often one, and their card."""
+    """The encoders of a file, most often one, in eval mode on a device, and their card."""
 
     modules: nn.ModuleList
     card: EncoderCard
-    path: Path | None  # of the file itself; None where it is in memory
+    path: Path | None  # the file; None where the encoder is in memory
 
     @property
     def encoder(self) -> nn.Module:
@@ -35,9 +35,9 @@ class LoadedEncoder:
 
 
 def pack_encoder(weights: Mapping[str, Tensor], card: EncoderCard) -> bytes:
-    """The bytes of an encoder file with weights and card.
+    """Return the bytes of an encoder file with weights and card.
 
-    One encoder is written under its module's own names; of several, each has its number before them.
+    One encoder keeps the parameter names of its module; several get their number as a prefix: `0.`, `1.`.
     """
     if card.count == 1:
         weights = {name.removeprefix("0."): tensor for name, tensor in weights.items()}
@@ -50,14 +50,14 @@ def save_encoder(weights: Mapping[str, Tensor], card: EncoderCard, path: Path) -
 
 
 def add_scores(path: Path, scores: Sequence[Score]) -> None:
-    """Write an encoder file again with the scores of its run, which are known only after it was first written."""
+    """Rewrite an encoder file with the scores of its run, which are known only after the file was first written."""
     weights, description = read_tensors(path)
     refuse_other_schema(description, path, "encoder")
     save_tensors(weights, attrs.evolve(encoder_card(description, path), scores=tuple(scores)).describe(), path)
 
 
 def find_encoder(path: Path) -> Path:
-    """The encoder file of a run folder, or the file itself. Raises RunFolderError where there is none."""
+    """Return the encoder file of a run folder, or `path` if it is a file. Raises RunFolderError where there is none."""
     if path.is_file():
         return path
     if (path / FILE).is_file():
@@ -72,10 +72,10 @@ def find_encoder(path: Path) -> Path:
 
 
 def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:
-    """Open the encoder of a run folder, of an encoder file, or of its bytes. Only the encoder's own plugin is needed.
+    """Open the encoder of a run folder, of an encoder file, or of its bytes. Needs only the plugin of the encoder.
 
     Raises UnknownName where the plugin that offers the encoder is missing, and RunFolderError where there is no such
-    file, where it is damaged or of another version, or where its weights do not fit what the plugin builds today.
+    file, where it is damaged or of another version, or where its weights do not fit the installed plugin's network.
     """
     file = None if isinstance(source, bytes) else find_encoder(source)
     weights, description = read_tensors(source if file is None else file)

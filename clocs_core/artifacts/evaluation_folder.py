@@ -1,6 +1,6 @@
-"""The folder that an evaluation writes into: what lies where, and which classifiers are finished.
+"""The folder of an evaluation: its files, and its finished classifiers.
 
-And the one in which evaluations of several runs keep the controls that they share.
+Also the folder of controls that evaluations of several runs share.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from clocs_core.settings.toml_file import Tables, dump_tables
 
 @attrs.frozen(eq=False)
 class Finished:
-    """A classifier that is finished: its numbers, what it predicted, and how its fine-tuning went.
+    """A finished classifier: its summary, its predictions and its learning curve.
 
-    One that could not be made, as its notes say, has no predictions.
+    A classifier that could not be trained has no predictions; its notes give the reason.
     """
 
     summary: CellSummary
@@ -37,10 +37,10 @@ class Finished:
 
 @attrs.frozen
 class EvaluationFolder:
-    """The paths of an evaluation. `settings` exists from the first moment, `report` only when it is over.
+    """The paths of an evaluation. `settings` is written first, `report` last, when the evaluation is finished.
 
-    A classifier that is finished has its predictions, its curve and its numbers in `cells`, written in this order; they
-    go when the report and all predictions are written.
+    A finished classifier has its predictions, curve and summary in `cells`, written in this order. They are deleted
+    once the report and all predictions are written.
     """
 
     path: Path
@@ -52,12 +52,12 @@ class EvaluationFolder:
 
     @property
     def split(self) -> Path:
-        """Which patient is in which part."""
+        """The part of each patient."""
         return self.path / "split.json"
 
     @property
     def predictions(self) -> Path:
-        """What each classifier predicted of each row that was scored."""
+        """The predictions of each classifier for each scored row."""
         return self.path / "predictions.npz"
 
     @property
@@ -67,15 +67,15 @@ class EvaluationFolder:
 
     @property
     def cells(self) -> Path:
-        """What is finished of an evaluation that is under way."""
+        """The folder of finished classifiers while the evaluation is running."""
         return self.path / "cells"
 
     def classifier(self, init: str, fraction: float) -> Path:
-        """The weights of a fine-tuned classifier, with their description inside."""
+        """Return the path of a fine-tuned classifier: weights and card."""
         return self.path / "classifiers" / f"{init}-{fraction:g}.safetensors"
 
     def checkpoint(self, key: Classifier) -> Path:
-        """Where the training of a classifier stands."""
+        """Return the path of the training checkpoint of a classifier."""
         return self.cells / f"{_name(key)}.safetensors"
 
     @contextmanager
@@ -85,11 +85,11 @@ class EvaluationFolder:
             yield
 
     def read_report(self) -> EvaluationReport:
-        """The report of an evaluation that is over."""
+        """Read the report of a finished evaluation."""
         return load_record(self.report.read_text(encoding="utf-8"), EvaluationReport, str(self.report))
 
     def finished(self, key: Classifier) -> Finished | None:
-        """A classifier, or None where it is not finished."""
+        """Read a finished classifier; None where it is not finished."""
         predicted, curve, numbers = self._cell(key)
         if not numbers.exists():
             return None
@@ -100,7 +100,7 @@ class EvaluationFolder:
         return Finished(summary, rows, read_curve(curve))
 
     def finish(self, key: Classifier, cell: Finished, patients: tuple[str, ...], records: tuple[str, ...]) -> None:
-        """Keep a classifier's predictions and its curve, then its numbers; with these it is finished."""
+        """Write a classifier's predictions and curve, then its summary, which marks it as finished."""
         self.cells.mkdir(exist_ok=True)
         predicted, curve, numbers = self._cell(key)
         if cell.rows is not None:
@@ -111,7 +111,7 @@ class EvaluationFolder:
         self.checkpoint(key).unlink(missing_ok=True)
 
     def take_over(self, key: Classifier, other: EvaluationFolder) -> None:
-        """Copy what another folder has of a finished classifier, its numbers last, byte by byte."""
+        """Copy the files of a finished classifier from another folder, byte for byte, the summary last."""
         self.cells.mkdir(parents=True, exist_ok=True)
         for source, target in zip(other._cell(key), self._cell(key), strict=True):
             if source.exists():
@@ -119,38 +119,39 @@ class EvaluationFolder:
         self.checkpoint(key).unlink(missing_ok=True)
 
     def finish_all(self, report: EvaluationReport) -> None:
-        """Write the report, last of all, and clear away what was only there to go on from."""
+        """Write the report as the last file, and delete the intermediate files."""
         write_atomically(self.report, dump_record(report))
         self.clear()
 
     def clear(self) -> None:
-        """Remove what was only there to go on from: at the end, or at the next start where a kill came between."""
+        """Delete the intermediate files: at the end, or at the next start if the process was killed before."""
         shutil.rmtree(self.cells, ignore_errors=True)
 
     def _cell(self, key: Classifier) -> tuple[Path, Path, Path]:
-        """Predictions, curve and numbers, in the order in which they are written."""
+        """Return the paths of predictions, curve and summary, in the order of writing."""
         checkpoint = self.checkpoint(key)
         return checkpoint.with_suffix(".npz"), curve_beside(checkpoint), checkpoint.with_suffix(".json")
 
 
 @attrs.frozen
 class Controls:
-    """Finished classifiers that owe nothing to a run, a folder for each, named by a hash of all it depends on.
+    """Finished classifiers that do not depend on a run; each has a folder named by a hash of all its inputs.
 
-    A folder holds what that of an evaluation does of one classifier; numbers come last, so half of one is never read.
+    A folder has the files that an evaluation keeps of one classifier. The summary is written last, so an unfinished
+    folder is never read.
     """
 
     path: Path
 
     def folder(self, name: str) -> EvaluationFolder:
-        """Where the control of this name is, or will be."""
+        """Return the folder of a control, whether it exists or not."""
         return EvaluationFolder(self.path / name)
 
     @contextmanager
     def lock(self, name: str, wait: bool) -> Iterator[bool]:
-        """Keep other processes from making this control too; False where one is at it and is not to be waited for.
+        """Lock a control while this process makes it; yield False where another process holds it and `wait` is False.
 
-        The system lets go of it when its holder ends, however it ends.
+        The system releases the lock when the process ends, even by a kill.
         """
         from filelock import FileLock, Timeout
 
@@ -167,7 +168,7 @@ class Controls:
 
 
 def open_controls(path: Path) -> Controls:
-    """The folder of shared controls, made where it is not there. Raises RunFolderError where none can be kept in it."""
+    """Open the folder of shared controls, or create it. Raises RunFolderError where it cannot be written."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         why = "" if os.access(path, os.W_OK | os.X_OK) else "it is read-only"
@@ -181,7 +182,7 @@ def open_controls(path: Path) -> Controls:
 
 
 def open_evaluation(path: Path, tables: Tables) -> EvaluationFolder:
-    """The folder of an evaluation: a new one, or one of the same settings. Raises RunFolderError for any other."""
+    """Create the folder of an evaluation, or open one of the same settings. Raises RunFolderError for any other."""
     folder = EvaluationFolder(path)
     if not folder.settings.exists():
         if path.exists() and (not path.is_dir() or any(path.iterdir())):

@@ -28,7 +28,7 @@ class EpochRow:
 
 
 def row_of(done: EpochDone) -> EpochRow:
-    """The line of an epoch; `done.losses` stays where it is."""
+    """Make the row of an epoch, without the loss of each step."""
     health = done.health
     return EpochRow(
         epoch=done.epoch,
@@ -46,17 +46,17 @@ def row_of(done: EpochDone) -> EpochRow:
 
 
 def to_line(row: EpochRow) -> str:
-    """A row as one line of JSON with its newline, to be written in one go."""
+    """Format a row as one line of JSON with its newline, for a single write."""
     return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
 
 
 def from_line(line: str) -> EpochRow:
-    """Read one line; raises RunFolderError where it is torn or lacks a field."""
+    """Read one line. Raises RunFolderError where it is incomplete or lacks a field."""
     return structure_record(read_object(line, "a line of metrics.jsonl"), EpochRow, "a line of metrics.jsonl")
 
 
 def read_rows(text: str) -> tuple[EpochRow, ...]:
-    """Read all of metrics.jsonl. A last line that a killed process left unfinished is ignored; any other is not."""
+    """Read all of metrics.jsonl. Ignores an incomplete last line, which a killed process leaves; refuses any other."""
     lines = [line for line in text.split("\n") if line.strip()]
     if lines and not _is_json(lines[-1]):
         lines = lines[:-1]

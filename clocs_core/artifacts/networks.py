@@ -1,4 +1,4 @@
-"""Build the network that a card describes, and give it the weights of its file."""
+"""Build the network that a card describes, and load the weights of its file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clocs_core.settings.options import structure
 def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Path) -> list[nn.Module]:
     """Build `count` encoders with random weights, to be overwritten.
 
-    Raises UnknownName where the plugin that offers them is missing, RunFolderError where it builds others today.
+    Raises UnknownName where the plugin that offers them is missing, RunFolderError where it cannot build them.
     """
     try:
         offer = catalogue.encoders.get(card.encoder).offer
@@ -28,7 +28,7 @@ def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Pa
         ) from None
     try:
         options = structure(offer.options, card.options, "encoder")
-        with torch.random.fork_rng(devices=[]):  # these weights are thrown away; the caller's draws must not shift
+        with torch.random.fork_rng(devices=[]):  # weights drawn here are overwritten; keep the caller's random state
             return [
                 offer.build(options, card.input_channels, card.frame_samples, card.embedding_dim) for _ in range(count)
             ]
@@ -40,7 +40,7 @@ def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Pa
 
 
 def with_head(encoder: nn.Module, embedding_dim: int, classes: int) -> nn.Sequential:
-    """The encoder with a new linear head: signals (n, channel, sample) to logits (n, class).
+    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class).
 
     The head's weights are drawn from torch's default generator.
     """
@@ -48,7 +48,7 @@ def with_head(encoder: nn.Module, embedding_dim: int, classes: int) -> nn.Sequen
 
 
 def fit_weights(network: nn.Module, weights: Mapping[str, Tensor], card: NetworkCard, file: Path) -> None:
-    """Give a network its weights. Raises RunFolderError where they do not fit."""
+    """Load weights into a network. Raises RunFolderError where they do not fit."""
     try:
         network.load_state_dict(weights, strict=True)
     except RuntimeError as problem:
@@ -60,7 +60,7 @@ def fit_weights(network: nn.Module, weights: Mapping[str, Tensor], card: Network
 
 
 def _missing(card: NetworkCard, catalogue: Catalogue) -> str:
-    """The plugins of the run that offer nothing here, with their distributions: one of them had the encoder."""
+    """List the plugins of the run that offer nothing here, with distributions: one of them had the encoder."""
     here = {f"plugin {item.plugin.name}" for shelf in catalogue.shelves() for item in shelf}
     gone = {name: version for name, version in card.versions.items() if name.startswith("plugin ") and name not in here}
     told = ", ".join(f"{name.removeprefix('plugin ')} ({version})" for name, version in sorted(gone.items()))

@@ -1,4 +1,4 @@
-"""What was predicted of every row, as one .npz file without pickles: later questions need no second run.
+"""Keep the predictions of every row in one .npz file without pickles, so that they can be analysed later.
 
 Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class).
 """
@@ -19,12 +19,12 @@ from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 
 Classifier = tuple[str, str, float]
-"""Protocol, init and label fraction: which classifier predicted."""
+"""Key of a classifier: protocol, init and label fraction."""
 
 
 @attrs.frozen(eq=False)
 class Predictions:
-    """What was predicted of each test row, beside its label and patient. `notes` say what a reader must know."""
+    """The predictions of one classifier, with label, patient and recording of each row. `notes` are for the reader."""
 
     probability: NDArray[np.float64]  # (n, class)
     label: NDArray[np.int64]  # (n,) or (n, class)
@@ -36,7 +36,7 @@ class Predictions:
 def save_predictions(
     predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str], path: Path
 ) -> None:
-    """Write all predictions, which are of the same rows. `patients`, `records`: names by number."""
+    """Write the predictions of all classifiers for the same rows. `patients`, `records`: names by number."""
     buffer = BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **_as_arrays(predicted, patients, records))
     write_atomically(path, buffer.getvalue())
@@ -58,7 +58,7 @@ def _as_arrays(
 
 @attrs.frozen(eq=False)
 class PredictedRows:
-    """What was predicted of the rows of a file, and whose each row is, by name."""
+    """The predictions in a file, with the names of each row's patient and recording."""
 
     predicted: dict[Classifier, Predictions]
     patient: NDArray[np.str_]  # (n,)
@@ -67,22 +67,22 @@ class PredictedRows:
 
     @property
     def kind(self) -> str:
-        """Of the task that the labels answer."""
+        """Kind of the task that the labels belong to."""
         return "one_of" if self.label.ndim == 1 else "any_of"
 
 
 def read_predictions(path: Path) -> dict[Classifier, Predictions]:
     """Read what `save_predictions` wrote; patients and records are numbered by their sorted names.
 
-    So the numbers of two files of the same names agree.
+    Two files with the same names therefore have the same numbers.
     """
     return read_predicted_rows(path).predicted
 
 
 def read_predicted_rows(path: Path) -> PredictedRows:
-    """Read predictions with the names of patients and records. Raises RunFolderError for a file that is damaged."""
+    """Read predictions with the names of patients and records. Raises RunFolderError for a damaged file."""
     try:
-        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # it would leave a broken file open
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # by path, a damaged file would stay open
             return _as_rows({name: file[name] for name in file.files})
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
         raise RunFolderError(f"{path} holds no predictions that can be read: {problem}.") from None
@@ -91,7 +91,7 @@ def read_predicted_rows(path: Path) -> PredictedRows:
 def predicted_rows(
     predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
 ) -> PredictedRows | None:
-    """The same from memory; None where nothing was predicted."""
+    """Make the rows from predictions in memory; None where there are no predictions."""
     return _as_rows(_as_arrays(predicted, patients, records)) if predicted else None
 
 

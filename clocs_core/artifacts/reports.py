@@ -1,4 +1,4 @@
-"""The records of report.json: what a run and what an evaluation found."""
+"""The records of report.json: the results of a run and of an evaluation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from clocs_core.contracts.scores import Comparison, Score
 
 @attrs.frozen
 class SplitSummary:
-    """Which patients the parts hold, as counts and as a hash that two runs can compare; and what the audit found.
+    """The split of patients, as counts and as a hash to compare runs by, and the findings of its audit.
 
-    frames: lead-frames of the evaluation; shared_patients, duplicate_signals: between the parts.
+    frames: lead-frames of the evaluation. shared_patients, duplicate_signals: found in more than one part.
     """
 
     hash: str
@@ -31,8 +31,7 @@ class SplitSummary:
 class PatientSeparation:
     """Mean distances of embeddings within and between patients, and the probability that the first is smaller.
 
-    intra, inter: how many distances lie in each bin between two `edges`, at most 64; empty in reports of before they
-    were kept.
+    intra, inter: number of distances in each bin between two `edges`, at most 64 bins; empty in older reports.
     """
 
     init: str
@@ -46,10 +45,10 @@ class PatientSeparation:
 
 @attrs.frozen(kw_only=True)
 class RetrievalRow:
-    """How well one encoder finds rows of a patient or of a diagnosis; `chance` is what no encoder at all would find.
+    """How well one encoder retrieves rows of a patient or of a diagnosis; `chance`: the value of a random order.
 
     relevant: "same recording", "other recordings" or "same diagnosis". nearness: "euclidean", "cosine", or "any".
-    queries had a right row to find, left_out had none; rows were searched.
+    queries: queries with a relevant row. left_out: queries without one. rows: number of rows searched.
     """
 
     init: str
@@ -66,7 +65,7 @@ class RetrievalRow:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """What report.json holds: everything the page shows, except the pictures and the epochs.
+    """The content of report.json: everything on the page except pictures and epochs.
 
     stopped: "early stopping" or "all epochs".
     notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
@@ -97,9 +96,9 @@ class Report:
 
 @attrs.frozen(kw_only=True)
 class EncoderSummary:
-    """Which encoder was evaluated. Of an untrained one, `dataset` and `sha256` are empty.
+    """The encoder that was evaluated. `dataset` and `sha256` are empty for an untrained one.
 
-    dataset: what it was pre-trained on; inputs: how many channels it reads at once; sha256: of its file.
+    dataset: the data set it was pre-trained on. inputs: number of channels it reads at once. sha256: hash of its file.
     """
 
     name: str
@@ -112,11 +111,11 @@ class EncoderSummary:
 
 @attrs.frozen(kw_only=True)
 class CellSummary:
-    """One classifier: an init at a share of the labels, and what it took to train it.
+    """One classifier: an init at a label fraction, and the cost of training it.
 
-    epochs, best_epoch, steps: of fine-tuning; 0 where no network is trained.
-    frames, patients: labelled training frames that it learnt from, and how many patients they are of.
-    notes: what a reader must know, such as why there is no classifier.
+    epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
+    frames, patients: number of labelled training frames, and of their patients.
+    notes: sentences for the reader, such as why there is no classifier.
     """
 
     schema: int = SCHEMA
@@ -134,7 +133,7 @@ class CellSummary:
 
 @attrs.frozen(kw_only=True)
 class Curve:
-    """How the fine-tuning of one classifier went. metric: what the validation part was scored by, frame by frame."""
+    """The learning curve of one fine-tuned classifier. metric: score of the frames of the validation part."""
 
     protocol: str
     init: str
@@ -145,9 +144,9 @@ class Curve:
 
 @attrs.frozen(kw_only=True)
 class EvaluationReport:
-    """What the report.json of an evaluation holds. Fields of the same name are those of a run's report.
+    """The content of an evaluation's report.json. Fields named as in a run's report have the same meaning.
 
-    init: whose weights were evaluated, beside `random`: the method, or `random` alone.
+    init: the weights that were evaluated beside `random`: the method, or `random` alone.
     how: the protocol in a sentence.
     """
 

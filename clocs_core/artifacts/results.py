@@ -1,4 +1,4 @@
-"""A finished run or evaluation opened again, to be compared: its settings, its scores, and what it predicted."""
+"""Open finished runs and evaluations for a comparison: settings, scores and predictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_THE_MACHINE = {
     }.items()
     for key in keys
 }
-_RENAMED = {"data": "pre-training data", "dataset": "pre-training dataset"}  # of a run, beside its evaluation's own
+_RENAMED = {"data": "pre-training data", "dataset": "pre-training dataset"}  # tables of the encoder's run
 _NOT_ASKED = (
     "evaluate",
     "evaluate_framing",
@@ -37,9 +37,9 @@ _NOT_ASKED = (
 
 @attrs.frozen(eq=False, kw_only=True)
 class Candidate:
-    """A finished run or evaluation. weights: what it scored beside the controls, by the name of its method.
+    """A finished run or evaluation. weights: the init that it scored beside the controls, named by its method.
 
-    settings: by "table.key"; of an evaluation, those of the run that its encoder comes from too, where it is there.
+    settings: values by "table.key"; an evaluation has those of its encoder's run too, where the run folder exists.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class Candidate:
     rows: PredictedRows | None
 
     def is_own(self, score: Score) -> bool:
-        """Whether a score is of its own weights, not of a control."""
+        """Return whether a score belongs to the evaluated weights, not to a control."""
         return (score.protocol, score.init) == (self.protocol, self.weights)
 
 
@@ -78,7 +78,7 @@ def open_candidate(path: Path) -> Candidate:
 
 
 def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:
-    """A finished run, to be compared. path: what to call it."""
+    """Make a candidate of a finished run. path: its name in the comparison."""
     return Candidate(
         path=path,
         kind="run",
@@ -93,7 +93,7 @@ def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> 
 def candidate_of_evaluation(
     path: Path, report: EvaluationReport, rows: PredictedRows | None, of_its_run: dict[str, object] | None = None
 ) -> Candidate:
-    """A finished evaluation, to be compared. of_its_run: settings that its encoder was pre-trained with."""
+    """Make a candidate of a finished evaluation. of_its_run: settings that its encoder was pre-trained with."""
     tables = {"evaluate_framing" if name == "framing" else name: held for name, held in report.settings.items()}
     settings = _flat(tables) | (of_its_run or {})
     return Candidate(
@@ -134,9 +134,9 @@ def _flat(tables: Tables) -> dict[str, object]:
 
 
 def _of_its_run(path: Path, report: EvaluationReport) -> dict[str, object]:
-    """The settings that the encoder was pre-trained with, of the run whose folder the evaluation lies in.
+    """Return the settings that the encoder was pre-trained with, from the run folder around the evaluation.
 
-    They stand in place of the hash of its file, which says that encoders differ, but not in what.
+    They replace the hash of its file, which shows that encoders differ, but not in which settings.
     """
     run = RunFolder(path.absolute().parent.parent)
     if not report.encoder.sha256 or not (run.settings.exists() and run.encoder.exists()):
@@ -149,7 +149,7 @@ def _of_its_run(path: Path, report: EvaluationReport) -> dict[str, object]:
 
 
 def group_by_seed(found: Sequence[Candidate]) -> tuple[Group, ...]:
-    """Those that differ by their seed only, together, in the order in which they were named."""
+    """Group candidates that differ by their seed only, in the order given."""
     groups: dict[object, list[Candidate]] = {}
     for one in found:
         held = {name: repr(value) for name, value in one.settings.items() if name not in _SEEDS | _OF_THE_MACHINE}

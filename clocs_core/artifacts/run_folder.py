@@ -1,4 +1,4 @@
-"""The folder that a run writes into: what lies where, how it begins, and how it is opened again."""
+"""The folder of a run: its files, how to create it, and how to open it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
 
 @attrs.frozen
 class RunFolder:
-    """The paths of a run. `settings` exists from the first moment, `report` only when the run is over."""
+    """The paths of a run. `settings` is written first, `report` last, when the run is finished."""
 
     path: Path
 
@@ -28,12 +28,12 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """Where training stands."""
+        """The latest state of training."""
         return self.path / "checkpoint.safetensors"
 
     @property
     def encoder(self) -> Path:
-        """The best encoder, with its description inside."""
+        """The best encoder: weights and card."""
         return self.path / "encoder.safetensors"
 
     @property
@@ -43,17 +43,17 @@ class RunFolder:
 
     @property
     def split(self) -> Path:
-        """Which patient is in which part."""
+        """The part of each patient."""
         return self.path / "split.json"
 
     @property
     def profile(self) -> Path:
-        """Traces of training steps, where they were asked for."""
+        """Traces of training steps, if requested."""
         return self.path / "profile"
 
     @property
     def predictions(self) -> Path:
-        """What each classifier predicted of each test row."""
+        """The predictions of each classifier for each test row."""
         return self.path / "predictions.npz"
 
     @property
@@ -63,12 +63,12 @@ class RunFolder:
 
     @property
     def page(self) -> Path:
-        """The same for people."""
+        """The report as an HTML page."""
         return self.path / "report.html"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out of this folder. The system lets go of it when the process ends, however it ends."""
+        """Lock this folder. The system releases the lock when the process ends, even by a kill."""
         from filelock import FileLock, Timeout
 
         try:
@@ -79,21 +79,21 @@ class RunFolder:
 
 
 def refuse_taken(path: Path) -> None:
-    """Raise RunFolderError where something is in the way of a new run folder."""
+    """Raise RunFolderError where a new run folder cannot be created at `path`."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise RunFolderError(
             f"{path} is there already. Choose another folder with `out=...`, or, if it is a run that was interrupted, "
             f"go on with it: `clocs run --resume {path}`."
         )
     above = next(one for one in (path, *path.absolute().parents) if one.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):  # said now, not after an hour of reading recordings
+    if not above.is_dir() or not os.access(above, os.W_OK):  # fail now, not after an hour of reading recordings
         raise RunFolderError(f"Cannot make the run folder {path}: {above} is not a folder that can be written to.")
 
 
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
-    """Raise RunFolderError where a run folder was begun with other settings than those that are asked for now.
+    """Raise RunFolderError where a run folder was created with other settings than the requested ones.
 
-    Places of data may differ. Channels may be named only after the files were read.
+    Data paths may differ. Channels may be missing from `asked`, because some are known only once files are read.
     """
     for table in sorted({*stored, *asked}):
         before, now = stored.get(table, {}), asked.get(table, {})
@@ -108,11 +108,11 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
 
 
 def create_run_folder(path: Path, tables: Tables) -> RunFolder:
-    """Make a run folder with its settings inside, in one move. Raises RunFolderError where something is in the way."""
+    """Create a run folder with its settings, atomically. Raises RunFolderError where it cannot be created."""
     refuse_taken(path)
     folder = RunFolder(path)
     try:
-        if path.exists():  # empty; the current folder, or one that is mounted, cannot be replaced by another
+        if path.exists():  # empty; a rename cannot replace the current folder or a mount point
             write_atomically(folder.settings, dump_tables(tables))
         else:
             _make_and_move(folder, dump_tables(tables))
@@ -136,7 +136,7 @@ def _make_and_move(folder: RunFolder, settings: str) -> None:
 
 
 def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
-    """A run folder that exists, and its settings. Raises RunFolderError where it is none, or of another version."""
+    """Open a run folder and read its settings. Raises RunFolderError where it is none, or of another version."""
     folder = RunFolder(path)
     if not folder.settings.is_file():
         found = "is not there" if not path.exists() else "has no settings.toml"

@@ -1,4 +1,4 @@
-"""What a run keeps while it works, and in which order: in a folder that can be resumed, or nowhere."""
+"""Write the files of a run in the order that lets it be resumed; or write nothing, for a run in memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from clocs_core.settings.toml_file import Tables
 
 
 class RunKeeper:
-    """Keeps the files of a run. This one keeps nothing, for a run that lives in memory only."""
+    """Keeps the files of a run. This class writes nothing; it is for runs in memory."""
 
     path = Path(os.devnull)
-    """The run folder. Where nothing is kept, a listener that writes into it fails, and costs a warning."""
+    """The run folder. In memory there is none: a listener that writes into it fails, and causes a warning."""
     checkpoint: Path | None = None
     """The file that training is saved to after every epoch; None where nothing is kept."""
     profile: Path | None = None
@@ -33,14 +33,14 @@ class RunKeeper:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Lock a folder that exists, for the time of the run."""
+        """Lock an existing folder for the duration of the run."""
         yield
 
     def begin(self, tables: Tables, split: Split) -> None:
-        """Make the folder where it is not there, lock it, and write the split."""
+        """Create the folder if it is missing, lock it, and write the split."""
 
     def rows_until(self, epoch: int) -> list[EpochRow]:
-        """The epochs kept so far, up to `epoch`; later ones, which a kill left too many, are dropped."""
+        """Return the epochs kept so far, up to `epoch`. Drops later ones, which a killed process may leave."""
         return []
 
     def keep_epoch(self, row: EpochRow) -> None:
@@ -52,10 +52,10 @@ class RunKeeper:
     def keep_predictions(
         self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
     ) -> None:
-        """Write what each classifier predicted, where anything was predicted."""
+        """Write the predictions of each classifier, if there are any."""
 
     def finish(self, report: Report, page: str) -> None:
-        """Write scores into the encoder, the page, and last of all the report: a folder with a report is finished."""
+        """Write the scores into the encoder file, then the page, then the report, which marks the run as finished."""
 
 
 class FolderKeeper(RunKeeper):
@@ -68,21 +68,21 @@ class FolderKeeper(RunKeeper):
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Lock the folder: now where it exists, else as soon as `begin` has made it."""
+        """Lock the folder: now if it exists, else as soon as `begin` has created it."""
         with self._locks:
             if self.folder.settings.exists():
                 self._locks.enter_context(self.folder.lock())
             yield
 
     def begin(self, tables: Tables, split: Split) -> None:
-        """Make the folder where it is not there, lock it, and write the split."""
+        """Create the folder if it is missing, lock it, and write the split."""
         if not self.folder.settings.exists():
             create_run_folder(self.path, tables)
             self._locks.enter_context(self.folder.lock())
         write_atomically(self.folder.split, to_json(split))
 
     def rows_until(self, epoch: int) -> list[EpochRow]:
-        """Read metrics.jsonl, and write it again without epochs later than `epoch`, or half a line."""
+        """Read metrics.jsonl; rewrite it without epochs later than `epoch` and without an incomplete line."""
         file = self.folder.metrics
         past = read_rows(file.read_text(encoding="utf-8")) if file.exists() else ()
         rows = [row for row in past if row.epoch <= epoch]
@@ -101,12 +101,12 @@ class FolderKeeper(RunKeeper):
     def keep_predictions(
         self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
     ) -> None:
-        """Write predictions.npz, where anything was predicted."""
+        """Write predictions.npz, if there are predictions."""
         if predicted:
             save_predictions(predicted, patients, records, self.folder.predictions)
 
     def finish(self, report: Report, page: str) -> None:
-        """Write scores into the encoder, report.html, and report.json last."""
+        """Write the scores into the encoder file, then report.html, then report.json."""
         add_scores(self.folder.encoder, report.scores)
         write_atomically(self.folder.page, page)
         write_atomically(self.folder.report, dump_record(report))

@@ -1,4 +1,4 @@
-"""Which patient is in which part, as a record and as the file split.json."""
+"""The part of each patient, as a record and as the file split.json."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from clocs_core.contracts.records import Part
 from clocs_core.errors import DataError, SettingsError
 
 Rule: TypeAlias = Literal["60/20/20", "64/16/20"]
-PUBLISHED: Literal["published"] = "published"  # the rule of a split that comes with the data
+PUBLISHED: Literal["published"] = "published"  # rule for a split that comes with the data
 PARTS: tuple[Part, ...] = get_args(Part)
 SCHEMA = 1
 
 
 @attrs.frozen
 class Split:
-    """Which part each patient belongs to, and the seed and the rule that put them there."""
+    """The part of each patient, and the seed and the rule that the split was made with."""
 
     parts: Mapping[str, Part]
     seed: int
@@ -34,17 +34,17 @@ class Split:
         return sha256("\n".join(lines).encode()).hexdigest()
 
     def patients(self, part: Part) -> tuple[str, ...]:
-        """The patients of one part, sorted by name."""
+        """Return the patients of one part, sorted by name."""
         return tuple(sorted(patient for patient, where in self.parts.items() if where == part))
 
     def counts(self) -> dict[Part, int]:
-        """How many patients each part has."""
+        """Count the patients of each part."""
         found = Counter(self.parts.values())
         return {part: found[part] for part in PARTS}
 
 
 def to_json(split: Split) -> str:
-    """The split as text that a person can read and `from_json` can check."""
+    """Write the split as readable JSON that `from_json` can check."""
     held = {
         "schema": SCHEMA,
         "seed": split.seed,
@@ -56,7 +56,7 @@ def to_json(split: Split) -> str:
 
 
 def from_json(text: str) -> Split:
-    """The split that `to_json` wrote. Raises DataError where the text is damaged or was edited by hand."""
+    """Read what `to_json` wrote. Raises DataError where the text is damaged or was edited by hand."""
     try:
         held = json.loads(text)
         if held["schema"] != SCHEMA:
@@ -76,8 +76,8 @@ def from_json(text: str) -> Split:
 
 
 def known_rule(rule: str) -> Rule:
-    """The rule of this name. Raises SettingsError for any other."""
+    """Return the split rule of this name. Raises SettingsError where there is none."""
     for known in get_args(Rule):
         if rule == known:
-            return known  # type: ignore[no-any-return]  # get_args says Any of what is a Rule
+            return known  # type: ignore[no-any-return]  # get_args returns Any
     raise SettingsError(f"No split rule {rule!r}; there is {' and '.join(get_args(Rule))}.")

@@ -1,4 +1,4 @@
-"""Tensors in one safetensors file, with a JSON description in its header. No pickle anywhere."""
+"""Read and write tensors as safetensors files with a JSON description in the header, without pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clocs_core.settings.toml_file import SCHEMA
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: dict[str, object]) -> bytes:
-    """The bytes of a safetensors file with tensors and their description."""
+    """Return the bytes of a safetensors file with tensors and their description."""
     ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     return save(ready, {"clocs": json.dumps(description)})
 
@@ -30,7 +30,7 @@ def save_tensors(tensors: Mapping[str, Tensor], description: dict[str, object], 
 def read_tensors(source: Path | bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the tensors and the description of a file, or of its bytes.
 
-    Raises RunFolderError where the file is damaged or not ours.
+    Raises RunFolderError where the file is damaged or was not written by clocs.
     """
     if isinstance(source, bytes):
         length = int.from_bytes(source[:8], "little")

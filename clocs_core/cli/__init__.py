@@ -1,4 +1,4 @@
-"""The command line. `main` is the console script; `build_cli` makes the commands, nothing happens at import."""
+"""The command line. `main` is the console script; `build_cli` makes the commands. Importing has no side effects."""
 
 from clocs_core.cli.main import build_cli, main
 

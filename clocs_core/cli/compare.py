@@ -1,4 +1,4 @@
-"""`clocs compare`: runs and evaluations side by side, with paired differences."""
+"""`clocs compare`: compare runs and evaluations, with paired differences."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(
-    "--metric", "metrics", metavar="NAME", multiple=True, help="The metric; the reports' first by default. Repeatable."
+    "--metric", "metrics", metavar="NAME", multiple=True, help="Metric; default: the first of the reports. Repeatable."
 )
 @click.option(
     "--level", type=click.Choice(["frame", "record"]), help="Scores of frames or of recordings. Default: both."
 )
-@click.option("--label-fraction", metavar="F", help="Share of the labels, or several, comma separated. Default: all.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@click.option("--label-fraction", metavar="F", help="Label fractions to compare, comma separated. Default: all.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @pass_session
 def compare_command(
     session: Session,
@@ -39,10 +39,10 @@ def compare_command(
     label_fraction: str | None,
     as_json: bool,
 ) -> None:
-    """Compare the first RUN with each other one: the folders of a `clocs run` or a `clocs evaluate`.
+    """Compare the first RUN with each of the others: folders of `clocs run` or `clocs evaluate`.
 
-    Says what differs in their settings, puts their scores side by side, and gives the differences with intervals by
-    bootstrap over the test patients that they share. Those that differ by their seed only are one: mean ± sd.
+    Prints the settings that differ, the scores, and the differences of scores with bootstrap intervals over the test
+    patients that they share. Runs that differ by their seed only are summarised as one: mean ± sd.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""`clocs data`: which data sets there are, which of them are on this machine, and how to get the others."""
+"""`clocs data`: list the data sets, show which of them are on this machine, and download others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clocs_core.contracts.offers import Dataset, Source
     from clocs_core.data.fetching import Fetched
 
-_ROOT_HELP = "Holds one folder per data set. Default: CLOCS_DATA, or this platform's place for data."
+_ROOT_HELP = "Folder with one folder per data set. Default: CLOCS_DATA, or this platform's folder for application data."
 
 
 @click.group("data")
@@ -38,10 +38,10 @@ data_group.add_command(show_command)
 
 @data_group.command("list")
 @click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every address.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every download address.")
 @pass_session
 def list_command(session: Session, root: str | None, as_json: bool) -> None:
-    """List the data sets: what they are, under which licence, and whether they are on this machine."""
+    """List the data sets with their contents and licence, and say whether they are on this machine."""
     rows = [_row(item.offer, data_root(root)) for item in session.catalogue.datasets]
     if as_json:
         click.echo(json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False))
@@ -61,12 +61,12 @@ class _Row:
     modality: str
     licence: str
     embedded: bool
-    size: int | None  # bytes to download; None where a part of it is not known
+    size: int | None  # bytes to download; None where it is not known in full
     sources: tuple[Source, ...]
     homepage: str
     folder: str
     present: bool
-    prepared: int  # how many sets of frames
+    prepared: int  # number of prepared sets of frames
 
 
 def _row(dataset: Dataset, root: Path) -> _Row:
@@ -112,7 +112,7 @@ def _bytes(size: int) -> str:
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}" if unit != "bytes" else f"{size} bytes"
-        size = size / 1000  # type: ignore[assignment]  # a number of units from here on
+        size = size / 1000  # type: ignore[assignment]  # a float in larger units
     return f"{size:.3g} GB"
 
 
@@ -127,11 +127,11 @@ def _bytes(size: int) -> str:
     type=click.IntRange(1, 8),
     default=8,
     show_default=True,
-    help="Download at most so many files at a time.",
+    help="Download at most this many files at a time.",
 )
 @pass_session
 def download_command(session: Session, name: str, root: str | None, connections: int) -> None:
-    """Download a data set and unpack it. An interrupted download goes on where it stopped."""
+    """Download a data set and unpack it. An interrupted download resumes where it stopped."""
     dataset = session.catalogue.datasets.get(name).offer
     if not dataset.sources:
         why = "it makes its own recordings" if dataset.embedded else "point at your own files with `clocs run --root`"

@@ -1,4 +1,4 @@
-"""`clocs data prepare` and `clocs data verify`: frames on disk, what was left out, and whether the split leaks."""
+"""`clocs data prepare` and `clocs data verify`: write frames to disk, list dropped recordings, check the split."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def recordings_options(command: F) -> F:
-    """The options by which any command finds recordings."""
+    """Add the options that choose recordings to a command."""
     for add in (
-        click.option("-o", "--option", "assignments", metavar="NAME=VALUE", multiple=True, help="Of the data set."),
-        click.option("--task", metavar="NAME", help="Which question of the data set; its first by default."),
-        click.option("--root", metavar="PATH", help="This data set's own folder or file."),
-        click.option("--data-root", metavar="FOLDER", help="Holds one folder per data set. Default: CLOCS_DATA."),
+        click.option(
+            "-o", "--option", "assignments", metavar="NAME=VALUE", multiple=True, help="Option of the data set."
+        ),
+        click.option("--task", metavar="NAME", help="Task of the data set; default: its first."),
+        click.option("--root", metavar="PATH", help="Folder or file of this data set."),
+        click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA."),
         click.argument("name"),
     ):
         command = add(command)
@@ -35,7 +37,7 @@ def recordings_options(command: F) -> F:
 def ask_recordings(
     session: Session, name: str, data_root: str | None, root: str | None, task: str | None, assignments: tuple[str, ...]
 ) -> Recordings:
-    """The recordings that the options of `recordings_options` name."""
+    """Resolve the recordings that the options of `recordings_options` choose."""
     from clocs_core.plan.data import resolve_recordings
 
     given = {"data_root": data_root, "root": root, "task": task}
@@ -48,9 +50,9 @@ def ask_recordings(
 @click.option("--workers", type=click.IntRange(min=1), default=os.cpu_count() or 1, show_default="one per core")
 @pass_session
 def prepare_command(session: Session, /, name: str, workers: int, **where: Any) -> None:
-    """Read recordings once and keep their frames, for every method; say what was found and what was left out.
+    """Read recordings once and keep their frames for every method; print what was found and what was dropped.
 
-    A second call is instant; a changed recording is noticed; an interrupted preparation goes on where it was.
+    A second call is instant. A changed recording is detected. An interrupted preparation resumes where it stopped.
     """
     cohort = _cohort(ask_recordings(session, name, **where), workers)
     _print(cohort)
@@ -63,7 +65,7 @@ def prepare_command(session: Session, /, name: str, workers: int, **where: Any) 
 @recordings_options
 @pass_session
 def verify_command(session: Session, /, name: str, **where: Any) -> None:
-    """Check the prepared frames byte by byte, and that no patient and no signal is in two parts of the split."""
+    """Verify the checksums of prepared frames, and that no patient and no signal is in two parts of the split."""
     from clocs_core.data.prepared import verify
 
     cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1)
@@ -102,7 +104,7 @@ def _print(cohort: Cohort) -> None:
     for reason, names in drops.first.items():
         click.echo(f"  {reason}: {drops.counts[reason]:,}, such as {', '.join(names[:3])}")
     if cohort.evaluate.tolerated.counts:
-        click.echo(f"Read all the same: {cohort.evaluate.tolerated.reasons()}.")
+        click.echo(f"Read despite faults: {cohort.evaluate.tolerated.reasons()}.")
     for prepared, use in ((cohort.evaluate, "one frame at a time"), (cohort.pretrain, "frames in a row")):
         frames, channels, samples = prepared.frames.shape
         rate = f" at {prepared.frame_rate:g} Hz" if prepared.frame_rate else ""

@@ -1,4 +1,4 @@
-"""`clocs data show`: look at a recording, all channels on ruled paper, with its label."""
+"""`clocs data show`: draw a recording, all channels on ruled paper, with its label."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @recordings_options
-@click.option("--record", metavar="ID", help="Which recording; the first by default.")
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="How much of it.")
-@click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="The picture to write.")
+@click.option("--record", metavar="ID", help="Name of the recording; default: the first.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Length to draw, in seconds."
+)
+@click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="Picture to write.")
 @pass_session
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
     """Draw a recording: every channel on ruled paper at 25 mm/s, with its patient and its label."""
@@ -33,7 +35,7 @@ def show_command(session: Session, /, name: str, record: str | None, seconds: fl
     entry = _entry(listing, record, name)
     try:
         loaded = asked.dataset.offer.load(entry, asked.dataset.options)
-    except Exception as problem:  # a reader may fail in any way on a damaged file
+    except Exception as problem:  # a reader may raise anything on a damaged file
         raise DataError(f"Record {entry.record!r} of {name!r} cannot be read: {problem}") from None
     label = _words(entry.label, listing.task or asked.task)
     title = f"{name}  {entry.record}  patient {entry.patient}  {label}"

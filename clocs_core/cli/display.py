@@ -15,7 +15,7 @@ from clocs_core.report.console import ConsoleDisplay
 
 @contextmanager
 def console_display() -> Iterator[ConsoleDisplay]:
-    """Progress on stderr. Warnings of plugins are shown at the end, below all other messages."""
+    """Show progress on stderr. Warnings of plugins are printed at the end, below all other messages."""
     context = click.get_current_context(silent=True)
     wording = partial(as_flags, flags=flags_of(None if context is None else context.command))
     with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording) as show:

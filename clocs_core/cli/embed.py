@@ -1,4 +1,4 @@
-"""`clocs embed`: embeddings of the frames of a data set, or of files, written to an .npz file."""
+"""`clocs embed`: write the embeddings of the frames of a data set, or of files, to an .npz file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @data_options
 @file_options
-@click.option("--out", metavar="FILE", required=True, help="The .npz file to write.")
+@click.option("--out", metavar="FILE", required=True, help="File to write, .npz.")
 @pass_session
 @click.pass_context
 def embed_command(
     context: click.Context, session: Session, /, run: str, inputs: tuple[str, ...], out: str, device: str, **asked: Any
 ) -> None:
-    """Write the embeddings of frames, by the encoder of RUN (a run folder, or its encoder file).
+    """Write the embeddings of frames from the encoder of RUN (a run folder, or its encoder file).
 
-    The frames are those of a data set, or of your own files. The file has `embedding` (n, E) and, for each row,
+    The frames come from a data set or from your own files. The file has `embedding` (n, E) and, for each row,
     `patient`, `record`, `channel`, `start`, `part` and `label`.
     """
     from clocs_core.artifacts.embeddings import save_rows

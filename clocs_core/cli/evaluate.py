@@ -38,7 +38,7 @@ SECTIONS = {
 @click.option(
     "--controls",
     metavar="FOLDER",
-    help="Share controls between evaluations: take `random` and the class prior from there, or leave them there.",
+    help="Folder that evaluations share: copy `random` and the class prior from it, or add them to it.",
 )
 @with_options
 @with_workers
@@ -56,7 +56,7 @@ def evaluate_command(
     workers: int,
     **_flags: str | None,
 ) -> int | None:
-    """Evaluate the encoder of a run on a data set, which may be another one than it was trained on.
+    """Evaluate the encoder of a run on a data set: the one it was trained on, or another.
 
     RUN is the folder of a `clocs run`, or its encoder.safetensors. The same encoder untrained and the class prior are
     always scored beside it. An interrupted evaluation is resumed when the same command is given again; a finished one
@@ -78,7 +78,7 @@ def evaluate_command(
 
 
 def _own_folder(run: str | None, plan: EvaluationPlan) -> Path:
-    """RUN/evaluations/NAME, or under runs/ where there is no run."""
+    """Return RUN/evaluations/NAME, or a folder under runs/ where there is no run."""
     if run is None:
         return Path("runs") / "evaluations" / f"random-{plan.name}"
     path = Path(run)
@@ -94,7 +94,7 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
         with console_display() as show:
             report = evaluate_encoder(plan, path, Surroundings(session.host, show, workers), controls).report
     except KeyboardInterrupt:
-        kept = "what is finished is kept; give the same command again to go on."
+        kept = "finished classifiers are kept; repeat the same command to resume."
         click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
         return 130
     print_summary(report.scores, report.comparisons, report.notes)

@@ -1,4 +1,4 @@
-"""`clocs export`: the encoder of a run as a file for programs that have no PyTorch."""
+"""`clocs export`: write the encoder of a run as a file for programs without PyTorch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from clocs_core.plugins.session import Session
 
 @click.command("export")
 @click.argument("run", metavar="RUN")
-@click.option("--format", "kind", type=click.Choice(["onnx"]), default="onnx", show_default=True, help="Of the file.")
-@click.option("--out", metavar="FILE", required=True, help="The file to write, such as encoder.onnx.")
+@click.option(
+    "--format", "kind", type=click.Choice(["onnx"]), default="onnx", show_default=True, help="Format of the file."
+)
+@click.option("--out", metavar="FILE", required=True, help="File to write, such as encoder.onnx.")
 @click.option(
     "--sampling-rate",
     metavar="HZ",
-    help="Of the recordings that it will be given; the file resamples them. Default: as the run evaluated them.",
+    help="Rate of the input recordings; the file resamples them. Default: as in the evaluation of the run.",
 )
 @click.option(
     "--trained-at",
     metavar="HZ",
-    help="The rate of the recordings that it was trained on, where the encoder's file does not say it.",
+    help="Rate of the recordings it was trained on, where the encoder file does not state it.",
 )
 @pass_session
 def export_command(
@@ -31,7 +33,7 @@ def export_command(
 ) -> None:
     """Write the encoder of RUN (a run folder, or its encoder file) as ONNX, resampling and normalisation included.
 
-    The file takes windows of a recording, each of which is a frame, and is compared with PyTorch before it is written.
+    The input is windows of a recording, one per frame. The file is compared with PyTorch before it is written.
     """
     import torch
 

@@ -1,7 +1,7 @@
-"""Flags that follow from settings classes, and flags for every other option of the parts of a command.
+"""Make flags from settings classes, and accept the options of plugins as flags.
 
 A setting has one definition, in clocs_core/settings/sections.py: its flag, its help and its default come from there.
-A flag that is no setting of core, such as `--temperature 0.05`, is an option of a method, data set or encoder.
+Any other flag, such as `--temperature 0.05`, is an option of a method, data set, encoder or loss.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from clocs_core.settings.options import field_types, help_of, metavar_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 Sections: TypeAlias = Mapping[str, type[Any]]
-"""By the name of a table: the settings class that reads it."""
+"""The settings class of each table, by the table's name."""
 
-_OTHERS = "clocs.other_flags"  # where a context keeps the flags that are options of plugins
+_OTHERS = "clocs.other_flags"  # key of a context for flags that are options of plugins
 
 
 class AnyOption(click.Command):
-    """A command that takes every option of a plugin as a flag: `--temperature 0.05`."""
+    """A command that accepts the options of plugins as flags: `--temperature 0.05`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set flags that core does not know aside, each with its value, and parse the rest."""
+        """Store flags that core does not know, each with its value, and parse the rest."""
         known = {name for one in self.get_params(ctx) for name in (*one.opts, *one.secondary_opts)}
         rest: list[str] = []
         others: list[str] = []
@@ -77,7 +77,7 @@ with_device = click.option(
 def with_settings(sections: Sections, only: Sequence[str] = (), **helps: str) -> Callable[[F], F]:
     """Declare a flag for every setting of some sections, in their order.
 
-    only: the settings to declare, where not all are. helps: help texts that differ in this command, by setting.
+    only: the settings to declare; default: all. helps: help texts that differ in this command, by setting.
     """
 
     def add(command: F) -> F:
@@ -105,7 +105,7 @@ def _option(cls: type[Any], field: attrs.Attribute[Any], other_help: str) -> Cal
 
 
 def given_flags(context: click.Context, sections: Sections) -> list[str]:
-    """The flags of some sections, and of plugins' options, that were given."""
+    """List the flags that were given, of some sections and of plugins."""
     named = [field.name for cls in sections.values() for field in attrs.fields(cls)]
     both = [*named, *(f"{name}_as_{other}" for name, other in _OTHER_NAMES.items())]
     given = [name.rpartition("_as_")[2] for name in both if context.params.get(name) is not None]
@@ -116,7 +116,7 @@ def given_flags(context: click.Context, sections: Sections) -> list[str]:
 
 
 def read_assignments(context: click.Context, sections: Sections, assignments: Sequence[str] = ()) -> list[Assignment]:
-    """All settings that were given: flags of core, flags that are options of plugins, and `-o`; later ones win."""
+    """Read all settings that were given: flags of core, flags of plugins, and `-o`; later ones win."""
     given = [
         Assignment(table, field.name, text)
         for table, cls in sections.items()
@@ -135,7 +135,7 @@ def _text_of(context: click.Context, name: str) -> str | None:
 
 
 def _other_flag(word: str) -> Assignment:
-    """`--temperature=0.05` as an assignment. Raises SettingsError where the value is missing."""
+    """Parse `--temperature=0.05` as an assignment. Raises SettingsError where the value is missing."""
     name, equals, value = word.removeprefix("--").partition("=")
     if not equals:
         raise SettingsError(f"--{name} needs a value.")

@@ -1,4 +1,4 @@
-"""Loads the plugins, builds the commands, and turns what the user can put right into one line and an exit code."""
+"""Load the plugins, build the commands, and print errors of the user in one line with an exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.session import Session, open_session
 
-MISTAKE = 2  # what click uses for a wrong command line
+MISTAKE = 2  # as click, for a wrong command line
 INTERRUPTED = 130  # 128 + SIGINT, as shells do
 
 
@@ -58,16 +58,18 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
 
 
 def build_cli(session: Session) -> click.Group:
-    """The commands of clocs, and those that plugins add."""
+    """Build the commands of clocs, and those that plugins add."""
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
     @click.version_option(__version__, prog_name="clocs")
-    @click.option("--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. May stand anywhere.")
-    @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. May stand anywhere.")
+    @click.option(
+        "--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. Allowed anywhere in the command."
+    )
+    @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. Allowed anywhere.")
     @click.pass_context
     def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool) -> None:
         """Contrastive learning of physiological signals across space, time and patients."""
-        context.obj = session  # the two options were taken from the line before plugins were loaded
+        context.obj = session  # the two options were read before plugins were loaded
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
         for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
             click.echo(f"Warning: {problem}", err=True)
@@ -90,16 +92,16 @@ _EPILOG = "`clocs plugins` lists the methods and data sets that are installed; `
 
 
 def _keep_freed_memory() -> None:
-    """Tell the allocator that some builds of torch bring (mimalloc; Linux on ARM) to keep pages that were freed.
+    """Tell the allocator of some builds of torch (mimalloc; Linux on ARM) to keep freed pages.
 
-    It gives them back in the midst of every training step and takes them again, 5,700 page faults a step, which cost
-    a tenth of its time. It reads this once, when torch is loaded, so it is said before. A value of the user's stays.
+    By default it returns and requests them in every training step: 5,700 page faults a step, a tenth of its time.
+    It reads the variable once, when torch is loaded, so this must run before. A value set by the user is kept.
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
 
 
 def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Options that decide which plugins are loaded, wherever they stand: commands are only known afterwards."""
+    """Extract the options that decide which plugins are loaded, at any position: commands are known only later."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--trace-hooks", action="store_true")
@@ -110,7 +112,7 @@ def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list
 
 
 def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command:
-    """The command that is called, for messages that name its flags."""
+    """Find the command that is called, for messages that name its flags."""
     for word in arguments:
         if isinstance(cli, click.Group) and word in cli.commands:
             cli = cli.commands[word]

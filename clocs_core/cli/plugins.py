@@ -1,4 +1,4 @@
-"""`clocs plugins`: what is installed, from which distribution, offering what; and the commands for plugins' authors."""
+"""`clocs plugins`: list the installed plugins with their distributions and offers; commands for plugin authors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`clocs plugins new`: a plugin that works, to put your own in place of its parts."""
+"""`clocs plugins new`: write a working plugin whose parts you replace by your own."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     "kinds",
     metavar="KIND,…",
     multiple=True,
-    help="What it offers: dataset, views, perturbation, encoder, loss, objective, method, metric. A method brings its "
+    help="Kinds of offers: dataset, views, perturbation, encoder, loss, objective, method, metric. A method brings its "
     "parts. Default: all but objective and metric.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to write it. Default: NAME.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to write to. Default: NAME.")
 @pass_session
 def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path | None) -> None:
     """Write a new plugin, such as clocs-plugin-eeg: it can be installed, tested and run at once."""
@@ -37,7 +37,7 @@ def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path |
     _refuse_taken(session, names)
     folder = out or Path(names.distribution)
     write_plugin(folder, render_plugin(names, chosen))
-    click.echo(f"{folder} is a plugin with a working {', '.join(chosen)}. What to do with it:")
+    click.echo(f"{folder} is a plugin with a working {', '.join(chosen)}. Next steps:")
     steps = [f"cd {folder}", "pip install '.[test]'", "clocs plugins test", "pytest"]
     if {"dataset", "method"} <= set(chosen):
         steps.append(f"clocs run --plugin {names.plugin} --dataset {names.plugin}")
@@ -46,7 +46,7 @@ def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path |
 
 
 def _refuse_taken(session: Session, names: Names) -> None:
-    """Refuse the names of what is installed: of two plugins with one name neither is loaded."""
+    """Refuse names that are installed already: of two plugins with one name, neither is loaded."""
     catalogue = session.catalogue
     if names.plugin in session.host.names():
         raise SettingsError(f"A plugin {names.plugin!r} is installed already. Choose another name.")

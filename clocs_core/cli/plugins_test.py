@@ -1,4 +1,4 @@
-"""`clocs plugins test`: the checks that every plugin must pass, made for the plugin in a folder."""
+"""`clocs plugins test`: run the checks that every plugin must pass on the plugin in a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class _Verdict:
-    """How a check ended, and what it said: the fault and what to change, or why it could not be made."""
+    """The outcome of a check, and its message: the fault and what to change, or why the check was skipped."""
 
     check: Check
     outcome: Literal["passed", "failed", "skipped"]
@@ -30,14 +30,14 @@ class _Verdict:
 
 @click.command("test")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
-@click.option("--check", "only", metavar="NAME", multiple=True, help="Make only checks of this name. May be repeated.")
-@click.option("--list", "as_list", is_flag=True, help="List the checks with their rules, and make none.")
+@click.option("--check", "only", metavar="NAME", multiple=True, help="Run only checks of this name. May be repeated.")
+@click.option("--list", "as_list", is_flag=True, help="List the checks with their rules, and run none.")
 @click.option(
     "--data-root",
     "root",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Holds one folder per data set, with recordings to read. Without it, data sets with files are not read.",
+    help="Folder with one folder of recordings per data set. Without it, data sets with files are not read.",
 )
 @pass_session
 def test_command(session: Session, folder: Path, only: tuple[str, ...], as_list: bool, root: Path | None) -> int:
@@ -75,7 +75,7 @@ def _chosen(checks: list[Check], only: Sequence[str]) -> list[Check]:
 
 
 def _make(checks: list[Check]) -> list[_Verdict]:
-    """Make the checks one after the other, with a bar on stderr."""
+    """Run the checks one after the other, with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -104,7 +104,7 @@ def _judge(check: Check) -> _Verdict:
 
 
 def _tell(verdicts: list[_Verdict]) -> None:
-    """A line for each offer with how its checks ended; then what every failure and every skip said."""
+    """Print a line for each offer with the outcomes of its checks, then the messages of failed and skipped ones."""
     from rich.console import Console
     from rich.table import Table
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clocs_core.plan.target import Parts
     from clocs_core.progress import Display
 
-_SHOWN = 10  # rows in the terminal; `--out` has them all
+_SHOWN = 10  # rows printed; `--out` writes all
 
 
 @click.command("predict", cls=AnyOption)
@@ -36,7 +36,7 @@ _SHOWN = 10  # rows in the terminal; `--out` has them all
 @click.option(
     "--level",
     type=click.Choice(["record", "frame"]),
-    help="A row per recording, the mean over its frames and channels, or per frame. Default: as the labels were.",
+    help="A row per recording (mean over its frames and channels), or per frame. Default: as in the labels.",
 )
 @click.option("--out", metavar="FILE", help="Write all rows: .csv, .npz or .json, by its ending.")
 @pass_session
@@ -83,7 +83,7 @@ def predict_command(
 def _predict(
     context: click.Context, session: Session, loaded: LoadedClassifier, device: torch.device, show: Display
 ) -> tuple[Predicted, str | None]:
-    """The predictions of every frame, and the name of the data set, if it is one."""
+    """Predict every frame; also return the name of the data set, None for files."""
     from clocs_core.inference.predict import choose_target, predict_files, predict_recordings
 
     asked = context.params
@@ -98,7 +98,7 @@ def _predict(
 
 
 def _about(card: ClassifierCard, frames: Predicted, dataset: str | None) -> dict[str, object]:
-    """The facts about the classifier that go into the file."""
+    """Return the facts about the classifier that go into the file."""
     return {
         "init": card.init,
         "label_fraction": card.fraction,

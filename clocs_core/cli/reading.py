@@ -1,4 +1,4 @@
-"""Options by which `embed`, `predict` and `similar` say what a network is to read: a data set, or files."""
+"""Options of `embed`, `predict` and `similar` that choose the input of a network: a data set, or files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DATA_FLAGS = ("channels", "data_root", "root", "task", "split_seed")
 
 
 def data_options(command: F) -> F:
-    """The options that name a data set, the part of its patients, and how it is read."""
+    """Add the options that choose a data set, a part of its patients, and how it is read."""
     helps = {
         "root": "Folder or file of this data set; default: as in training, on its own data set.",
-        "task": "Task that the labels are of; default: as in training, else the first.",
+        "task": "Task of the labels; default: as in training, else the first.",
         "split_seed": "Seed of the split of patients; default: as in training.",
         "channels": "Channels (leads) to read, with commas; for an --input without names, the names of all channels.",
     }
@@ -52,7 +52,7 @@ def data_options(command: F) -> F:
 
 
 def file_options(command: F) -> F:
-    """--input, --unseen-channels and --trained-at: files of a user's own in place of a data set."""
+    """Add --input, --unseen-channels and --trained-at, which read a user's files in place of a data set."""
     trained_at = click.option(
         "--trained-at",
         metavar="HZ",
@@ -72,18 +72,18 @@ def file_options(command: F) -> F:
 
 
 def ask_dataset(context: click.Context) -> list[Assignment]:
-    """The settings that the flags of `data_options` and `-o` give. Raises SettingsError for flags about --input."""
+    """Read the settings given by the flags of `data_options` and `-o`. Raises SettingsError for flags about --input."""
     params = context.params
     if params.get("unseen_channels"):
         raise SettingsError(
-            "--unseen-channels is about --input; of a data set, --channels names what is read. Leave it out."
+            "--unseen-channels is about --input; for a data set, choose channels with --channels. Leave it out."
         )
     facts = [Assignment("dataset", name, params[name]) for name in _FILE_FLAGS if params.get(name) is not None]
     return [*facts, *read_assignments(context, _SECTIONS, params["assignments"])]
 
 
 def ask_files(context: click.Context) -> Unsaid:
-    """What the flags say of files. Raises SettingsError for flags about a data set."""
+    """Read the flags about files. Raises SettingsError for flags about a data set."""
     from clocs_core.inference.signals import Unsaid
 
     params = context.params
@@ -104,7 +104,7 @@ def ask_files(context: click.Context) -> Unsaid:
 
 
 def hertz(flag: str, text: str | None) -> float | None:
-    """The rate that a flag says. Raises SettingsError for one that no recording has."""
+    """Parse the rate of a flag, in Hz. Raises SettingsError unless it is positive."""
     value = None if text is None else from_text(float, text)
     if value is None:
         return None
@@ -114,9 +114,9 @@ def hertz(flag: str, text: str | None) -> float | None:
 
 
 def refuse_unwritable(path: Path, endings: Sequence[str] = ()) -> None:
-    """Raise SettingsError for a file that could not be written, before an hour is spent on what goes into it.
+    """Raise SettingsError for a file that cannot be written, before an hour is spent on its content.
 
-    endings: what its name must end in, where that says how it is written.
+    endings: allowed file endings, where they decide the format.
     """
     if endings and path.suffix.lower() not in endings:
         raise SettingsError(f"--out {path}: expected a name that ends in {' or '.join(endings)}.")

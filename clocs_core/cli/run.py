@@ -77,7 +77,7 @@ def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | 
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
-    """runs/<method>-<dataset>-s<seed>-<time>, with a number behind it where that is taken."""
+    """Return runs/<method>-<dataset>-s<seed>-<time>, with a number appended where that folder exists."""
     base = f"{plan.method.name}-{plan.dataset.offer.name}-s{plan.run.seed}-{now:%Y%m%d-%H%M%S}"
     path, number = Path("runs") / base, 1
     while path.exists():
@@ -96,8 +96,8 @@ def _run(session: Session, plan: Plan, path: Path, workers: int, profile: bool) 
         with console_display() as show:
             report = pretrain_run(plan, FolderKeeper(path), Surroundings(session.host, show, workers), profile).report
     except KeyboardInterrupt:
-        saved = f"what was learnt is saved. Go on with: clocs run --resume {path}"
-        click.echo(f"\nStopped; {saved if path.exists() else 'nothing was learnt yet.'}", err=True)
+        saved = f"training so far is saved. Resume it: clocs run --resume {path}"
+        click.echo(f"\nStopped; {saved if path.exists() else 'nothing was trained yet.'}", err=True)
         return 130
     print_summary(report.scores, report.comparisons, report.notes)
     click.echo(f"Report: {RunFolder(path).page}")

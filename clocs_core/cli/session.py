@@ -1,4 +1,4 @@
-"""Hand the session to a command."""
+"""Pass the session to a command."""
 
 from __future__ import annotations
 

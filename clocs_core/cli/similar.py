@@ -1,4 +1,4 @@
-"""`clocs similar`: the recordings of other patients that are most like one, listed and drawn."""
+"""`clocs similar`: find the recordings of other patients that are most similar to one, and draw them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.command("similar", cls=AnyOption)
 @click.argument("run", metavar="RUN")
 @data_options
-@click.option("--record", metavar="ID", required=True, help="The recording to start from.")
+@click.option("--record", metavar="ID", required=True, help="Recording to search with.")
 @click.option(
-    "--neighbours", "count", type=click.IntRange(1, 50), default=5, show_default=True, help="How many to find."
+    "--neighbours", "count", type=click.IntRange(1, 50), default=5, show_default=True, help="Number of neighbours."
 )
 @click.option(
     "--level",
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     type=click.Choice(["euclidean", "cosine"]),
     default="euclidean",
     show_default=True,
-    help="The distance of two embeddings.",
+    help="Distance between two embeddings.",
 )
 @click.option(
     "--frame",
     type=click.IntRange(min=0),
-    help="With --level frame: number of the frame that is searched for, from 0. Default: the first usable one.",
+    help="With --level frame: number of the frame to search with, from 0. Default: the first usable one.",
 )
 @click.option("--lead", metavar="NAME", help="With --level frame: its lead or channel. Default: the first usable one.")
 @click.option("--out", metavar="FILE", help="Draw the traces into a .html page or a .png picture.")
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 def similar_command(
     context: click.Context, session: Session, /, run: str, record: str, out: str | None, **asked: Any
 ) -> None:
-    """Find the recordings of other patients that are nearest to one, by the encoder of RUN, and draw them.
+    """Find the recordings of other patients that are nearest to one, with the encoder of RUN, and draw them.
 
-    RUN is a run folder, or its encoder file. --part says which patients to search; the recording itself may be of
+    RUN is a run folder, or its encoder file. --part chooses the patients to search; the recording itself may be of
     any part.
     """
     from clocs_core.artifacts.encoder import load_encoder
@@ -102,7 +102,7 @@ def _print(similar: Similar) -> None:
 
 
 def _table(similar: Similar) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Headings and rows: rank, distance, whose, diagnosis and part; of frames, where they begin too."""
+    """Return headings and rows: rank, distance, record, patient, diagnosis, part; for frames, channel and start too."""
     single = similar.level == "frame"
     headings = ("rank", "distance", "record", *(("channel", "start") if single else ()), "patient", "diagnosis", "part")
     rows = []

@@ -1,4 +1,4 @@
-"""What a command prints when it is done: the scores, how they compare, and what a reader must know."""
+"""Print the results of a command: scores, comparisons and notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clocs_core.contracts.scores import Comparison, Score
 
 
 def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> None:
-    """A row for each classifier and level, with the interval of the first metric; then comparisons by that metric."""
+    """Print a row for each classifier and level, with the interval of the first metric; then comparisons and notes."""
     from rich.console import Console
     from rich.table import Table
 

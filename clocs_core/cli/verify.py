@@ -1,4 +1,4 @@
-"""`clocs verify`: do the ways to compute a method agree on this machine?"""
+"""`clocs verify`: check that all ways to compute a method agree on this machine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from clocs_core.plugins.session import Session
 
 
 @click.command("verify")
-@click.option("--plugin", "method", metavar="METHOD", required=True, help="The method to look at.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to compute.")
+@click.option("--plugin", "method", metavar="METHOD", required=True, help="Method to verify.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to compute on.")
 @click.option("--batch-size", "batch", type=click.IntRange(min=4), default=64, show_default=True)
-@click.option("--samples", type=click.IntRange(min=16), default=2500, show_default=True, help="Of a frame.")
+@click.option("--samples", type=click.IntRange(min=16), default=2500, show_default=True, help="Samples per frame.")
 @click.option("--embedding-dim", "dim", type=click.IntRange(min=1), default=128, show_default=True)
 @pass_session
 def verify_command(session: Session, method: str, device: str, batch: int, samples: int, dim: int) -> int:
     """Compare loss and gradients of every way to compute a method with its plain step.
 
     The ways are the equivalent choices of its parts (such as a fused loss), the captured step, and a contrast that is
-    encoded a batch at a time. Made-up signals are used; dropout is off. Exits with 1 where a way does not agree.
+    encoded a batch at a time. Signals are simulated; dropout is off. Exits with 1 where a way does not agree.
     """
     from rich.console import Console
     from rich.table import Table

@@ -16,7 +16,7 @@ _OTHER_NAMES = {"method": "plugin"}  # arguments whose flag has another name
 
 
 def flags_of(command: click.Command | None) -> frozenset[str]:
-    """The options of a command by their Python names: "batch_size" for --batch-size."""
+    """Return the options of a command by their Python names: "batch_size" for --batch-size."""
     found = command.params if command is not None else ()
     return frozenset(
         name.removeprefix("--").replace("-", "_")
@@ -27,7 +27,7 @@ def flags_of(command: click.Command | None) -> frozenset[str]:
 
 
 def as_flags(text: str, flags: Collection[str]) -> str:
-    """The text with every argument in backticks written as a flag; one that has none is written as `-o`."""
+    """Replace every argument in backticks by its flag, or by `-o` where it has none."""
 
     def spell(found: re.Match[str]) -> str:
         name, value = _OTHER_NAMES.get(found[1], found[1]), found[2]
@@ -43,6 +43,6 @@ def as_flags(text: str, flags: Collection[str]) -> str:
 
 
 def _plain(value: str) -> str:
-    """A Python value as it is typed: no quotes, a list with commas, an ellipsis for what only the user knows."""
+    """Format a Python value as typed on a command line: no quotes, lists with commas, "…" for "..."."""
     inner = value[1:-1] if value[:1] in ("[", "(") else value
     return ",".join(part.strip().strip("'\"") for part in inner.split(",")).replace("...", "…")

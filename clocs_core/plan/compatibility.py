@@ -1,4 +1,4 @@
-"""Does a signal fit a network? Its channels by name, its unit, its time scale; what does not fit is refused."""
+"""Check that a signal fits a network: its channels by name, its unit and its time scale. Refuse it otherwise."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _WORDS = {
     "mv": "mV",
     "millivolt": "mV",
     "uv": "uV",
-    "\u03bcv": "uV",  # casefold makes the Greek letter of the micro sign
+    "\u03bcv": "uV",  # casefold turns the micro sign into the Greek letter
     "microvolt": "uV",
-}  # suggested, not taken: MV may be meant
-_NO_UNIT = ("", "counts")  # of a recorder that does not say how many of them are a millivolt
+}  # suggested, not converted: MV may be meant
+_NO_UNIT = ("", "counts")  # counts per millivolt are unknown
 
 
 def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
-    """The names of a recording's channels, as the network spells them where they differ in nothing but spelling.
+    """Return the names of a recording's channels in the network's spelling, where only the spelling differs.
 
-    That is: in case, in spaces around them, and in the word lead before them. A name that two would fit stays.
+    Spelling means case, surrounding spaces and the prefix "lead". An ambiguous name is kept as it is.
     """
     known: dict[str, list[str]] = {}
     for name in (*card.channels, *card.others):
@@ -38,7 +38,7 @@ def fit_names(card: NetworkCard, found: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_others(card: NetworkCard, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The channels of a recording less those that other encoders of the run read; all, where there are only such."""
+    """Remove the channels that other encoders of the run read; keep all where none would be left."""
     return tuple(name for name in names if name not in card.others) or names
 
 
@@ -48,9 +48,9 @@ def _plain_name(name: str) -> str:
 
 
 def fit_channels(card: NetworkCard, found: tuple[str, ...], asked: tuple[str, ...], where: str) -> tuple[str, ...]:
-    """The channels to read, in the network's order: those that were asked for, else those it was trained on.
+    """Choose the channels to read, in the network's order: those in `asked`, else those it was trained on.
 
-    A network that reads several at once knows them by their place: it needs all of its own, and no other.
+    A network that reads several channels at once knows them by position: it needs exactly its own.
     """
     if len(set(asked)) < len(asked):
         raise SettingsError(f"A channel is named twice in {', '.join(asked)}.")
@@ -77,10 +77,10 @@ def fit_channels(card: NetworkCard, found: tuple[str, ...], asked: tuple[str, ..
 
 
 def refuse_unseen(card: NetworkCard, names: Sequence[str], where: str, renames: bool) -> None:
-    """Raise DataError where channels of a user's own recording are none that the network was trained on.
+    """Raise DataError where a user's recording has channels that the network was not trained on.
 
-    It would answer all the same, with numbers that nothing vouches for. renames: whether it is a single channel
-    that the user named, and could name otherwise.
+    The network would still return numbers, but untested ones. renames: whether it is a single channel that the user
+    named, and could name otherwise.
     """
     unseen = [name for name in names if name not in card.channels]
     if not unseen:
@@ -101,7 +101,7 @@ def refuse_unseen(card: NetworkCard, names: Sequence[str], where: str, renames: 
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    """The known name that is most like another one, or has become a word of it ("ECG II"); empty where none is."""
+    """Return the known name most similar to `name`, or contained in it as a word ("ECG II"); empty where none is."""
     plain = {_plain_name(one): one for one in known}
     asked = _plain_name(name)
     close = [word for word in asked.split() if word in plain] or get_close_matches(asked, plain, n=1)
@@ -109,9 +109,9 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def fit_unit(card: NetworkCard, unit: str, where: str) -> float:
-    """What samples in `unit` are multiplied by to be in the network's. Volts of all sizes convert.
+    """Return the factor that converts samples in `unit` to the network's unit. V, mV and µV convert.
 
-    If the network normalises, the scale goes out: a signal without a physical unit is then taken as it is.
+    If the network normalises, the scale cancels: a signal without a physical unit is then used as it is.
     """
     normalises = card.normalise == "min-max"
     if not card.unit or unit == card.unit or (normalises and not {unit, card.unit}.isdisjoint(_NO_UNIT)):
@@ -132,14 +132,14 @@ def fit_unit(card: NetworkCard, unit: str, where: str) -> float:
 
 
 def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None) -> Framing:
-    """How recordings of `rate` Hz are cut, so that a frame lasts as long as in training. None: of any rate.
+    """Return the framing of recordings at `rate` Hz (None: any rate) that makes a frame last as long as in training.
 
-    trained_at: Hz of the recordings that it was trained on, for a file that does not say it.
+    trained_at: rate in Hz of the recordings it was trained on, for a file that does not state it.
     """
     framing = card.framing
     if framing.sampling_rate is not None or framing.frames_per_record is not None:
         return framing
-    span = framing.source_samples or framing.frame_samples  # of the source, that make a frame
+    span = framing.source_samples or framing.frame_samples  # samples of the source in a frame
     trained = trained_at
     if trained is None and card.frame_rate is not None:
         trained = card.frame_rate * span / framing.frame_samples
@@ -148,8 +148,8 @@ def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None)
             f"The {card.what} was trained on recordings at their own rate, and its file does not say which that was; "
             f"say it with `trained_at=HZ`."
         )
-    if trained is None or rate == trained:  # in the first case it has seen frames of several time scales
+    if trained is None or rate == trained:  # None: trained on frames of several time scales
         return framing
     if framing.source_samples is not None and rate is not None and (span * rate / trained).is_integer():
-        return attrs.evolve(framing, source_samples=int(span * rate / trained))  # windows stretched as in training
+        return attrs.evolve(framing, source_samples=int(span * rate / trained))  # stretch windows as in training
     return attrs.evolve(framing, source_samples=None, sampling_rate=trained * framing.frame_samples / span)

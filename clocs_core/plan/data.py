@@ -1,4 +1,4 @@
-"""Which recordings, and what is asked of them: a data set with its options, the general data settings, the task."""
+"""Choose the recordings of a run: a data set with its options, the general data settings, and the task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
 @attrs.frozen
 class Chosen(Generic[O]):
-    """An offer with the options it will be used with."""
+    """An offer and its options."""
 
     offer: O
     options: Any
@@ -28,15 +28,15 @@ class Chosen(Generic[O]):
 
 @attrs.frozen
 class Recordings:
-    """A data set, the settings it is read with and the question asked of it. Channels and task are settled.
+    """A data set with its settings and its task. Channels and task are resolved.
 
-    names: what an earlier run called all channels, in case the files only number them.
+    names: names that an earlier run gave all channels, for files that only number them.
     """
 
     dataset: Chosen[Dataset]
     data: DataSettings
     task: Task
-    names: tuple[str, ...] = attrs.field(default=(), eq=False)  # they choose nothing
+    names: tuple[str, ...] = attrs.field(default=(), eq=False)  # does not select channels
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Recordings:
 def resolve_recordings(
     catalogue: Catalogue, name: str, tables: Tables, assignments: Sequence[str | Assignment] = ()
 ) -> Recordings:
-    """The recordings of a data set, by its name and the tables [data] and [dataset]."""
+    """Resolve the recordings of a data set from its name and the tables [data] and [dataset]."""
     dataset = catalogue.datasets.get(name).offer
     classes: dict[str, type[Any]] = {"data": DataSettings, "dataset": dataset.options}
     layers = Layers({}, default_tables(dataset), tables, as_assignments(assignments))
@@ -58,13 +58,13 @@ def resolve_recordings(
 
 
 def settle(dataset: Dataset, data: DataSettings) -> tuple[DataSettings, Task]:
-    """The settings with presets and defaults replaced by the names they stand for, and the task itself."""
+    """Replace presets and defaults by the names they stand for; return the settings and the task."""
     task = _task_of(dataset, data.task)
     return attrs.evolve(data, task=task.name, channels=_channels_of(dataset, data.channels)), task
 
 
 def default_tables(dataset: Dataset) -> Tables:
-    """What the data set asks for unless the user says otherwise."""
+    """Return the default settings of a data set."""
     ours = dataset.defaults
     channels = [part.strip() for part in ours.channels.split(",") if part.strip()]
     return {
@@ -76,10 +76,9 @@ def default_tables(dataset: Dataset) -> Tables:
 def inherit_data(
     kept: Mapping[str, object], given: Mapping[str, object], named: Sequence[Assignment] = ()
 ) -> dict[str, object]:
-    """The table [data] of an earlier run with what is `given` now written over it; `named` are the `-o` beside it.
+    """Merge `given` into the table [data] of an earlier run; `named` are the `-o` assignments beside it.
 
-    A data root that is given now wins over the folder that the data set had of its own: else the old recordings would
-    be read, and nobody told.
+    A data root given now wins over the earlier `root` of the data set; else the old recordings would be read silently.
     """
     moved = "data_root" in given or any(one.table in ("", "data") and one.name == "data_root" for one in named)
     return {**{name: value for name, value in kept.items() if not (moved and name == "root")}, **given}

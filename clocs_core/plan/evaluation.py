@@ -1,4 +1,4 @@
-"""From names and tables to what `clocs evaluate` does: the encoder, the data set that it is tried on, the protocol."""
+"""Resolve names and tables to the plan of an evaluation: the encoder, the data set and the protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clocs_core.settings.toml_file import Tables, dump_tables
 
 @attrs.frozen(kw_only=True, eq=False)
 class EvaluationPlan:
-    """All that an evaluation is made of."""
+    """The encoder, data set, task and settings of one evaluation, resolved."""
 
     settings: EvaluationSettings
     data: DataSettings
@@ -39,17 +39,17 @@ class EvaluationPlan:
 
     @property
     def recordings(self) -> Recordings:
-        """The half that the data path needs."""
+        """The part of the plan that preparing recordings needs."""
         run = self.encoder.run_channels if self.encoder.dataset == self.dataset.offer.name else ()
         return Recordings(self.dataset, self.data, self.task, run)
 
     @property
     def inits(self) -> tuple[str, ...]:
-        """Whose weights are evaluated; the last is the control, which is always there."""
+        """The inits that are evaluated; the last is always the control `random`."""
         return (self.encoder.init, RANDOM) if self.encoder.weights else (RANDOM,)
 
     def sentence(self) -> str:
-        """The protocol, spelled out for a reader of the report."""
+        """Describe the protocol for a reader of the report."""
         of = self.settings.fraction_of
         share = f"a share F of the labelled training {of}"
         if self.settings.protocol == "linear":
@@ -67,7 +67,7 @@ class EvaluationPlan:
         )
 
     def tables(self) -> Tables:
-        """The effective settings as plain tables. The encoder is named by the hash of its file, wherever it lies."""
+        """Return the effective settings as plain tables. They name the encoder by its file's hash, not its path."""
         encoder = self.encoder
         parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
         if self.settings.protocol == "finetune":
@@ -79,7 +79,7 @@ class EvaluationPlan:
 
     @property
     def name(self) -> str:
-        """Short, and another one for other settings: what its folder is called."""
+        """Folder name; ends in a hash of the settings."""
         digest = sha256(dump_tables(self.tables()).encode()).hexdigest()[:8]
         return f"{self.dataset.offer.name}-{self.settings.protocol}-{digest}"
 
@@ -87,9 +87,9 @@ class EvaluationPlan:
 def resolve_evaluation(
     catalogue: Catalogue, opened: Pretrained | None, tables: Tables, assignments: Sequence[str | Assignment] = ()
 ) -> EvaluationPlan:
-    """Make it of an encoder (None: an untrained one, by name), settings tables and `-o` assignments.
+    """Make a plan from an encoder (None: an untrained one, by name), settings tables and `-o` assignments.
 
-    Later layers win: the data set's own defaults, where it is the data set of the run what the run has, tables, `-o`.
+    Later layers win: the data set's defaults; the run's settings, if it is the run's data set; tables; `-o`.
     """
     given = as_assignments(assignments)
     asked = _asked(opened, tables, given)
@@ -127,9 +127,9 @@ def resolve_evaluation(
 
 
 def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, ...]) -> EvaluationPlan:
-    """The linear evaluation that ends every run: its best encoder on its own data set, task and split.
+    """Plan the linear evaluation at the end of every run: its best encoder on its own data set, task and split.
 
-    weights: those of the first encoder. channels: those that it reads.
+    weights: weights of the first encoder. channels: the channels that it reads.
     """
     run = plan.run
     return EvaluationPlan(
@@ -194,10 +194,10 @@ def _architecture(catalogue: Catalogue, asked: EvaluationSettings) -> Encoder:
 def _defaults(
     dataset: Dataset, opened: Pretrained | None, data: Mapping[str, object], given: Sequence[Assignment]
 ) -> Tables:
-    """What the data set asks for; above it, what the encoder fixes, and on its own data set the run's settings.
+    """Return the data set's defaults, overridden by what the encoder fixes and, on its own data set, by the run.
 
-    The last is not a convenience: with another split, test patients would be among those that it was trained on.
-    data, given: what the user says now of the recordings, which may take the place of a place of the run.
+    The run's settings matter: with another split, the encoder would have been trained on test patients.
+    data, given: settings of the user, which may override the run's data paths.
     """
     ours = default_tables(dataset)
     made: Tables = {"data": ours["data"], "finetune": ours["train"], "framing": plain(dataset.framing(1))}
@@ -205,7 +205,7 @@ def _defaults(
         return made
     if opened.dataset == dataset.name:
         run = opened.tables
-        read = {**run.get("data", {}), "channels": list(opened.channels)}  # not those of the run's other encoders
+        read = {**run.get("data", {}), "channels": list(opened.channels)}  # without those of the run's other encoders
         made["data"] = {**made["data"], **inherit_data(read, data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
@@ -233,9 +233,10 @@ def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:
-    """An encoder that reads several channels knows them by their place: it needs the same ones in the same order.
+    """Raise SettingsError unless an encoder of several channels gets the same ones in the same order.
 
-    together: the channels that it reads at once; none where it reads one at a time.
+    Such an encoder knows its channels by position. together: the channels that it reads at once; empty where it reads
+    one at a time.
     """
     if not together or channels == together:
         return
@@ -246,7 +247,7 @@ def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) 
 
 
 def refuse_other_length(frame_samples: int | None, framing: Framing) -> None:
-    """An encoder that was trained has read frames of one length; None: of one that was not."""
+    """Raise SettingsError where frames are not as long as in training. frame_samples: None for an untrained encoder."""
     if frame_samples not in (None, framing.frame_samples):
         raise SettingsError(
             f"The encoder reads frames of {frame_samples} samples, got frame_samples = {framing.frame_samples}; leave "

@@ -1,4 +1,4 @@
-"""Layers of settings: which value wins, and which table a setting that is given by name belongs to.
+"""Combine layers of settings, and find the table of a setting that is given by name.
 
 Later layers win: defaults < a method's presets < the data set's defaults < a settings file < settings given by name.
 """
@@ -17,9 +17,9 @@ from clocs_core.settings.toml_file import Tables
 
 @attrs.frozen
 class Assignment:
-    """One setting that was given by name: its table (empty: whichever has it), its field, and its value.
+    """One setting given by name: its table (empty: the one that has the field), its field, and its value.
 
-    is_text: the value was typed on a command line, and is read as the type of its field.
+    is_text: the value was typed on a command line and is parsed as the type of its field.
     """
 
     table: str
@@ -29,13 +29,13 @@ class Assignment:
 
     @property
     def path(self) -> str:
-        """The name with its table before it, where one was given."""
+        """The name, with its table as a prefix if one was given."""
         return f"{self.table}.{self.name}" if self.table else self.name
 
 
 @attrs.frozen
 class Layers:
-    """Where the values of a table come from, lowest first."""
+    """The sources of the values of a table; later ones win."""
 
     presets: Mapping[str, Mapping[str, object]]
     defaults: Tables
@@ -43,13 +43,13 @@ class Layers:
     given: Sequence[Assignment]
 
     def table(self, name: str, cls: type[Any]) -> Any:
-        """The record of one table, every layer in its place."""
+        """Make the record of one table from all layers."""
         low = {**self.presets.get(name, {}), **self.defaults.get(name, {}), **self.tables.get(name, {})}
         mine = [one for one in self.given if one.table in ("", name) and one.name in field_types(cls)]
         return structure(cls, overlaid(cls, low, mine), name)
 
     def checked(self, classes: Mapping[str, type[Any]]) -> Layers:
-        """The same with every assignment at its table. Raises SettingsError or PluginError where one belongs nowhere.
+        """Return the layers with a table for each assignment. Raises SettingsError or PluginError where there is none.
 
         classes: the class that reads each table of this run.
         """
@@ -68,7 +68,7 @@ class Layers:
 
 
 def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignment:
-    """An assignment with the table that it belongs to. Tables of one class, the two framings, are set together."""
+    """Find the table of an assignment. Tables of the same class, the two framings, are set together."""
     holders = [name for name, cls in classes.items() if one.name in field_types(cls)]
     if one.table and one.table not in classes:
         raise SettingsError(f"`{one.path}=...`: this run has no part {one.table!r}.{neighbours(one.table, classes)}")
@@ -80,7 +80,7 @@ def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignme
     if not holders:
         near = neighbours(one.name, [field for cls in classes.values() for field in field_types(cls)])
         raise SettingsError(f"`{one.name}=...`: no part of this run has an option {one.name!r}.{near}")
-    if "dataset" in holders:  # an option of the data set, such as its sampling rate, hides that of a framing
+    if "dataset" in holders:  # an option of the data set, such as its sampling rate, wins over a framing's
         holders = [name for name in holders if not name.endswith("framing")]
     if len({classes[name] for name in holders}) > 1:
         ways = " or ".join(f"`{name}.{one.name}=...`" for name in holders)
@@ -98,12 +98,12 @@ def split_assignment(text: str) -> Assignment:
 
 
 def as_assignments(given: Sequence[str | Assignment]) -> list[Assignment]:
-    """Assignments as they are, and texts read as what was typed after `-o`."""
+    """Parse texts, as typed after `-o`; keep assignments as they are."""
     return [split_assignment(one) if isinstance(one, str) else one for one in given]
 
 
 def name_settings(settings: Mapping[str, object]) -> list[Assignment]:
-    """Python values by name, such as {"epochs": 5, "loss.temperature": 0.1}, as assignments."""
+    """Turn Python values by name, such as {"epochs": 5, "loss.temperature": 0.1}, into assignments."""
     return [
         Assignment(path.rpartition(".")[0], path.rpartition(".")[2], value, is_text=False)
         for path, value in settings.items()
@@ -111,7 +111,7 @@ def name_settings(settings: Mapping[str, object]) -> list[Assignment]:
 
 
 def overlaid(cls: type[Any], low: Mapping[str, object], given: Sequence[Assignment]) -> dict[str, object]:
-    """The values of a table with assignments written over them, each read as the type of its field."""
+    """Merge assignments into the values of a table, each read as the type of its field."""
     kinds = field_types(cls)
     mine = [one for one in given if one.name in kinds]
     return {**low, **{one.name: _read(kinds[one.name], one) for one in mine}}

@@ -1,4 +1,4 @@
-"""The encoder to evaluate: one of a run, opened again from its own file, or one that nobody has trained."""
+"""The encoder to evaluate: read from the file of a run, or untrained."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from clocs_core.settings.toml_file import Tables
 
 @attrs.frozen(eq=False, kw_only=True)
 class Pretrained:
-    """An encoder with its description. One that was never trained has no weights, and `init` is "random".
+    """An encoder with its description. An untrained one has no weights, and its `init` is "random".
 
-    init: what scores call it, the method that trained it. dataset: what it was trained on.
-    channels: those it was trained on, in their order; `inputs` of them are read at once. run_channels: those that
-    other encoders of its run read, too.
-    tables: the settings of its run. split: who trained it, where the run folder is there to say so.
+    init: its name in scores, the method that trained it. dataset: the data set it was trained on.
+    channels: the channels it was trained on, in order; `inputs` of them are read at once. run_channels: those of all
+    encoders of its run.
+    tables: the settings of its run. split: the split of its run, if the run folder exists.
     """
 
     init: str
@@ -45,15 +45,15 @@ class Pretrained:
 
     @property
     def together(self) -> tuple[str, ...]:
-        """The channels that it reads at once, in their order; none where it reads one at a time."""
+        """The channels that it reads at once, in order; empty where it reads one at a time."""
         return self.channels if self.inputs > 1 else ()
 
 
 def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
-    """Open the encoder of a run folder, of an encoder file or of its bytes; of several, the one that was evaluated.
+    """Open the encoder of a run folder, of an encoder file or of its bytes; among several, the evaluated one.
 
-    Raises RunFolderError where there is none, or none that this version can read, and UnknownName where the plugin
-    that offers its architecture is not installed.
+    Raises RunFolderError where there is none that this version can read, and UnknownName where the plugin that offers
+    its architecture is not installed.
     """
     loaded = load_encoder(source, catalogue, torch.device("cpu"))
     card = loaded.card

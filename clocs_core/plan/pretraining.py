@@ -1,4 +1,4 @@
-"""From names and tables to a plan: every name resolved to an offer, every table to a record, before anything runs."""
+"""Make the plan of a run: resolve every name to an offer and every table to a record, before anything runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from clocs_core.settings.toml_file import Tables
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """All that a run is made of. It can be pickled, as long as the offers' functions are at module level."""
+    """The offers and settings of one run, resolved. Can be pickled if the offers' functions are at module level."""
 
     run: RunSettings
     data: DataSettings
@@ -52,16 +52,16 @@ class Plan:
 
     @property
     def recordings(self) -> Recordings:
-        """The half of the plan that the data path needs."""
+        """The part of the plan that preparing recordings needs."""
         return Recordings(self.dataset, self.data, self.task)
 
     @property
     def needs(self) -> Needs:
-        """What one instance of the method is."""
+        """The instances that the method needs, and the input of its encoders."""
         return self.views.offer.needs(self.views.options)
 
     def tables(self) -> Tables:
-        """The effective settings as plain tables; `resolve` makes the same plan of them."""
+        """Return the effective settings as plain tables; `resolve` makes the same plan from them."""
         parts: dict[str, Any] = {
             "run": self.run,
             "data": self.data,
@@ -82,7 +82,7 @@ class Plan:
 
 
 def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
-    """Make a plan of settings tables and of settings given by name ("temperature=0.05" or "loss.temperature=0.05")."""
+    """Make a plan from settings tables and settings by name ("temperature=0.05" or "loss.temperature=0.05")."""
     given = as_assignments(assignments)
     if "data" in tables:
         tables = {**tables, "data": inherit_data(tables["data"], {}, given)}
@@ -118,7 +118,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
 def _choose_method(
     catalogue: Catalogue, tables: Tables, given: Sequence[Assignment]
 ) -> tuple[RunSettings, Method, Dataset, Presets]:
-    """The table [run] with the method's presets in it, the method, the data set, and the presets of other tables."""
+    """Return the table [run] with the method's presets, the method, the data set, and presets of other tables."""
     run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
     asked = overlaid(RunSettings, tables.get("run", {}), run_given)
     run = structure(RunSettings, asked, "run")
@@ -138,12 +138,12 @@ def _choose_method(
     )
     unused = set(method.perturbations) - set(run.perturbations or ())
     if run.encoder != method.encoder:
-        unused.add("encoder")  # the presets were for the method's own
+        unused.add("encoder")  # the presets are for the method's default encoder
     return run, method, dataset, {name: table for name, table in presets.items() if name not in unused}
 
 
 def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, dataset: Dataset) -> dict[str, Offer]:
-    """The offers that a run is made of, by the table of their options."""
+    """Return the offers that a run uses, by the table of their options."""
     offers: dict[str, Offer] = {
         "dataset": dataset,
         "views": _part_of(method, catalogue.views, method.views),
@@ -173,14 +173,14 @@ _CORE: dict[str, type[Any]] = {
 
 
 _PARTS = {"run", *_CORE, "dataset", "views", "encoder", "loss", "objective"}
-"""The tables of a settings file that are there whatever is perturbed."""
+"""The tables of a settings file that do not depend on the perturbations."""
 
 
 def _part_of(method: Method, shelf: Shelf[Any], name: str) -> Offer:
     try:
         offer: Offer = shelf.get(name).offer
     except UnknownName as problem:
-        raise UnknownName(f"Method {method.name!r} is made with what is not installed. {problem}") from None
+        raise UnknownName(f"Method {method.name!r} uses a part that is not installed. {problem}") from None
     return offer
 
 
@@ -194,7 +194,7 @@ def _presets_of_variant(method: Method, name: str) -> Presets:
 
 
 def _refuse_other_variant(tables: Tables, name: str) -> None:
-    """A settings file of a run has every value of its variant written out, and would win over another one's."""
+    """Raise SettingsError where a settings file was written for another variant: its values would override this one."""
     written = tables.get("run", {}).get("variant", name)
     if written != name:
         raise SettingsError(
@@ -204,13 +204,13 @@ def _refuse_other_variant(tables: Tables, name: str) -> None:
 
 
 def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
-    """The tables of all layers together; a later layer wins, key by key."""
+    """Merge the tables of all layers; later layers win, key by key."""
     names = dict.fromkeys(name for layer in layers for name in layer)
     return {name: {key: value for layer in layers for key, value in layer.get(name, {}).items()} for name in names}
 
 
 def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogue: Catalogue) -> None:
-    """Raise SettingsError where the perturbations of a run leave views that cannot be told apart."""
+    """Raise SettingsError where the perturbations of a run make identical views."""
     random = [item.offer.name for item in catalogue.perturbations if item.offer.random]
     asked = ", ".join(names) or "nothing"
     if needs.perturbations == "some" and not names:
@@ -227,7 +227,7 @@ def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogu
 
 
 def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings) -> None:
-    """Raise SettingsError where a contrast over several batches makes no sense."""
+    """Raise SettingsError where a contrast over several batches is impossible or useless."""
     if train.contrast_batch is None:
         return
     if method.loss is None:
@@ -246,7 +246,7 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
 
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:
-    """Raise SettingsError where a method needs more channels than were chosen. None chosen: the files will tell."""
+    """Raise SettingsError where a method needs more channels than chosen; no channels chosen: only files know them."""
     first, end = needs.first_channels
     least = max(needs.least_channels, end or first + 1)
     if channels and len(channels) < least:

@@ -1,4 +1,4 @@
-"""Which recordings of a data set a network from a file is to read: what embedding and predicting have in common."""
+"""Choose the recordings of a data set that a network from a file reads, for embedding and for predicting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 
 @attrs.frozen
 class Target:
-    """The recordings of a data set that a network is to read, and how they are cut for it. own: it learnt there."""
+    """The recordings that a network reads, and their framing. own: whether it was trained on this data set."""
 
     recordings: Recordings
     framing: Framing
@@ -28,7 +28,7 @@ class Target:
 
 
 def known_channels(card: NetworkCard, offer: Dataset, data: DataSettings) -> DataSettings:
-    """The settings with the channels that the network will read of a data set that declares its own."""
+    """Set the channels that the network reads, if the data set declares its channels."""
     if not offer.channels:  # only the files know them
         return data
     preset = offer.presets.get(data.channels[0]) if len(data.channels) == 1 else None
@@ -37,7 +37,7 @@ def known_channels(card: NetworkCard, offer: Dataset, data: DataSettings) -> Dat
 
 
 def warn_of_split(card: NetworkCard, target: Target, split_hash: str, show: Display) -> None:
-    """Warn where the patients of the network's own data set are divided otherwise than when it was trained."""
+    """Warn where the data set of the network is split otherwise than when it was trained."""
     if target.own and split_hash != card.split_hash:
         show.warn(
             f"the patients are divided otherwise than when the {card.what} was trained: it may have learnt from those "
@@ -46,7 +46,7 @@ def warn_of_split(card: NetworkCard, target: Target, split_hash: str, show: Disp
 
 
 def warn_of_signals(card: NetworkCard, target: Target, show: Display) -> None:
-    """Warn where signals are of another kind than those that the network was trained on."""
+    """Warn where signals are of another modality than those the network was trained on."""
     found = target.recordings.dataset.offer.modality
     if found != card.modality:
         show.warn(f"the {card.what} was trained on signals of kind {card.modality!r}, and these are {found!r}")

@@ -1,4 +1,4 @@
-"""Which plugins a version of the hooks can serve: those written for the same major version, and no later minor one."""
+"""Check that a plugin fits this version of the hooks: the same major version, and no later minor version."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 
 from clocs_core.contracts.hookspecs import API_VERSION
 
-DECLARED = "CLOCS_API"  # the name under which a plugin's module says the version, as "1.0"
+DECLARED = "CLOCS_API"  # name in a plugin's module that holds the version, such as "1.0"
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})", re.ASCII)
 
 
 def shown(version: tuple[int, int] = API_VERSION) -> str:
-    """A version as people write it: "1.0"."""
+    """Format a version: "1.0"."""
     return f"{version[0]}.{version[1]}"
 
 
 def what_to_upgrade(declared: object, distribution: str) -> str:
-    """Why a plugin that declares this version cannot be served, and what to upgrade; nothing where it can be.
+    """Say why a plugin with this version does not fit, and what to upgrade; return "" where it fits.
 
-    declared: the module's CLOCS_API. None, a module that says nothing, is taken for one that fits.
+    declared: the module's CLOCS_API. None, where the module has none, counts as fitting.
     """
     if declared is None:
         return ""

@@ -1,4 +1,4 @@
-"""Every offer of every plugin, by kind and name, with its owner. Below this, nobody looks anything up by a string."""
+"""Every offer of every plugin, by kind and name, with its owner. This is the only lookup of offers by name."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Shelf(Generic[O]):
         return iter(self.offered)
 
     def names(self) -> list[str]:
-        """The names on this shelf, sorted, each once."""
+        """Return the names on this shelf, sorted, without repetition."""
         return sorted({item.offer.name for item in self.offered})
 
     def get(self, name: str) -> Offered[O]:
-        """The one offer of this name. Raises UnknownName with its neighbours, or AmbiguousName with both owners."""
+        """Return the offer of this name. Raises UnknownName with similar names, or AmbiguousName with all owners."""
         found = [item for item in self.offered if item.offer.name == name]
         if len(found) == 1:
             return found[0]
@@ -62,7 +62,7 @@ class Shelf(Generic[O]):
         raise UnknownName(f"No {kind} {name!r}.{hint} `clocs plugins` lists what is installed.{problems}")
 
     def conflicts(self) -> list[str]:
-        """A sentence for every name that more than one plugin offers."""
+        """Describe every name that more than one plugin offers, a sentence each."""
         by_name = [[item for item in self.offered if item.offer.name == name] for name in self.names()]
         return [self._conflict(found) for found in by_name if len(found) > 1]
 
@@ -77,7 +77,7 @@ class Shelf(Generic[O]):
 
 @attrs.frozen
 class Catalogue:
-    """The shelves."""
+    """One shelf for each kind of offer."""
 
     datasets: Shelf[Dataset]
     views: Shelf[ViewGenerator]
@@ -89,7 +89,7 @@ class Catalogue:
     metrics: Shelf[Metric]
 
     def shelves(self) -> tuple[Shelf[Offer], ...]:
-        """All shelves, in calling order."""
+        """Return all shelves, in the order in which the hooks are called."""
         return tuple(getattr(self, field.name) for field in attrs.fields(type(self)))
 
 
@@ -106,15 +106,15 @@ _KINDS: tuple[type[Offer], ...] = (
 
 
 def build_catalogue(host: Host) -> tuple[Catalogue, Host]:
-    """Ask every plugin for its offers. A plugin that fails, or returns something else, is set aside as a whole.
+    """Ask every plugin for its offers. Set a plugin aside as a whole if it fails or returns anything else.
 
-    Returns the catalogue and the host that is left.
+    Returns the catalogue, and the host without the plugins that were set aside.
     """
     made: dict[Plugin, dict[type[Offer], list[Offer]]] = {}
     for plugin in host.plugins:
         try:
             made[plugin] = _offers_of(host, plugin)
-        except (Exception, SystemExit) as problem:  # a stranger's code may fail in any way
+        except (Exception, SystemExit) as problem:  # code of plugins may raise anything
             first = (str(problem).strip().splitlines() or ["no message"])[0].rstrip(".")
             host = host.set_aside(
                 plugin,
@@ -138,7 +138,7 @@ def _offers_of(host: Host, plugin: Plugin) -> dict[type[Offer], list[Offer]]:
                     raise TypeError(f"{hook} must return a list of {kind.__name__}, got {offer!r}")
                 if any(offer.name == other.name for other in offers[kind]):
                     raise ValueError(f"{hook} offers {offer.name!r} twice")
-                field_types(offer.options)  # here, a type that cannot be resolved is its owner's problem
+                field_types(offer.options)  # fails here, so that an unresolved type is reported with its plugin
                 offers[kind].append(offer)
     return offers
 

@@ -1,7 +1,7 @@
-"""Finds the plugins that are installed, loads them one at a time, and sets the broken ones aside.
+"""Find the installed plugins, load them one at a time, and set broken ones aside.
 
-pluggy does four things quietly that this module does aloud: of two entry points with one name it skips the second;
-one import error ends the program; a misspelt hook is accepted; and a hook call does not say whose result is whose.
+pluggy alone would skip the second of two entry points with one name, end the program at the first import error,
+accept a misspelt hook, and not say which plugin a result comes from. This module reports all four.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OFFER_HOOKS = (
 
 @attrs.frozen
 class Plugin:
-    """A plugin that is loaded, and the distribution it came with."""
+    """A loaded plugin and its distribution."""
 
     name: str
     distribution: str
@@ -42,7 +42,7 @@ class Plugin:
 
 @attrs.frozen
 class Broken:
-    """A plugin that could not be loaded. `problem` is a whole sentence that says what to do."""
+    """A plugin that could not be loaded. `problem` is a sentence that says what to do."""
 
     name: str
     distribution: str
@@ -51,41 +51,41 @@ class Broken:
 
 @attrs.frozen(eq=False)
 class Host:
-    """The plugins that are loaded, those that are set aside, and the way to call their hooks."""
+    """The loaded plugins, the broken ones, and the methods that call their hooks."""
 
     manager: pluggy.PluginManager
     plugins: tuple[Plugin, ...]
     broken: tuple[Broken, ...]
 
     def names(self) -> set[str]:
-        """The names of all plugins, loaded or set aside."""
+        """Return the names of all plugins, loaded or broken."""
         return {plugin.name for plugin in self.plugins} | {broken.name for broken in self.broken}
 
     def results(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, object]]:
-        """Call one hook plugin by plugin, in the order of their names, so that every result has an owner."""
+        """Call one hook of each plugin, in order of name; yield each result with its plugin."""
         for plugin in self.plugins:
             for result in self.call(plugin, hook, **arguments):
                 yield plugin, result
 
     def call(self, plugin: Plugin, hook: str, **arguments: object) -> list[object]:
-        """Call one hook of one plugin; an empty list where it does not implement it."""
+        """Call one hook of one plugin; return [] where it does not implement it."""
         others = [module for module in self.manager.get_plugins() if module is not plugin.module]
         results: list[object] = self.manager.subset_hook_caller(hook, others)(**arguments)
         return results
 
     def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
-        """Tell every listener of an event. One that fails costs a warning, not the run."""
+        """Announce an event to every plugin. One that fails causes a warning; the run continues."""
         for plugin in self.plugins:
             try:
                 self.call(plugin, hook, **arguments)
-            except (Exception, SystemExit) as problem:  # a listener may fail in any way it likes; training goes on
+            except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
                 warn(
                     f"plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) failed in {hook}: "
                     f"{type(problem).__name__}: {problem}"
                 )
 
     def set_aside(self, plugin: Plugin, problem: str) -> Host:
-        """The same host without one plugin, which has turned out to be broken."""
+        """Return a host in which one plugin is moved to the broken ones."""
         self.manager.unregister(plugin.module)
         kept = tuple(other for other in self.plugins if other is not plugin)
         return attrs.evolve(
@@ -94,7 +94,7 @@ class Host:
 
 
 def installed_entry_points() -> tuple[EntryPoint, ...]:
-    """Every entry point of the group `clocs` in this environment."""
+    """List the entry points of the group `clocs` in this environment."""
     return tuple(entry_points(group=hookspecs.PROJECT))
 
 
@@ -103,7 +103,7 @@ def load_plugins(
     without: Iterable[str] = (),
     trace: Callable[[str], None] | None = None,
 ) -> Host:
-    """Load the plugins named by entry points, except `without`. A broken one is set aside with its reason.
+    """Load the plugins named by entry points, except `without`. Set broken ones aside with the reason.
 
     Raises PluginError only when `without` names a plugin that is not installed.
     """
@@ -153,11 +153,11 @@ def _register(manager: pluggy.PluginManager, point: EntryPoint) -> Plugin | Brok
     try:
         module = point.load()
         problem = what_to_upgrade(getattr(module, DECLARED, None), distribution)
-        if problem:  # before its hooks are looked at: those of another version need not exist here
+        if problem:  # before its hooks are checked: hooks of another version may not exist here
             return _of_another_version(point.name, distribution, version, problem)
         _refuse_strange_hooks(manager, module)
         manager.register(module, point.name)
-    except (Exception, SystemExit) as failure:  # importing a stranger's module may do anything
+    except (Exception, SystemExit) as failure:  # importing a plugin may raise anything
         if manager.has_plugin(point.name):
             manager.unregister(name=point.name)
         cause = _first_line(failure)
@@ -180,7 +180,7 @@ def _of_another_version(name: str, distribution: str, version: str, problem: str
 
 
 def _refuse_strange_hooks(manager: pluggy.PluginManager, module: ModuleType) -> None:
-    """Refuse hooks, and arguments of hooks, that do not exist. pluggy accepts the first and is terse on the second."""
+    """Refuse hooks and arguments that do not exist. pluggy accepts such hooks, and hardly explains such arguments."""
     known = {name: _arguments(spec) for name, spec in vars(hookspecs).items() if name.startswith("clocs_")}
     for name in dir(module):
         marks = manager.parse_hookimpl_opts(module, name)
@@ -198,7 +198,7 @@ def _refuse_strange_hooks(manager: pluggy.PluginManager, module: ModuleType) -> 
 
 
 def _arguments(function: Callable[..., object]) -> list[str]:
-    """The arguments that pluggy fills in: those without a default."""
+    """List the arguments that pluggy fills in: those without a default."""
     return [
         one.name
         for one in inspect.signature(function).parameters.values()
@@ -207,7 +207,7 @@ def _arguments(function: Callable[..., object]) -> list[str]:
 
 
 def _first_line(problem: BaseException) -> str:
-    """The first line of what went wrong, as a sentence."""
+    """Return the first line of an error as a sentence."""
     text = str(problem).strip().splitlines()
     kind = "" if isinstance(problem, PluginError) else f"{type(problem).__name__}: "
     line = (kind + (text[0] if text else "no message")).rstrip(".")

@@ -21,7 +21,7 @@ class Session:
     host: Host
 
     def with_dataset(self, dataset: Dataset, owner: Plugin) -> Session:
-        """The same with one more data set, before any other of its name."""
+        """Return the session with one more data set, which wins over others of its name."""
         shelf = self.catalogue.datasets
         others = tuple(item for item in shelf.offered if item.offer.name != dataset.name)
         more = Shelf(shelf.kind, (Offered(dataset, owner), *others), shelf.broken)
@@ -33,7 +33,7 @@ def open_session(
     without: Sequence[str] = (),
     trace: Callable[[str], None] | None = None,
 ) -> Session:
-    """Load plugins and ask them for their offers. entry_points: those that are installed, where none are given."""
+    """Load plugins and collect their offers. entry_points: default: those that are installed."""
     found = installed_entry_points() if entry_points is None else entry_points
     catalogue, host = build_catalogue(load_plugins(found, without, trace or None))
     return Session(catalogue, host)
@@ -41,5 +41,5 @@ def open_session(
 
 @cache
 def installed_session() -> Session:
-    """The session of everything that is installed, opened once."""
+    """Return the session of all installed plugins, opened once."""
     return open_session()

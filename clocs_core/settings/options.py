@@ -1,4 +1,4 @@
-"""Options: attrs classes whose fields have a help text and a rule, filled in strictly from TOML or from text.
+"""Options: attrs classes whose fields have a help text and a rule; values from TOML or text are checked strictly.
 
 cattrs alone turns 2.7 into 2, "false" into True and a string into a tuple of letters; the hooks here refuse.
 None is written as "none", so that a file can say it.
@@ -32,7 +32,7 @@ def option(
     equivalent: bool = False,
     metavar: str = "",
 ) -> T:
-    """A field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
+    """Declare a field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
 
     equivalent: for a Literal whose choices compute the same in different ways, the first after "auto" being the
     specification; `clocs verify` compares them. metavar: the word for the value in help texts, such as HZ.
@@ -50,12 +50,12 @@ def option(
 
 
 def help_of(field: attrs.Attribute[Any]) -> str:
-    """The help text of a field made by `option`, or nothing."""
+    """Return the help text of a field made by `option`, or ""."""
     return str(field.metadata.get("help", ""))
 
 
 def metavar_of(field: attrs.Attribute[Any], kind: Any) -> str:
-    """The word for the value of a field in help texts: its own, or one that follows from its type."""
+    """Return the placeholder of a field's value in help texts: its own, or one derived from its type."""
     own = field.metadata.get("metavar")
     if own:
         return str(own)
@@ -70,7 +70,7 @@ def metavar_of(field: attrs.Attribute[Any], kind: Any) -> str:
 
 
 def equivalents(cls: type[Any]) -> dict[str, tuple[str, ...]]:
-    """The fields whose choices compute the same, with those choices, the specification first."""
+    """Return the fields whose choices compute the same, with those choices, the specification first."""
     kinds = field_types(cls)
     return {
         field.name: tuple(choice for choice in typing.get_args(kinds[field.name]) if choice != "auto")
@@ -80,7 +80,7 @@ def equivalents(cls: type[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def field_types(cls: type[Any]) -> dict[str, Any]:
-    """The fields of an options class with their types, annotations resolved."""
+    """Return the fields of an options class with their resolved types."""
     hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in attrs.fields(cls)}
 
@@ -95,26 +95,28 @@ def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
             raise SettingsError(f"[{table}] has no option {key!r}.{neighbours(key, known) or ' It has none.'}")
     try:
         return _converter().structure(values, cls)
-    except Exception as problem:  # cattrs raises groups of whatever the hooks and validators raise
+    except Exception as problem:  # cattrs groups all that hooks and validators raise
         cause, _, path = transform_error(problem, path=table, format_exception=_cause)[0].rpartition(" @ ")
         where = f"{path}: " if path != table else f"[{table}] "
         raise SettingsError(f"{where}{cause.rstrip('.')}.") from None
 
 
 def plain(instance: Any) -> dict[str, object]:
-    """The fields of an options class as values that TOML and JSON can hold; None becomes "none"."""
+    """Convert the fields of an options class to values for TOML and JSON; None becomes "none"."""
     return {field.name: _plain(getattr(instance, field.name)) for field in attrs.fields(type(instance))}
 
 
 def from_text(kind: Any, text: str) -> object:
-    """Read text, as typed after `-o name=`, as the type of a field; what does not fit stays text, to be refused."""
+    """Parse text, as typed after `-o name=`, as the type of a field. Text that does not fit is kept for `structure`
+    to refuse.
+    """
     members = _members(kind)
     if len(members) > 1 and type(None) in members and text.lower() == "none":
         return "none"
     for member in members:
         origin, arguments = typing.get_origin(member), typing.get_args(member)
         if member is Path:
-            return Path(text).expanduser().absolute()  # the same from another folder
+            return Path(text).expanduser().absolute()  # independent of the current folder
         if origin is tuple:
             return [from_text(arguments[0], part.strip()) for part in text.split(",") if part.strip()]
         if member is bool and text.lower() in ("true", "false"):
@@ -130,16 +132,16 @@ def from_text(kind: Any, text: str) -> object:
 
 
 def from_value(kind: Any, value: object) -> object:
-    """A Python value as `structure` reads it: numbers of NumPy as Python's, sequences as lists, None as "none"."""
+    """Convert a Python value for `structure`: NumPy's numbers to Python's, sequences to lists, None to "none"."""
     if value is None:
         return "none"
     if isinstance(value, (str, Path)) and Path in _members(kind):
-        return value if value == "none" else Path(value).expanduser().absolute()  # the same from another folder
-    if hasattr(value, "tolist"):  # an array or a number of NumPy or torch
+        return value if value == "none" else Path(value).expanduser().absolute()  # independent of the current folder
+    if hasattr(value, "tolist"):  # an array or number of NumPy or torch
         value = value.tolist()
     if isinstance(value, (list, tuple, set, frozenset)):
         return [from_value(Any, item) for item in value]
-    if any(_origin(member) is tuple for member in _members(kind)):  # one value for a list of them
+    if any(_origin(member) is tuple for member in _members(kind)):  # a single value where a list is expected
         return [value] if not isinstance(value, str) else from_text(kind, value)
     return value
 
@@ -187,7 +189,7 @@ def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
         fits = type(value) is kind or (kind is float and type(value) is int)
         if not fits:
             raise ValueError(f"expected {expected}, got {value!r}")
-        return kind(value)  # type: ignore[call-arg]  # the types that come here take their own value
+        return kind(value)  # type: ignore[call-arg]  # int, float, bool and str accept a value of their type
 
     return check
 

@@ -1,4 +1,4 @@
-"""Settings that belong to no plugin: the one definition behind flags, help texts, TOML and arguments in Python."""
+"""Settings of core: the single definition of flags, help texts, TOML keys and Python arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _not_negative = (lambda value: value >= 0, "not be negative")
 
 @attrs.frozen
 class RunSettings:
-    """What is run: table [run]."""
+    """The method, the data set and the encoder of a run: table [run]."""
 
     method: str = option("", "Method to pre-train with.", metavar="NAME")
     dataset: str = option("", "Data set to train and to evaluate on.", metavar="NAME")
@@ -128,7 +128,7 @@ class FinetuneSettings:
     )
 
     def for_training(self) -> TrainSettings:
-        """The same as the training loop reads it."""
+        """Return these settings as the training loop reads them."""
         return TrainSettings(
             epochs=self.epochs,
             batch_size=self.batch_size,

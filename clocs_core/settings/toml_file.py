@@ -1,4 +1,4 @@
-"""Settings tables as a TOML file: settings.toml of a run, and what `clocs run --config` reads."""
+"""Read and write settings tables as TOML: settings.toml of a run, and the file of `clocs run --config`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from clocs_core.errors import SettingsError
 
 Tables = dict[str, dict[str, object]]
-"""A settings file, read: the keys of each table, as plain values."""
+"""The content of a settings file: the keys of each table, as plain values."""
 
 SCHEMA = 1
-"""Version of settings.toml and of the run folder. Raised when an older one can no longer be read."""
+"""Version of settings.toml and of the run folder. Increased when older ones can no longer be read."""
 
 
 def read_tables(path: Path) -> Tables:
@@ -36,7 +36,7 @@ def read_tables(path: Path) -> Tables:
 
 
 def dump_tables(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """The text of a settings file, for `read_tables`."""
+    """Write tables as the text of a settings file, for `read_tables`."""
     import tomli_w
 
     return tomli_w.dumps({"schema": SCHEMA, **{name: dict(table) for name, table in tables.items()}})

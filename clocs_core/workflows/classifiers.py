@@ -23,7 +23,7 @@ from clocs_core.settings.options import plain
 
 @attrs.frozen(eq=False)
 class KeptClassifiers:
-    """The classifiers of one evaluation: trained and kept, or taken from the controls that evaluations share."""
+    """The classifiers of one evaluation: trained and kept, or copied from shared controls."""
 
     maker: ClassifierMaker
     cohort: Cohort
@@ -34,17 +34,17 @@ class KeptClassifiers:
     kept: dict[Classifier, Finished] = attrs.field(factory=dict, init=False)  # read from their files
 
     def finish_all(self) -> dict[Classifier, Finished]:
-        """Make what is not finished, then read everything back from its file, in the order of the report.
+        """Train the missing classifiers, then read all of them from their files, in the order of the report.
 
-        So a score does not depend, to the last bit, on whether its evaluation was interrupted.
+        Reading them back makes scores bit for bit independent of interruptions.
         """
         keys = list_classifiers(self.maker.plan)
         self._read_back(keys)
         missing, names = [key for key in keys if key not in self.kept], self._names(keys)
         if len(missing) < len(keys):
-            self.show.say(f"going on: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
+            self.show.say(f"resuming: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
         busy: list[Classifier] = []
-        # By init, so that each encoder embeds once; controls last, for another process may be at them.
+        # Sorted by init, so that each encoder embeds once; controls last, because another process may be making them.
         for number, key in enumerate(sorted(missing, key=lambda key: (is_control(key), key[1])), start=1):
             self.show.stage(f"{_say(key)} ({number} of {len(missing)})")
             if not self._finish(key, names.get(key), wait=False):
@@ -56,13 +56,13 @@ class KeptClassifiers:
         return {key: self.kept[key] for key in keys}
 
     def _read_back(self, keys: Sequence[Classifier]) -> None:
-        """Read what is finished and was not read yet."""
+        """Read the finished classifiers that are not read yet."""
         for key in keys:
             if key not in self.kept and (cell := self.folder.finished(key)) is not None:
                 self.kept[key] = cell
 
     def _names(self, keys: Sequence[Classifier]) -> dict[Classifier, str]:
-        """What evaluations that share controls call each of them."""
+        """Return the name of each shared control."""
         if self.shared is None:
             return {}
         rows, plan = digest_rows(self.maker.frames), self.maker.plan
@@ -73,9 +73,9 @@ class KeptClassifiers:
         }
 
     def _finish(self, key: Classifier, name: str | None, wait: bool) -> bool:
-        """Finish one classifier. False where another process is making it for all, and is not to be waited for.
+        """Finish one classifier. Returns False where another process is making the shared control and `wait` is False.
 
-        name: of a control that is shared.
+        name: name of a shared control, else None.
         """
         if self.shared is None or name is None:
             self._make(key)
@@ -86,7 +86,7 @@ class KeptClassifiers:
         return ours
 
     def _make(self, key: Classifier) -> bool:
-        """Train one classifier and keep it. False where the labels are too few; then only the reason is kept."""
+        """Train one classifier and keep it. Returns False where labels are too few; then only the reason is kept."""
         store = self.maker.frames.store
         self.folder.cells.mkdir(exist_ok=True)
         finished, network = self.maker.make(key, self.folder.checkpoint(key))
@@ -130,7 +130,7 @@ class KeptClassifiers:
         )
 
     def _take(self, key: Classifier, control: EvaluationFolder) -> bool:
-        """Take a control that is there. Its weights get this evaluation's own description."""
+        """Copy a shared control if it exists. Its weights get the card of this evaluation."""
         try:
             finished = control.finished(key)
             if finished is None:
@@ -147,14 +147,14 @@ class KeptClassifiers:
         return True
 
     def _share(self, key: Classifier, control: EvaluationFolder) -> None:
-        """Leave a control for other evaluations: its weights, then the rest, numbers last."""
+        """Copy a control to the shared folder: its weights first, its summary last."""
         source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
         try:
             if key[0] == "finetune":
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(target, source.read_bytes())
             control.take_over(key, self.folder)
-        except OSError as problem:  # this evaluation has what it needs
+        except OSError as problem:  # not fatal: this evaluation has its own copy
             self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
 
 

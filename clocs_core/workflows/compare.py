@@ -1,7 +1,7 @@
-"""Compare runs and evaluations: which settings differ, which scores they have, and by how much they differ.
+"""Compare runs and evaluations: settings that differ, scores, and differences between scores.
 
-Runs that differ by their seed only are summarised as one. Scores are those of the reports; a difference is computed
-anew from the predictions that were kept, over the same draws of the same test patients.
+Runs that differ by their seed only are summarised as one. Scores come from the reports; differences are computed from
+the stored predictions, over the same bootstrap samples of the same test patients.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from clocs_core.workflows.differences import Wanted, find_differences
 
 
 def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue, show: Display) -> Compared:
-    """Compare runs and evaluations by their folders: the first with each other one.
+    """Compare the first of several run or evaluation folders with each of the others.
 
-    Raises RunFolderError where a folder is none, or not finished; UnknownName for a metric or level that none has.
+    Raises RunFolderError where a folder has no finished run or evaluation; UnknownName for an unknown metric or level.
     """
     twice = [path for path in paths if [one.resolve() for one in paths].count(path.resolve()) > 1]
     if twice:
@@ -36,7 +36,7 @@ def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue,
 def compare_candidates(
     candidates: Sequence[Candidate], wanted: Wanted, catalogue: Catalogue, show: Display
 ) -> Compared:
-    """Compare finished runs and evaluations: the first with each other one."""
+    """Compare the first of several finished runs and evaluations with each of the others."""
     groups = group_by_seed(candidates)
     named = tuple(_describe(letter, group) for letter, group in zip(_letters(len(groups)), groups, strict=True))
     chosen = _settle(wanted, [score for group in groups for one in group for score in one.scores])
@@ -59,7 +59,7 @@ def compare_candidates(
 def _letters(count: int) -> list[str]:
     if count > len(ascii_uppercase):
         raise SettingsError(
-            f"{count} that differ by more than their seed are too many to set side by side; 26 are not."
+            f"{count} groups differ by more than their seed, which is too many to compare; give at most 26."
         )
     return list(ascii_uppercase[:count])
 
@@ -87,7 +87,7 @@ def _notes(group: Group) -> tuple[str, ...]:
 
 
 def _settings_that_differ(groups: Sequence[Group]) -> tuple[SettingRow, ...]:
-    """Settings that are not the same in all that can have them: a run has none of an evaluation's own."""
+    """List the settings that differ between groups; a run is not expected to have settings of an evaluation."""
     names = dict.fromkeys(name for group in groups for one in group for name in one.settings)
     rows = []
     for name in names:
@@ -103,7 +103,7 @@ def _settings_that_differ(groups: Sequence[Group]) -> tuple[SettingRow, ...]:
 
 
 def _settle(wanted: Wanted, scores: Sequence[Score]) -> Wanted:
-    """What is wanted, by name; the first metric where none is named."""
+    """Check the wanted names, and fill in defaults: the first metric where none is named."""
     metrics = list(dict.fromkeys(score.metric for score in scores))
     levels = list(dict.fromkeys(str(score.level) for score in scores))
     fractions = sorted({score.label_fraction for score in scores})

@@ -1,6 +1,6 @@
-"""By how much the scores of runs differ, paired over the same draws of the same test patients; else why they cannot be.
+"""Compute paired differences of scores over the same bootstrap samples of test patients, or say why there are none.
 
-Computed anew from the predictions that were kept.
+Differences are computed from the stored predictions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clocs_core.report.compared import Compares, Refusal
 
 @attrs.frozen
 class Wanted:
-    """Which scores are compared. Empty: the first metric of the reports; every level; every share of labels."""
+    """The scores to compare. Empty: the first metric of the reports; every level; every label fraction."""
 
     metrics: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Wanted:
 
 @attrs.frozen
 class Differences:
-    """Paired differences; why there is none, at a level or at all; and at which shares of labels there is none."""
+    """Paired differences, the reasons for missing ones, and the label fractions that have none."""
 
     found: tuple[Comparison, ...]
     refused: tuple[Refusal, ...]
@@ -43,7 +43,7 @@ class Differences:
 def find_differences(
     groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted, catalogue: Catalogue, show: Display
 ) -> Differences:
-    """Of the first with each other one, where their test rows are the same; `wanted` names everything."""
+    """Pair the first group with each of the others, where their test rows are the same; `wanted` names everything."""
     drawn = _Drawn(groups[0][0], {name: catalogue.metrics.get(name).offer for name in wanted.metrics})
     differences: list[Comparison] = []
     refused: list[Refusal] = []
@@ -63,7 +63,7 @@ def find_differences(
 
 
 def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
-    """Why the test rows of two groups cannot be paired, in words; nothing where they can."""
+    """Say why the test rows of two groups cannot be paired; return "" where they can."""
     first, other = pair[0][0], pair[1][0]
     for what in ("dataset", "task", "part"):
         mine, theirs = getattr(first, what), getattr(other, what)
@@ -85,17 +85,17 @@ _WORD = {"dataset": "data set", "task": "task", "part": "part of the patients"}
 
 
 def _shared(pair: tuple[Group, Group], fractions: Sequence[float]) -> list[float]:
-    """The shares of labels at which all have a score."""
+    """Return the label fractions at which all candidates have a score."""
     return [one for one in dict.fromkeys(fractions) if all(_has_scores(group, one) for group in pair)]
 
 
 def _has_scores(group: Group, fraction: float) -> bool:
-    """Whether each of a group has a score at a share of labels."""
+    """Return whether each candidate of a group has a score at a label fraction."""
     return all(any(score.label_fraction == fraction for score in one.scores) for one in group)
 
 
 def _one_sided(names: tuple[Compares, Compares], pair: tuple[Group, Group], fractions: Sequence[float]) -> list[str]:
-    """The shares of labels that are asked for and have no difference, with who lacks a score there."""
+    """Describe the requested label fractions that have no difference, and name the group without a score."""
     found: dict[str, list[str]] = {}
     for fraction in fractions:
         lacking = [name for name, group in zip(names, pair, strict=True) if not _has_scores(group, fraction)]
@@ -110,7 +110,7 @@ def _one_sided(names: tuple[Compares, Compares], pair: tuple[Group, Group], frac
 
 
 def _refusals(a: Compares, b: Compares, reasons: dict[str, str]) -> list[Refusal]:
-    """A refusal for each level, or one for all where the reason is the same."""
+    """Make a refusal for each level, or a single one where the reason is the same."""
     if len(set(reasons.values())) == 1:
         reasons = {"": next(iter(reasons.values()))}
     return [Refusal(a=a.name, b=b.name, level=level, reason=why) for level, why in reasons.items() if why]
@@ -118,14 +118,14 @@ def _refusals(a: Compares, b: Compares, reasons: dict[str, str]) -> list[Refusal
 
 @attrs.frozen(eq=False)
 class _Drawn:
-    """Scores on draws of the test patients, each computed once. The draws are those of the first that is compared."""
+    """Scores on bootstrap samples of the test patients, each computed once. The first candidate sets the samples."""
 
     first: Candidate
     metrics: dict[str, Metric]
     known: dict[tuple[int, str, str, str], Interval | None] = attrs.field(factory=dict)
 
     def interval(self, group: Group, fraction: float, metric: str, level: str) -> Interval | None:
-        """The mean over a group's seeds; None where one of them did not predict, or the metric is for other tasks."""
+        """Return the mean over a group's seeds; None where one has no predictions, or the metric is for other tasks."""
         found = [self._of_one(one, f"{fraction:g}", metric, level) for one in group]
         kept = [one for one in found if one is not None]
         return mean_interval(kept) if len(kept) == len(found) else None
@@ -137,7 +137,7 @@ class _Drawn:
         return self.known[key]
 
     def _draw(self, one: Candidate, fraction: str, metric: Metric, level: str) -> Interval | None:
-        assert one.rows is not None  # else they would not be paired
+        assert one.rows is not None  # candidates without rows are not paired
         mine = (one.protocol, one.weights, fraction)
         rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
         if rows is None or one.rows.kind not in metric.tasks:

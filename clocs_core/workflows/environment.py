@@ -1,4 +1,4 @@
-"""What a result was made with: versions, machine, device, plugins."""
+"""Record the environment of a result: versions, machine, device, plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clocs_core.plugins.host import Host
 
 
 def environment(device: torch.device, host: Host) -> dict[str, str]:
-    """Name and version of everything that a result may depend on. No host name, no user, no path."""
+    """Return the name and version of everything a result may depend on, without host name, user or paths."""
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

@@ -1,7 +1,7 @@
-"""The story of an evaluation: prepare recordings, train a classifier per init and label fraction, score, report.
+"""Run an evaluation: prepare recordings, train a classifier per init and label fraction, score, report.
 
-Every classifier that is finished is kept, so that an interrupted evaluation resumes with the next one. Controls do not
-depend on the run; evaluations share them where a folder for them is given.
+Every finished classifier is kept, so that an interrupted evaluation resumes with the next one. Controls do not depend
+on the run; evaluations share them in the folder `controls`.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def evaluate_encoder(
 ) -> FinishedEvaluation:
     """Evaluate an encoder beside its controls into the folder `path`, or resume there, or read its finished report.
 
-    The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
-    path: None keeps nothing. controls: a folder that evaluations share; controls that are there are taken, others are
-    made and left there. The report is the same either way.
+    The folder is created once the recordings are known to be usable, so that a mistake leaves no files.
+    path: None writes no files. controls: a folder that evaluations share; existing controls are copied from it, new
+    ones are added to it. The report is the same either way.
     """
     tables, clock, show = plan.tables(), around.clock, around.show
     began = clock()
@@ -112,7 +112,7 @@ def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: 
 def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     show = around.show
     device = choose_device(plan.settings.device)
-    choose_steps(plan.settings.step, device, show.warn)  # a step that cannot be had is said before anything is read
+    choose_steps(plan.settings.step, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
@@ -136,7 +136,7 @@ def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Pred
 
 
 def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
-    """Read the finished report; delete intermediate files that a kill may have left."""
+    """Read the finished report; delete intermediate files that a killed process may have left."""
     folder.clear()
     show.say(f"{folder.path} is finished; this is what it found")
     rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
@@ -144,9 +144,9 @@ def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
 
 
 def _keep_split(folder: EvaluationFolder, cohort: Cohort) -> None:
-    """Write who is in which part. Raises RunFolderError where the folder was begun with other patients.
+    """Write the split. Raises RunFolderError where the folder was created with other patients.
 
-    A download may have gone on meanwhile; classifiers of before and after would be scored on different rows.
+    A download may have added recordings since; older and newer classifiers would be scored on different rows.
     """
     split = splits.to_json(cohort.split)
     if folder.split.exists() and folder.split.read_text(encoding="utf-8") != split:
@@ -158,7 +158,7 @@ def _keep_split(folder: EvaluationFolder, cohort: Cohort) -> None:
 
 
 def _names(frames: LabelledFrames, part: Part) -> tuple[list[str], list[str]]:
-    """Patients and records of the scored rows, sorted: the numbers of predictions that were read from a file."""
+    """Return the sorted patients and records of the scored rows; predictions read from a file are numbered by them."""
     rows, store = frames.rows[part], frames.store
     return sorted({store.patients[n] for n in rows.patient}), sorted({store.records[n] for n in rows.record})
 
@@ -204,7 +204,7 @@ def _report(
 
 
 def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[Curve, ...]:
-    """How each fine-tuning went."""
+    """Collect the learning curves of the fine-tuned classifiers."""
     metric = scoring.fitting[0].name
     return tuple(
         Curve(protocol=protocol, init=init, label_fraction=fraction, metric=metric, values=cell.curve)
@@ -214,7 +214,7 @@ def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[
 
 
 def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...]:
-    """What a reader must know before any number."""
+    """Collect the notes that a reader needs to judge the scores."""
     notes = [*_seen_before(plan, cohort)]
     encoder, here = plan.encoder, plan.data.normalise
     if encoder.weights and encoder.normalise != here:
@@ -226,7 +226,7 @@ def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...
 
 
 def _seen_before(plan: EvaluationPlan, cohort: Cohort) -> tuple[str, ...]:
-    """Whether patients that are scored were among those that the encoder was trained on."""
+    """Note where scored patients are, or may be, among those that the encoder was trained on."""
     encoder, part = plan.encoder, plan.scoring.part
     if encoder.dataset != plan.dataset.offer.name or encoder.split_hash == cohort.split.hash:
         return ()

@@ -1,6 +1,6 @@
-"""The story of a run: prepare recordings, pre-train, save the encoder, evaluate it beside its controls, report.
+"""Run a plan: prepare recordings, pre-train, save the encoder, evaluate it beside its controls, report.
 
-The only caller of the event hooks. A plan comes in, a finished run goes out; the keeper writes what is kept.
+This is the only caller of the event hooks. The input is a plan, the output a finished run; the keeper writes files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from clocs_core.workflows.summary import (
 )
 from clocs_core.workflows.surroundings import Surroundings
 
-_ALARMS = 10  # epochs in a row that look collapsed before a warning: the first ones often do, and recover
+_ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
 
 
 @attrs.frozen(eq=False)
@@ -67,7 +67,7 @@ class FinishedRun:
 
 @attrs.frozen(eq=False)
 class _Ready:
-    """A plan whose recordings are prepared, and a learner that has not learnt yet."""
+    """A plan with prepared recordings and an untrained learner."""
 
     plan: Plan
     cohort: Cohort
@@ -90,9 +90,9 @@ class _Trained:
 
 
 def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: bool = False) -> FinishedRun:
-    """Pre-train, evaluate and report, or resume where the keeper's folder stands.
+    """Pre-train, evaluate and report; resume from the keeper's folder if it has a checkpoint.
 
-    The folder is made once the recordings are known to serve, so that a mistake leaves nothing behind.
+    The folder is created once the recordings are known to be usable, so that a mistake leaves no files.
     profile: measure where the time of a training step goes, and show it.
     """
     clock, show = around.clock, around.show
@@ -127,7 +127,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
 def _prepare(plan: Plan, around: Surroundings) -> _Ready:
     show = around.show
     device = choose_device(plan.run.device)
-    run_epoch = choose_epochs(plan, device, show.warn)  # a step that cannot be had is said before anything is read
+    run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
@@ -144,7 +144,7 @@ def _prepare(plan: Plan, around: Surroundings) -> _Ready:
 
 
 def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
-    """The method's instances in each part, and everything that was dropped on the way to them."""
+    """Return the method's instances in each part, and all recordings and frames that were dropped."""
     needs = plan.needs
     drops = DropReport.of(cohort.listing.drops) + cohort.pretrain.drops
     instances: dict[Part, Instances] = {}
@@ -182,7 +182,7 @@ def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: 
 
 
 def _train(ready: _Ready, keeper: RunKeeper, around: Surroundings, profile: bool) -> _Trained:
-    """Train from where the checkpoint stands, changing the learner, which ends with its best weights kept."""
+    """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
     plan, cohort, learner, show = ready.plan, ready.cohort, ready.learner, around.show
     profiler = _profiler(keeper, ready.device) if profile else None
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
@@ -229,7 +229,7 @@ def _profiler(keeper: RunKeeper, device: torch.device) -> StepProfiler:
 
 
 def _limit(plan: Plan, store: Store, train: Instances, show: Display) -> Instances:
-    """The training instances, or as many of them as the setting `instances` allows."""
+    """Return the training instances, at most as many as the setting `instances` allows."""
     most = plan.train.instances
     if most is None:
         return train
@@ -244,7 +244,7 @@ def _patients(store: Store, instances: Instances) -> torch.Tensor:
 
 
 def _describe_contrast(plan: Plan, training: Training, show: Display) -> None:
-    """Say how many positives and negatives an anchor has, and warn of views that nothing tells apart."""
+    """Print how many positives and negatives an anchor has, and warn of identical views."""
     if plan.needs.perturbations != "any" and (same := equal_views(training)):
         views = ", ".join(str(view + 1) for view in same)
         show.warn(f"view {views} equals view 1 in every instance: after normalisation the perturbations change nothing")
@@ -287,7 +287,7 @@ def _card(ready: _Ready, versions: dict[str, str]) -> EncoderCard:
 
 
 def _evaluate(ready: _Ready, around: Surroundings) -> Scored:
-    """Score the best weights of the first encoder beside its controls, by the path of `clocs evaluate`."""
+    """Score the best weights of the first encoder beside its controls, with the code of `clocs evaluate`."""
     plan = ready.plan
     channels = plan.needs.of_first(ready.cohort.channels)
     first = {name[2:]: tensor for name, tensor in ready.learner.best.items() if name.startswith("0.")}
@@ -338,7 +338,7 @@ def _done(ready: _Ready, trained: _Trained, scored: Scored, report: Report) -> R
 
 
 def _encoder_notes(plan: Plan, channels: tuple[str, ...]) -> tuple[str, ...]:
-    """Say where scores are of fewer channels than the run was trained on."""
+    """Note where scores use fewer channels than the run was trained on."""
     read = plan.needs.of_first(channels)
     if read == channels:
         return ()

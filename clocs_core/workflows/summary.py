@@ -1,4 +1,4 @@
-"""Summaries of a run for its report: the split in counts, embeddings with names, distances, retrieval, views."""
+"""Summarise a run for its report: counts of the split, embeddings with names, distances, retrieval, views."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clocs_core.train.build import build_views
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
-    """Embeddings with the names of their patients, records and labels."""
+    """Attach the names of patients, records and labels to embeddings."""
     return EmbeddingMap(
         embedding=rows.embedding,
         patient=tuple(store.patients[number] for number in rows.patient),
@@ -35,14 +35,14 @@ def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
 
 
 def part_notes(part: Part) -> tuple[str, ...]:
-    """What a reader must know of scores of a part."""
+    """Note that scores of the validation part are no test."""
     if part == "test":
         return ()
     return ("Scores are of the validation patients, on whom choices are made: they are no test.",)
 
 
 def leak_notes(leaks: Audit) -> tuple[str, ...]:
-    """What a reader must know where a signal stands in two parts."""
+    """Note where two parts share a signal."""
     if not leaks.twins:
         return ()
     first = leaks.twins[0]
@@ -53,7 +53,7 @@ def leak_notes(leaks: Audit) -> tuple[str, ...]:
 
 
 def summarise_split(cohort: Cohort, frames: dict[Part, int], audit: Audit) -> SplitSummary:
-    """How many patients, recordings and frames each part has."""
+    """Count the patients, recordings and frames of each part."""
     split = cohort.split
     records: dict[str, int] = dict.fromkeys(PARTS, 0)
     for entry in cohort.listing.entries:
@@ -71,11 +71,11 @@ def summarise_split(cohort: Cohort, frames: dict[Part, int], audit: Audit) -> Sp
 
 
 def summarise_distances(distances: Mapping[str, PatientDistances | None]) -> tuple[PatientSeparation, ...]:
-    """The distances in three numbers and a small histogram each, for the encoders that have them."""
+    """Summarise the distances of each encoder that has them, as three numbers and a small histogram."""
     return tuple(_separation(init, one) for init, one in distances.items() if one is not None)
 
 
-_BINS = 64  # enough for a curve; a report stays small enough to read
+_BINS = 64  # enough for a curve, and keeps the report small
 
 
 def _separation(init: str, found: PatientDistances) -> PatientSeparation:
@@ -94,9 +94,9 @@ def _separation(init: str, found: PatientDistances) -> PatientSeparation:
 def summarise_retrieval(
     features: Mapping[str, Features], device: torch.device, tick: Callable[[int, int], None]
 ) -> tuple[RetrievalRow, ...]:
-    """Search with the rows of every encoder, in all ways that have a right answer; and what chance would find.
+    """Score the retrieval of every encoder, for every question that has relevant rows, and the retrieval by chance.
 
-    Chance is an encoder that maps everything to one point: all rows tie, and every order of ties counts the same.
+    Chance is an encoder that maps everything to one point: all rows tie, and all orders of ties count equally.
     """
     rows: list[RetrievalRow] = []
     ways: tuple[Nearness, ...] = ("euclidean", "cosine")

@@ -1,4 +1,4 @@
-"""What a workflow is given beside its plan: plugins, listeners, a display, worker processes and a clock."""
+"""The inputs of a workflow beside its plan: plugins, listeners, a display, worker processes and a clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clocs_core.progress import Display
 
 
 class Listener:
-    """Follows one run from Python. Override what you need; a method that raises costs a warning, not the run."""
+    """Follows one run from Python. Override what you need; a method that raises causes a warning, the run continues."""
 
     def run_started(self, run: RunStarted) -> None:
         """Called once, before the first epoch of this process."""
@@ -29,7 +29,7 @@ class Listener:
 class Surroundings:
     """Plugins that listen, listeners of this run, the display, processes that read recordings, and a clock in seconds.
 
-    announces: False where nothing is kept, so that no plugin writes files of its own.
+    announces: False for a run in memory, so that no plugin writes files.
     """
 
     host: Host
@@ -40,15 +40,15 @@ class Surroundings:
     announces: bool = True
 
     def started(self, run: RunStarted) -> None:
-        """Tell everybody that a run begins to train."""
+        """Announce that training begins."""
         self._tell("run_started", run=run)
 
     def epoch(self, run: RunStarted, epoch: EpochDone) -> None:
-        """Tell everybody that an epoch is over."""
+        """Announce that an epoch is finished."""
         self._tell("epoch_done", run=run, epoch=epoch)
 
     def done(self, run: RunStarted, done: RunDone) -> None:
-        """Tell everybody that a run is over."""
+        """Announce that the run is finished."""
         self._tell("run_done", run=run, done=done)
 
     def _tell(self, event: str, **arguments: object) -> None:
@@ -57,5 +57,5 @@ class Surroundings:
         for listener in self.listeners:
             try:
                 getattr(listener, event)(**arguments)
-            except Exception as problem:  # a listener may fail in any way; training goes on
+            except Exception as problem:  # a listener may raise anything; training continues
                 self.show.warn(f"{type(listener).__name__}.{event} failed: {type(problem).__name__}: {problem}")

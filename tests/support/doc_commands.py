@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/ show, how they are made small enough to run, and which test runs them."""
+"""List the commands in README.md and docs/, make them small enough to run, and say which test runs them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ SMALLER_BENCHMARKS = (
 
 
 def shown() -> dict[str, set[str]]:
-    """Every command in a block of a page, with the names of the pages. Output below a command is left out."""
+    """Return every command in a block of a page, with the names of the pages. Omits the output below a command."""
     found: dict[str, set[str]] = {}
     for page in PAGES:
         for block in FENCE.finditer(page.read_text(encoding="utf-8")):
@@ -100,7 +100,7 @@ def shown() -> dict[str, set[str]]:
 
 
 def mentioned() -> dict[str, set[str]]:
-    """Every `clocs …` in the text of a page, with the names of the pages."""
+    """Return every `clocs …` in the text of a page, with the names of the pages."""
     found: dict[str, set[str]] = {}
     for page in PAGES:
         prose = FENCE.sub("", page.read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ def mentioned() -> dict[str, set[str]]:
 
 
 def block_with(page: Path, command: str) -> list[str]:
-    """The commands of the first block of a page that has this one."""
+    """Return the commands of the first block of a page that contains this command."""
     blocks = (
         [_command(one["kind"], line) for line in one["body"].splitlines()]
         for one in FENCE.finditer(page.read_text(encoding="utf-8"))
@@ -119,20 +119,20 @@ def block_with(page: Path, command: str) -> list[str]:
 
 
 def told() -> list[str]:
-    """Those of `mentioned` that are whole: no name of a command alone, nothing to fill in, not in a block as well."""
+    """Return complete commands of `mentioned`: with arguments, without placeholders, and not in a block too."""
     found = set(mentioned()) - set(shown()) - set(_PARTS)
     return sorted(one for one in found if not re.search(r"\b[A-Z]{3,}\b", one) and not re.fullmatch(_NAMES, one))
 
 
 def smaller(command: str) -> str:
-    """The command that is run instead."""
+    """Return the smaller command that is run instead."""
     for pattern, replacement in SMALLER_BENCHMARKS if command.startswith("python benchmarks/") else SMALLER:
         command = re.sub(pattern, replacement, command)
     return command
 
 
 def write_files(page: Path, folder: Path) -> set[str]:
-    """Write the blocks that name a file; their names."""
+    """Write the blocks that name a file; return the names."""
     blocks = FENCE.finditer(page.read_text(encoding="utf-8"))
     found = {block["file"]: block["body"] for block in blocks if block["file"]}
     for name, body in found.items():

@@ -1,4 +1,4 @@
-"""Encoder files of runs that never trained, for tests of what happens after a run."""
+"""Make encoder files without training, for tests of the commands that follow a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PATIENTS = 12
 
 
 def installed():
-    """The offers of everything that is installed."""
+    """Return the offers of all installed plugins."""
     return open_session(None, (), False).catalogue
 
 
 def plan_of(catalogue, needs=None, **data):
-    """A plan for simulated recordings of a dozen patients; `needs` replaces what the method needs."""
+    """Make a plan for simulated recordings of a dozen patients; `needs` replaces the needs of the method."""
     tables = {"run": {"method": "cmsc", "dataset": "demo", "embedding_dim": 8}, "dataset": {"patients": PATIENTS}}
     plan = resolve(catalogue, {**tables, "data": data})
     if needs is None:
@@ -35,7 +35,7 @@ def plan_of(catalogue, needs=None, **data):
 
 
 def write_encoder(folder, plan, split=None, versions=None, frame_rate=500.0):
-    """An encoder file in a folder, as a run leaves it; the first weights of the encoders and the file's path."""
+    """Write an encoder file into a folder, as a run does; return the encoders' initial weights and the file's path."""
     channels = plan.data.channels
     encoders = build_encoders(plan, len(channels), CPU)
     split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)

@@ -1,6 +1,6 @@
-"""A clock that stands still until somebody moves it: what is slow by it costs a test no time.
+"""A clock that changes only by `advance`, so that tests of slow work take no time.
 
-It imports nothing, so that the module of a made-up plugin may use it in a process of its own.
+It imports nothing, so that the module of a fake plugin can use it in a separate process.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ _moment = [0.0]  # s
 
 
 def now() -> float:
-    """The time, in seconds."""
+    """Return the time, in seconds."""
     return _moment[0]
 
 
 def advance(seconds: float) -> None:
-    """Let time pass."""
+    """Move the clock forward."""
     _moment[0] += seconds

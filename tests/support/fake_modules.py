@@ -1,4 +1,4 @@
-"""The modules of `fake_offers`, apart from them because they import torch."""
+"""The modules of `fake_offers`, in a separate file because they import torch."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FakeEncoder(nn.Module):
 
 
 class FakeObjective(nn.Module):
-    """Predicts what a slowly following copy of the encoder makes of the other view, with one flaw or none."""
+    """Predicts the embedding that a moving average of the encoder gives the other view, with one flaw or none."""
 
     def __init__(self, encoder: nn.Module, dim: int, flaw: str):
         super().__init__()

@@ -1,6 +1,6 @@
 """A good offer of every kind, for tests of the conformance kit; the option `flaw` breaks one thing about it.
 
-Importable by other processes, and without torch, as a plugin's card is.
+Other processes can import it, and it does not import torch, like the card of a plugin.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def build_views(options: Flaw):
 
 
 def make_views(batch, generator, flaw):
-    """Two segments, shifted in level by the mean of the batch's signal."""
+    """Return two segments, shifted in level by the mean of the batch's signal."""
     import torch
 
     signal = batch.signal.transpose(0, 1)  # (view, batch, channel, sample)
@@ -269,7 +269,7 @@ def build_loss(options: Flaw):
 
 
 def compute_loss(z, patient, flaw):
-    """Segments of an instance and instances of a patient attract each other."""
+    """Attract segments of an instance, and instances of a patient, to each other."""
     import torch
     from torch.nn.functional import normalize
 
@@ -342,7 +342,7 @@ METHOD = Method(
 
 @attrs.frozen
 class Score:
-    """The weighted share of rows whose largest probability is of their label; of right decisions, any of."""
+    """The weighted share of rows whose largest probability is at their label; for `any_of`, of right decisions."""
 
     flaw: str = ""
 

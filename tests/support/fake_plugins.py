@@ -1,4 +1,4 @@
-"""Plugins out of nothing, for tests of the extension layer: entry points without a distribution on disk, modules
+"""Fake plugins for tests of the extension layer: entry points without a distribution on disk, modules
 without a file, and one small offer of every kind. The functions are at module level, so that a plan can be pickled."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from clocs_core import (
 
 @attrs.frozen
 class FakePoint:
-    """What the host uses of an entry point: a name, a distribution, and `load`."""
+    """The part of an entry point that the host uses: a name, a distribution, and `load`."""
 
     name: str
     found: Any
@@ -47,14 +47,14 @@ class FakePoint:
         return SimpleNamespace(name=self.distribution, version=self.version)
 
     def load(self) -> Any:
-        """Import the module, or fail the way the test wants it to."""
+        """Import the module, or raise the error that the test asks for."""
         if isinstance(self.found, BaseException):
             raise self.found
         return self.found
 
 
 def fake_module(name: str, **hooks: Callable[..., Any]) -> ModuleType:
-    """A module whose functions are all marked as hooks."""
+    """Make a module whose functions are all marked as hooks."""
     module = ModuleType(name)
     for hook, function in hooks.items():
         setattr(module, hook, hookimpl(function))
@@ -62,12 +62,12 @@ def fake_module(name: str, **hooks: Callable[..., Any]) -> ModuleType:
 
 
 def fake_point(name: str, distribution: str = "fakes", **hooks: Callable[..., Any]) -> FakePoint:
-    """The entry point of a plugin with these hooks."""
+    """Make the entry point of a plugin with these hooks."""
     return FakePoint(name, fake_module(name, **hooks), distribution)
 
 
 def no_offers() -> list[Any]:
-    """A hook that offers nothing; `list` itself cannot be marked as a hook."""
+    """Offer nothing; `list` itself cannot be marked as a hook."""
     return []
 
 
@@ -114,7 +114,7 @@ class NoiseOptions:
 
 
 def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
-    """Two recordings of every patient; the class belongs to the patient."""
+    """List two recordings of every patient; the class belongs to the patient."""
     names = [f"p{number}" for number in range(options.people)]
     return Listing(
         [
@@ -126,7 +126,7 @@ def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
 
 
 def tiny_load(entry: Entry, options: TinyOptions) -> Record:
-    """Two channels of two seconds: a slow or a fast wave, by patient, in noise."""
+    """Return two channels of two seconds: a slow or a fast wave, by patient, in noise."""
     number = int(entry.patient[1:])
     noise = np.random.default_rng([number, int(entry.record[-1])])
     time = np.arange(200) / 100.0
@@ -136,7 +136,7 @@ def tiny_load(entry: Entry, options: TinyOptions) -> Record:
 
 
 def tiny_framing(segments: int) -> Framing:
-    """Frames of 50 samples; a method of several segments works at twice the rate."""
+    """Cut frames of 50 samples, at twice the rate for a method of several segments."""
     return Framing(frame_samples=50, sampling_rate=None if segments == 1 else 200.0)
 
 
@@ -189,7 +189,7 @@ def no_noise(signal: Any, _generator: Any) -> Any:
 
 
 def hit_rate(probability: Any, label: Any, weight: Any) -> float:
-    """The weighted share of rows whose first class is guessed right."""
+    """Return the weighted share of rows whose first class is predicted correctly."""
     hits = (probability[:, 0] > 0.5) == (label == 0) if label.ndim == 1 else (probability[:, 0] > 0.5) == label[:, 0]
     return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
 
@@ -199,7 +199,7 @@ FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
 
 
 def tiny(name: str = "tiny", **changes: Any) -> Dataset:
-    """The data set `tiny`, with any field changed."""
+    """Return the data set `tiny`, with any field changed."""
     fields: dict[str, Any] = {
         "name": name,
         "summary": "ten patients",
@@ -230,13 +230,13 @@ def spread_loss() -> Loss:
 
 
 def together(name: str = "together", **changes: Any) -> Method:
-    """The method `together`, with any field changed."""
+    """Return the method `together`, with any field changed."""
     fields: dict[str, Any] = {"name": name, "summary": "pairs", "views": "pairs", "encoder": "flat", "loss": "spread"}
     return Method(**(fields | changes))
 
 
 def offers() -> dict[str, Callable[[], list[Any]]]:
-    """The offer hooks of one plugin that has it all, by name."""
+    """Return the offer hooks of one plugin with every kind of offer, by name."""
     return {
         "clocs_datasets": lambda: [tiny()],
         "clocs_views": lambda: [

@@ -1,4 +1,4 @@
-"""Recordings out of nothing, for tests of the preparation: importable by worker processes, and they leave a trace."""
+"""Fake recordings for tests of the preparation: worker processes can import them, and each load is logged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fake_entries(count: int) -> list[Entry]:
 
 
 def fake_load(entry: Entry, options: FakeOptions) -> Record:
-    """Noise that depends on the record's name alone; names with a capital letter are odd in some way."""
+    """Return noise that depends only on the record's name; names with a capital letter have a peculiarity."""
     if options.log is not None:
         with open(options.log, "a", encoding="utf-8") as log:
             log.write(f"{entry.record} {os.getpid()}\n")
@@ -70,7 +70,7 @@ def load_without_torch(entry: Entry, options: FakeOptions) -> Record:
 
 
 def load_counts(entry: Entry, options: FakeOptions) -> Record:
-    """The counts of a recorder: 16-bit integers with a gain; "Coarse" has another, "Real" is not counted at all."""
+    """Return 16-bit integers with a gain; "Coarse" has another gain, "Real" has floats."""
     counts = np.round(fake_load(entry, options).samples * 200).astype(np.int16)
     names = tuple(f"L{i}" for i in range(options.channels))
     if entry.record.startswith("Real"):
@@ -83,5 +83,5 @@ def load_counts(entry: Entry, options: FakeOptions) -> Record:
 
 
 def load_file_of_numbers(entry: Entry, options: FakeOptions) -> Record:
-    """One lead, written as text in the entry's only file."""
+    """Read one lead, written as text in the entry's only file."""
     return Record(entry.patient, entry.record, ("I",), "mV", 100.0, np.loadtxt(entry.files[0])[None])

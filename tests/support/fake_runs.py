@@ -1,4 +1,4 @@
-"""Plugins out of nothing with a run of theirs, in a second: for tests of what is done with an encoder afterwards."""
+"""Fake plugins and a run of them that takes a second, for tests of commands that use an encoder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def frame_twice(batch, _generator):
 
 
 def many_scan(_root, task, _options):
-    """Three recordings of each of 24 patients, labelled for whichever task, but for every eighth patient."""
+    """List three recordings of each of 24 patients, with labels for any task except for every eighth patient."""
     entries = []
     for number in range(24):
         label = {"parity": number % 2, "findings": frozenset({number % 2})}.get(
@@ -56,7 +56,7 @@ def many_scan(_root, task, _options):
 
 
 def unchecked_scan(root, task, options):
-    """The same with no label among the validation patients of split seed 0."""
+    """List the same without labels for the validation patients of split seed 0."""
     entries = many_scan(root, task, options).entries
     split = split_patients((entry.patient for entry in entries), 0, "64/16/20")
     return Listing(
@@ -69,7 +69,7 @@ def many_load(entry, options):
 
 
 def points(**more):
-    """The entry points: what `fake_plugins` has, a larger data set, and methods with other needs."""
+    """Return the entry points of `fake_plugins`, of a larger data set, and of methods with other needs."""
     hooks = offers()
     hooks["clocs_datasets"] = lambda: [
         tiny(),
@@ -87,6 +87,6 @@ def points(**more):
 
 
 def make_run(folder: Path, *more: str) -> Path:
-    """A small finished run; what it prepares lies beside it."""
+    """Make a small finished run; its prepared frames lie beside it."""
     assert main([*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), *more], points()) == 0
     return folder / "run"

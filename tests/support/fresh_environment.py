@@ -1,4 +1,4 @@
-"""Environments that know no checkout: what clocs needs is there by links, and of clocs only what they install."""
+"""Make environments without a checkout: dependencies are links, and clocs is only what they install."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PIP = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", 
 
 
 def variables() -> dict[str, str]:
-    """The environment without a path to a checkout."""
+    """Return the environment variables without a path to a checkout."""
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(*command: str | Path, cwd: Path, fails: bool = False, also: Mapping[str, str] | None = None) -> str:
-    """What a command prints; of one that is to fail, what it complains of. also: more variables."""
+    """Run a command; return its output, or its error output where it is expected to fail. also: more variables."""
     words, known = [str(word) for word in command], variables() | dict(also or {})
     done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, check=False, env=known)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
@@ -31,7 +31,7 @@ def run(*command: str | Path, cwd: Path, fails: bool = False, also: Mapping[str,
 
 
 def link_packages(folder: Path) -> Path:
-    """A new folder with links to the packages of this environment, except for clocs, its plugins and pip."""
+    """Make a folder with links to the packages of this environment, except clocs, its plugins and pip."""
     folder.mkdir()
     for place in (Path(path) for path in sys.path if path.endswith("site-packages")):
         for item in place.iterdir():
@@ -42,7 +42,7 @@ def link_packages(folder: Path) -> Path:
 
 
 def installed(home: Path, wheels: Sequence[Path]) -> Path:
-    """The interpreter of a new environment: the wheels, and what they need by links."""
+    """Make an environment with the wheels and links to their dependencies; return its interpreter."""
     venv.create(home / "venv", with_pip=False)
     python = home / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     shared = link_packages(home / "shared")
@@ -53,9 +53,9 @@ def installed(home: Path, wheels: Sequence[Path]) -> Path:
 
 
 def type_into_a_shell(commands: Sequence[str], cwd: Path, packages: Path, data: Path) -> str:
-    """What these commands print, typed into one shell, in which pip downloads nothing.
+    """Run commands in one shell, in which pip downloads nothing; return their output.
 
-    packages: what `link_packages` made; environments that the commands make see it. data: their CLOCS_DATA.
+    packages: the folder of `link_packages`, visible in environments that the commands make. data: their CLOCS_DATA.
     """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     known = _PIP | {"PATH": path, "PYTHONPATH": str(packages), "CLOCS_DATA": str(data)}

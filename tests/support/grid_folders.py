@@ -1,4 +1,4 @@
-"""Folders of a grid as its jobs leave them: a report, and the note beside it."""
+"""Write the folders of a grid as its jobs do: a report, and the note beside it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPLIT = SplitSummary(
 
 
 def write_run(out: Path, run: Pretraining, patients: Sequence[PatientSeparation] = (), **note: object) -> Path:
-    """A pre-training; one that failed where the note has an error."""
+    """Write a pre-training run; a failed one where the note has an error."""
     report = Report(
         method=run.method,
         dataset=run.dataset,
@@ -59,7 +59,7 @@ def write_evaluation(
     patients: str = SPLIT.hash,
     **note: object,
 ) -> Path:
-    """The evaluation of some F of one encoder; one that failed where the note has an error."""
+    """Write the evaluation of some F of one encoder; a failed one where the note has an error."""
     first, run = cells[0], cells[0].pretraining
     report = EvaluationReport(
         protocol=first.protocol,

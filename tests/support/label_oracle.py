@@ -1,4 +1,4 @@
-"""Labels of both kinds of task, with and without gaps, and what they cost, written in loops."""
+"""Labels of both kinds of task, with and without gaps, and their loss, written in loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = {
 
 
 def loss_in_loops(kind, logits, labels):
-    """The mean over views and over the frames that have a label; logits (view, batch, class)."""
+    """Return the mean loss over views and labelled frames; logits (view, batch, class)."""
     terms = []
     for view in logits.tolist():
         for row, label in zip(view, labels.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Every rule of the conformance suite, broken: one table of offers and modules with a flaw, and what must fail of each.
+"""Break every rule of the conformance suite: a table of flawed offers and modules, with the checks that must fail.
 
 Most flaws fail one check. Where one fails several, it breaks several rules, and a comment says why they go together.
 """
@@ -33,9 +33,9 @@ CATALOGUE = Catalogue(
 
 @attrs.frozen
 class Mutant:
-    """An offer with a flaw, or the text of a plugin's module with one: these checks must fail, and no other.
+    """A flawed offer, or the text of a flawed plugin module: exactly these checks must fail.
 
-    says: a part of what the failures tell.
+    says: a part of the failure messages.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Mutant:
 
 
 def by_flaw(offer: Offer, table: Mapping[str, str]) -> list[Mutant]:
-    """Mutants of an offer whose option `flaw` breaks it."""
+    """Make mutants of an offer whose option `flaw` breaks it."""
     return [Mutant(flaw, offer, broken, Flaw(flaw)) for flaw, broken in table.items()]
 
 
 def by_score(table: Mapping[str, str]) -> list[Mutant]:
-    """Mutants of the metric, which has no options."""
+    """Make mutants of the metric, which has no options."""
     return [Mutant(flaw, changed(fake.METRIC, score=fake.Score(flaw)), broken) for flaw, broken in table.items()]
 
 
@@ -80,7 +80,7 @@ class Required:
 
 @attrs.frozen
 class Clinging:
-    """Its class can be sent elsewhere, what is made of it cannot."""
+    """A class that can be pickled, but its instances cannot."""
 
     def __reduce__(self):
         raise TypeError("not without me")
@@ -113,7 +113,7 @@ MISTAKEN.__module__ = __name__
 
 @attrs.frozen(eq=False)
 class Singular:
-    """A score that is equal to nothing but itself, and so not to what comes back from another process."""
+    """A score that equals only itself, and so differs from its copy that returns from another process."""
 
     def __call__(self, probability, label, weight):
         return fake.METRIC.score(probability, label, weight)

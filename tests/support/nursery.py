@@ -1,7 +1,7 @@
-"""Runs jobs of the conformance kit in forks of one process that has imported the fakes already.
+"""Run jobs of the conformance kit in forks of one process that has already imported the fakes.
 
-`clocs_core.testing.isolated.run_isolated` starts an interpreter for each, of which a quarter of a second is imports.
-A fork has done nothing either, hashes otherwise than the tests' own process, and is there in milliseconds.
+`clocs_core.testing.isolated.run_isolated` starts an interpreter for each job, which spends 0.25 s on imports. A fork
+is as fresh, has another hash seed than the tests' process, and starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 @contextmanager
 def open_nursery() -> Iterator[Any]:
-    """A function that stands in for `run_isolated`."""
+    """Yield a function that replaces `run_isolated`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "12345"}
     command = [sys.executable, "-P", "-B", __file__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
@@ -32,7 +32,7 @@ def open_nursery() -> Iterator[Any]:
 
 
 def serve() -> None:
-    """Fork for each job that comes in, and send back what it says, until nobody is there to ask."""
+    """Fork for each job that arrives and send back its result, until the connection closes."""
     import fake_offers  # noqa: F401  what the forks shall have imported
 
     from clocs_core.testing.child import try_dataset, try_imports

@@ -1,4 +1,4 @@
-"""What is wrong with a page, as a reader would see it: lists that are empty where all is well."""
+"""Find visible faults of a page. Each function returns a list that is empty where there is no fault."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Promise.all(document.getAnimations().filter(one => one.effect.getComputedTiming(
 
 @attrs.frozen
 class Visit:
-    """A page that is open, with the addresses that it asked for and the errors and warnings of its console."""
+    """An open page, with the addresses that it requested and the errors and warnings of its console."""
 
     page: Page
     requests: list[str] = attrs.field(factory=list)
@@ -99,7 +99,7 @@ class Visit:
 
 @contextmanager
 def visit(browser: Browser, url: str, width: int = DESK) -> Iterator[Visit]:
-    """Open a page at a width, in a profile of its own, and wait until everything is loaded."""
+    """Open a page at a width, in a new profile, and wait until everything is loaded."""
 
     def hear(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
@@ -115,32 +115,32 @@ def visit(browser: Browser, url: str, width: int = DESK) -> Iterator[Visit]:
 
 
 def unseen_pictures(page: Page) -> list[str]:
-    """Pictures that did not load, have no size or stick out of the page."""
+    """List pictures that did not load, have no size or exceed the page."""
     return list(page.evaluate(_PICTURES))
 
 
 def overflow(page: Page) -> list[str]:
-    """Whether the page must be moved sideways to be read, and by what."""
+    """List the elements that make the page scroll sideways."""
     return list(page.evaluate(_OVERFLOW))
 
 
 def cut_tables(page: Page) -> list[str]:
-    """Tables and listings of which a part cannot be reached: cut off, or in a box too narrow to read."""
+    """List tables and listings that are cut off, or in a box too narrow to read."""
     return list(page.evaluate(_CUT))
 
 
 def faint_texts(page: Page, least: float = READABLE) -> list[str]:
-    """Texts that are hard to tell from what is behind them, with their contrast."""
+    """List texts with too little contrast to their background, and the contrast."""
     return list(page.evaluate(_FAINT, least))
 
 
 def requests_outside(seen: Visit, own: tuple[str, ...] = ()) -> list[str]:
-    """What the page asked of anybody but itself and the files beside it. own: how its own addresses begin."""
+    """List requests to addresses outside the page and the files beside it. own: prefix of its own addresses."""
     return [url for url in seen.requests if not url.startswith(("file:", "data:", "about:", *own))]
 
 
 def looks(browser: Browser, url: str, own: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """All of the above for a page, on a desk and on a phone, by day and by night; only what is wrong."""
+    """Check all of the above for a page, at desktop and phone width, in light and dark mode; return the faults."""
     found: dict[str, list[str]] = {}
     for width in (DESK, PHONE):
         with visit(browser, url, width) as seen:

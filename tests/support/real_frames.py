@@ -1,4 +1,4 @@
-"""Frames of real recordings, prepared as a run prepares them."""
+"""Prepare frames of real recordings as a run does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clocs_core.data.prepared import Prepared
 
 
 def prepared_by(offer: Dataset, listing: Listing, options: Any, folder: Path) -> Prepared:
-    """All frames of a listing, for methods that need one segment."""
+    """Prepare all frames of a listing, for methods that need one segment."""
     return prepare(
         listing.entries,
         offer.load,

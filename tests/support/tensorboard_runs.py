@@ -1,4 +1,4 @@
-"""A run's events by hand, for tests of what TensorBoard makes of them."""
+"""Hand-written events of a run, for tests of the TensorBoard plugin."""
 
 from __future__ import annotations
 

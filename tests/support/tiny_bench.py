@@ -1,4 +1,4 @@
-"""The tiny data set as a cohort with a split by hand, and what a classifier on it costs, written in loops."""
+"""The tiny data set as a cohort with a hand-made split, and the loss of a classifier on it, written in loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY_OF = Task("kind", classes=TASK.classes, kind="any_of")
 
 
 def tiny_divided(folder, without=(), task=TASK):
-    """Six patients of two recordings; the records named in `without` have no label."""
+    """Make six patients with two recordings each; the records named in `without` have no label."""
     labels = {
         entry.record: entry.label if task.kind == "one_of" else frozenset({entry.label}) for entry in tiny_entries()
     }
@@ -28,13 +28,13 @@ def tiny_divided(folder, without=(), task=TASK):
 
 
 def simple_encoder(seed=0, dropout=0.0):
-    """Of a frame of one channel to DIM numbers."""
+    """Make an encoder of a frame of one channel to DIM numbers."""
     torch.manual_seed(seed)
     return nn.Sequential(nn.Flatten(), nn.Linear(FRAME, DIM), nn.Tanh(), nn.Dropout(dropout))
 
 
 def signals_and_labels(bench, part, rows):
-    """Frame by frame, as the store has them."""
+    """Return signals and labels frame by frame, as the store has them."""
     store, instances = bench.store, bench.parts[part]
     signals, labels = [], []
     for row in rows:
@@ -45,7 +45,7 @@ def signals_and_labels(bench, part, rows):
 
 
 def loss_in_loops(logits, labels):
-    """Cross-entropy of the class that is, or the mean over classes of that of each."""
+    """Return the cross-entropy of the true class, or the mean of the binary cross-entropies of all classes."""
     total = 0.0
     for row, label in zip(logits, labels, strict=True):
         if label.dim() == 0:

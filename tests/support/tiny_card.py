@@ -1,4 +1,4 @@
-"""What the file of a small network says of it: of one ECG channel at a time, by frames of 100 samples."""
+"""The card of a small network that reads one ECG channel at a time, in frames of 100 samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from clocs_core.contracts.records import Framing, Task
 
 
 def tiny_card(kind, **other):
-    """A card of this kind. other: its further fields, and those that differ."""
+    """Make such a card. other: additional fields, and fields that differ."""
     fields = {
         "dataset": "set",
         "encoder": "net",

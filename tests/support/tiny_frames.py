@@ -1,4 +1,4 @@
-"""A tiny prepared data set and the objects around it, for tests of what happens after preparation."""
+"""A tiny prepared data set and the objects around it, for tests of the steps after preparation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRAME = 50
 
 @attrs.frozen
 class TinyOptions:
-    """How many frames each recording has; recording 2 has a flat channel Y in its first frame."""
+    """The number of frames of each recording; recording 2 has a flat channel Y in its first frame."""
 
     frames: int = 4
 
@@ -31,7 +31,7 @@ def tiny_entries(patients: int = 6, recordings: int = 2) -> list[Entry]:
 
 
 def tiny_load(entry: Entry, options: TinyOptions) -> Record:
-    """Noise around a level that is the class, so that a classifier has something to find."""
+    """Return noise around a level that is the class, so that a classifier can learn it."""
     rng = np.random.default_rng([ord(letter) for letter in entry.record])
     assert isinstance(entry.label, int)
     samples = rng.normal(entry.label, 1.0, (len(CHANNELS), FRAME * options.frames + 7)).astype(np.float32)

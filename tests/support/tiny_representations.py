@@ -1,4 +1,4 @@
-"""The tiny data set as a cohort, and embeddings of its frames out of nothing."""
+"""The tiny data set as a cohort, and random embeddings of its frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def tiny_cohort(folder):
-    """The tiny data set, divided by patient, and a recording that was left out."""
+    """Make the tiny data set, split by patient, with one dropped recording."""
     entries = tiny_entries()
     prepared = tiny_prepared(folder, entries)
     listing = Listing(entries, [Drop("no signal", "r9-9")])
@@ -27,7 +27,7 @@ def tiny_cohort(folder):
 
 
 def representations(cohort, seed=0, together=False, embedding=None):
-    """Random embeddings of all usable frames."""
+    """Make random embeddings of all usable frames."""
     store = fill_store(cohort.evaluate, cohort.labels, TASK, CHANNELS, CPU)
     patients = frozenset(cohort.split.parts)
     instances, _ = list_instances(cohort.evaluate, patients, CHANNELS, 1, together, CPU)

@@ -1,4 +1,4 @@
-"""Runs with fine-tuned classifiers in a second, for tests of what is done with them afterwards."""
+"""Make runs with fine-tuned classifiers in a second, for tests of commands that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUICK = ["-o", "resamples=20", "--device", "cpu", "--workers", "1"]
 
 
 def evaluate_run(run: Path, *more: str) -> Path:
-    """Evaluate a run on the data set `many`; the folder of the evaluation."""
+    """Evaluate a run on the data set `many`; return the folder of the evaluation."""
     before = set((run / "evaluations").glob("*"))
     words = ["evaluate", str(run), "--dataset", "many", "--data-root", str(run.parent / "data"), *QUICK, *more]
     assert main(words, points()) == 0
@@ -24,12 +24,12 @@ def evaluate_run(run: Path, *more: str) -> Path:
 
 
 def tune_run(folder: Path, *more: str, run: tuple[str, ...] = ()) -> Path:
-    """A run, and in it one evaluation by fine-tuning on `many`; the folder of the evaluation."""
+    """Make a run with one evaluation by fine-tuning on `many`; return the folder of the evaluation."""
     return evaluate_run(make_run(folder, *run), *TUNE, *more)
 
 
 def rewritten(path: Path, change) -> Path:
-    """The same classifier file with its weights or its description changed."""
+    """Rewrite a classifier file with other weights or another description."""
     tensors, about = read_tensors(path)
     change(tensors, about)
     save_tensors(tensors, about, path)
@@ -37,7 +37,7 @@ def rewritten(path: Path, change) -> Path:
 
 
 def expected_probability(path: Path, signal: np.ndarray, kind: str, normalise: bool) -> list[float]:
-    """The probabilities of one frame (channel, sample) by loops over the weights of the encoder `flat`, in float64."""
+    """Compute the probabilities of one frame (channel, sample) in loops over the weights of `flat`, in float64."""
     weights = {name: tensor.double().tolist() for name, tensor in read_tensors(path)[0].items()}
     inputs: list[float] = []
     for channel in signal.astype(np.float32).astype(float).tolist():

@@ -1,4 +1,4 @@
-"""A web server on this machine that does to downloads what the real ones do: drops, lies, refuses, changes its mind."""
+"""A local web server with the faults of real ones: it drops connections, sends wrong data, refuses, changes files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import attrs
 
 @attrs.define
 class Behaviour:
-    """How one address answers."""
+    """The behaviour of one address."""
 
     body: bytes
     ranges: bool = True
@@ -33,7 +33,7 @@ class Behaviour:
 
 @attrs.define
 class Site:
-    """The server: what stands where, and what it was asked."""
+    """The server: its pages by name, and the requests that it received."""
 
     pages: dict[str, Behaviour]
     address: str = ""

@@ -11,7 +11,7 @@ SAMPLES = 800
 
 
 def recordings(people: int = 16) -> clocs.Recordings:
-    """Two recordings of each patient, slow or fast waves."""
+    """Make two recordings of each patient, with slow or fast waves."""
     rng, time = np.random.default_rng(0), np.arange(SAMPLES) / 100
     kinds = np.repeat(np.arange(people) % 2, 2)
     x = np.stack([np.sin(2 * np.pi * (1 + kind) * time)[None] + 0.3 * rng.normal(size=(1, SAMPLES)) for kind in kinds])

@@ -171,7 +171,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(ClassifierMaker, "make", interrupt)
         assert clocs(run, *TUNE, "--out", "e") == 130
-    assert "Stopped; what is finished is kept; give the same command again to go on." in capsys.readouterr().err
+    assert "Stopped; finished classifiers are kept; repeat the same command to resume." in capsys.readouterr().err
     assert clocs(run, *TUNE, "--out", "e") == 0
 
 

@@ -206,7 +206,7 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
         (["E", "--input", "x.csv", "-o", "a=b"], "--input reads a file, and -o is about a data set;"),
         (
             ["E", "--unseen-channels"],
-            "--unseen-channels is about --input; of a data set, --channels names what is read.",
+            "--unseen-channels is about --input; for a data set, choose channels with --channels.",
         ),
         (
             ["E", "--input", "x.csv", "--sampling-rate", "-1"],

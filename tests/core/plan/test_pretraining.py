@@ -227,7 +227,7 @@ def test_an_unknown_name_answers_with_its_neighbour(run: dict[str, object], mess
 def test_the_parts_of_a_method_are_looked_up_by_name() -> None:
     """They may come from another distribution, which may not be installed."""
     catalogue = catalogue_of(clocs_methods=lambda: [together("far", loss="elsewhere")])
-    with pytest.raises(UnknownName, match=r"^Method 'far' is made with what is not installed. No loss 'elsewhere'"):
+    with pytest.raises(UnknownName, match=r"^Method 'far' uses a part that is not installed. No loss 'elsewhere'"):
         resolve(catalogue, {"run": {"method": "far", "dataset": "tiny"}})
 
 
