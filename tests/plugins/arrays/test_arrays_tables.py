@@ -77,7 +77,7 @@ def test_ids_are_a_line_each_in_a_text_file(x: Path, tmp_path: Path):
 def test_without_ids_every_recording_is_a_patient_and_a_note_says_so(x: Path):
     listing = scan(x, ONE, AT_125)
     assert [entry.patient for entry in listing.entries] == ["x[0]", "x[1]", "x[2]", "x[3]"]
-    assert "each recording counts as its own" in listing.notes[0]
+    assert "each recording counts as one patient" in listing.notes[0]
     assert {entry.label for entry in listing.entries} == {None}
     assert listing.task is not None
     assert listing.task.classes == ()
