@@ -37,7 +37,7 @@ class Store:
 
     signal: Tensor  # (frame, column, sample) float32, or int16 to be divided by `gain`; on the device or on the host
     gain: Tensor  # (frame,) float32
-    column: Tensor  # (channel,) int64: where each chosen channel lies along the columns of `signal`
+    column: Tensor  # (channel,) int64: index of each chosen channel in the columns of `signal`
     patient: Tensor  # (frame,) int64
     record: Tensor  # (frame,) int64
     position: Tensor  # (frame,) int64, number of the frame in its recording

@@ -88,7 +88,7 @@ def _channels(found: Found, names: tuple[str, ...]) -> tuple[tuple[str, ...], bo
     if len(chosen) != found.channel_count:
         raise DataError(f"{len(chosen)} names for {found.channel_count} channels: {', '.join(chosen)}.")
     if len(set(chosen)) < len(chosen) or not all(name.strip() for name in chosen) or "," in "".join(chosen):
-        raise DataError(f"Each channel needs a name of its own, without a comma, got {' | '.join(chosen)}.")
+        raise DataError(f"Each channel needs a unique name without a comma, got {' | '.join(chosen)}.")
     return tuple(chosen), False
 
 

@@ -199,7 +199,7 @@ def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
         saved("h.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, axes=("channel", "sample"))
     )
     assert "1 names for 2 channels" in fails(saved("i.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A",)))
-    assert "a name of its own" in fails(saved("j.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A", "A")))
+    assert "a unique name" in fails(saved("j.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A", "A")))
     (tmp_path / "k.pkl").write_bytes(b"")
     assert "is a pickle" in fails(tmp_path / "k.pkl")
     (tmp_path / "k.mat").write_bytes(b"")
