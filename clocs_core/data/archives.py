@@ -1,6 +1,7 @@
-"""Unpack what was downloaded, and trust nothing that an archive says: not its paths, not its sizes, not its links.
+"""Unpack downloaded archives, and trust none of their paths, sizes or links.
 
-Everything is unpacked beside its place and moved there at the end, so that a kill or a damaged archive leaves nothing.
+An archive is unpacked into a temporary folder beside its target and moved there at the end, so that a kill or a
+damaged archive leaves no files behind.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from clocs_core.errors import DataError
 _ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _OPENERS: dict[str, Callable[..., Any]] = {"gz": gzip.open, "tgz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 _RATIO = 100  # signals shrink to a tenth, text of signals to a fortieth; bombs to a thousandth
-_HARMLESS = 1 << 28  # bytes that may come out of any archive, however small
+_HARMLESS = 1 << 28  # bytes that any archive may unpack to, however small
 _MEMBERS = 2_000_000
 _LONGEST_READ = 1 << 22  # bytes
 _DAMAGED = (
@@ -36,33 +37,33 @@ _DAMAGED = (
 )
 
 _Members = Generator[tuple[str, int | None, Callable[[str], None]], None, None]
-"""Each member's name, its size in bytes (None for a folder), and what unpacks it under a name that is safe."""
+"""Each member's name, its size in bytes (None for a folder), and a function that unpacks it under a safe name."""
 
 
 class _Refused(Exception):
-    """An archive that may be whole, and is not safe to unpack. The message begins with the verb."""
+    """An archive that may be undamaged but is not safe to unpack. The message begins with the verb."""
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file can be unpacked, by its name."""
+    """Return whether the name of a file is that of an archive."""
     return path.name.lower().endswith(_ENDINGS)
 
 
 def unpack(archive: Path, target: Path) -> int:
     """Unpack a .zip or .tar(.gz) into the folder `target`, and return how many files it had.
 
-    What is in the folder already stays, except for files of the same names. Raises DataError, with nothing unpacked,
-    for an archive that is damaged, would write outside of the folder, has links, or is far larger than it looks.
+    Files that are in the folder already stay, except those of the same names. Raises DataError, with nothing unpacked,
+    for an archive that is damaged, would write outside of the folder, has links, or unpacks to far more than its size.
     """
     room = max(_HARMLESS, _RATIO * archive.stat().st_size)
     read = _zip if archive.name.lower().endswith(".zip") else _tar
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target if target.is_dir() else target.parent  # the folder itself may be a link to another disk
+    beside = target if target.is_dir() else target.parent  # the target may be a link to another disk
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unpacking", dir=beside))
     try:
         with closing(read(archive, temporary, room)) as members:
             count = _unpack_all(members, temporary, room)
-        temporary.chmod(0o755)  # mkdtemp keeps it to ourselves
+        temporary.chmod(0o755)  # mkdtemp lets only this user read it
         _move(temporary, target)
         return count
     except _Refused as problem:
@@ -72,7 +73,7 @@ def unpack(archive: Path, target: Path) -> int:
         raise DataError(f"{archive} has a folder {name!r} in the place of a file; it is not unpacked.") from None
     except _DAMAGED as problem:
         if isinstance(problem, DataError) or (isinstance(problem, OSError) and problem.errno is not None):
-            raise  # the folder or the disk, not the archive
+            raise  # the fault is in the folder or the disk, not in the archive
         raise DataError(f"{archive} is damaged: {problem}. Delete it and download it again.") from problem
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -88,7 +89,7 @@ def _unpack_all(members: _Members, folder: Path, room: int) -> int:
         if size is None:
             place.mkdir(parents=True, exist_ok=True)
             continue
-        if not parts or place.exists():  # a disk may take "A" and "a" for one
+        if not parts or place.exists():  # some file systems treat "A" and "a" as one name
             raise _Refused(f"has {name!r} twice; it is not unpacked.")
         room -= size  # the libraries write no more than this
         _refuse_bomb(room)
@@ -105,9 +106,9 @@ def _safe_parts(name: str) -> tuple[str, ...]:
     parts = tuple(part for part in path.parts if part != ".")
     evil = (
         path.is_absolute()
-        or any(not part.strip(". ") for part in parts)  # "..", and what Windows makes of "... "
+        or any(not part.strip(". ") for part in parts)  # "..", and "... ", which Windows shortens
         or any(letter < " " for letter in name)
-        or any(":" in part for part in (parts if os.name == "nt" else parts[:1]))  # C:, and streams of NTFS
+        or any(":" in part for part in (parts if os.name == "nt" else parts[:1]))  # C:, and NTFS streams
         or any(len(part.encode("utf-8", "surrogateescape")) > 255 for part in parts)
     )
     if evil:
@@ -135,7 +136,7 @@ def _zip(archive: Path, folder: Path, _room: int) -> _Members:
                 info.filename = name
                 opened.extract(info, folder)
 
-            name = info.orig_filename  # as it stands there: zipfile cuts it at a NUL
+            name = info.orig_filename  # the full name: zipfile cuts `filename` at a NUL
             yield name, None if name.endswith("/") else info.file_size, unpack_as
 
 
@@ -152,12 +153,12 @@ def _tar(archive: Path, folder: Path, room: int) -> _Members:
                     opened.extract(info.replace(name=name, deep=False), folder, set_attrs=False, filter="data")
 
                 yield info.name, None if info.isdir() else info.size, unpack_as
-        while stream.read(1 << 20):  # the checksum of gzip stands at the very end
+        while stream.read(1 << 20):  # gzip's checksum is at the very end
             pass
 
 
 class _Metered(io.BufferedReader):
-    """A stream of at most `room` bytes that reads little at a time: a header in a tar may claim to have gigabytes."""
+    """A stream of at most `room` bytes that refuses long reads: a header in a tar may claim to have gigabytes."""
 
     room: int
 
@@ -171,7 +172,7 @@ class _Metered(io.BufferedReader):
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a folder to its place; where a folder is there already, what is in it, file by file."""
+    """Move a folder to `target`; if that exists, move the contents file by file."""
     if not target.exists():
         source.rename(target)
     elif source.is_dir() and target.is_dir():

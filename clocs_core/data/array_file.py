@@ -1,8 +1,8 @@
-"""Arrays in .npy and .npz files: headers are checked before anything is read, and no pickle is ever opened.
+"""Read arrays in .npy and .npz files: headers are checked before any values are read, and no pickle is ever opened.
 
-np.load maps an .npy file but no member of an .npz. What np.savez wrote lies in the .npz as it is, so it is mapped here
-by its place: of 10,000 recordings in 1 GB, a load reads its own 100 kB. What np.savez_compressed wrote has no such
-place; each process unpacks it once, whole.
+np.load maps an .npy file but no member of an .npz. np.savez stores members uncompressed, so they are mapped here by
+their offset in the file: of 10,000 recordings in 1 GB, loading one reads its own 100 kB. Members that
+np.savez_compressed wrote cannot be mapped; each process unpacks them once, as a whole.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ UNITS = ("unit", "units")
 TIMES = {"", "t", "time", "timestamp", "time_s", "time (s)", "time [s]", "seconds"}  # "": the index that pandas writes
 
 _DEFLATE = 1100  # deflate packs at most 1032 bytes into one; a member that claims more does not hold it
-_WHOLE = 4 << 30  # bytes of a compressed member that a process may unpack
-_SMALL = 1 << 28  # bytes of ids, labels or names
+_WHOLE = 4 << 30  # bytes of a compressed member that a process may unpack at most
+_SMALL = 1 << 28  # bytes of ids, labels or names, at most
 _DAMAGE = (BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
 
 
 @attrs.frozen
 class StoredArray:
-    """An array in a file, not read yet. `name` is that of the member of an .npz, and empty in an .npy."""
+    """An array in a file, not read yet. `name` is the member's name in an .npz, and empty for an .npy."""
 
     path: Path
     name: str
     shape: tuple[int, ...]
     order: Literal["C", "F"]
     dtype: np.dtype[Any]
-    start: int | None  # the byte of the file at which it begins; None where it is compressed
+    start: int | None  # offset in the file, in bytes; None where the array is compressed
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size of the array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.path.name}" if self.name else self.path.name
 
     def open(self) -> NDArray[Any]:
-        """The array, mapped where it can be, else unpacked once by each process. Raises DataError, or OSError."""
+        """Map the array, or unpack it once per process where it is compressed. Raises DataError or OSError."""
         return _open_array(self, _stamp(self.path))
 
     def values(self) -> list[Any]:
-        """Read all values of an array of ids, labels or names. Raises DataError where it is too large for one."""
+        """Read all values of an array of ids, labels or names. Raises DataError where it is too large for these."""
         if self.size > _SMALL:
             raise DataError(f"{self} has {self.size:,} bytes, too many for a value per recording.")
         return list(self.open().reshape(-1).tolist())
@@ -68,9 +68,9 @@ class StoredArray:
 
 @attrs.frozen(eq=False)
 class ArrayFile:
-    """The arrays of an .npz by name, or the one of an .npy under "". None, or an empty unit: the file does not say it.
+    """The arrays of an .npz by name, or the array of an .npy under "". None or an empty unit: the file does not say it.
 
-    signals: the names of arrays that may hold the signals, the likeliest first. Without one, nothing else is looked up.
+    signals: the names of arrays that may hold the signals, the likeliest first. If empty, the facts are not looked up.
     """
 
     arrays: Mapping[str, StoredArray]
@@ -80,20 +80,20 @@ class ArrayFile:
     unit: str = ""
 
     def first_of(self, names: Sequence[str]) -> StoredArray | None:
-        """The array that has the first of these names that is there."""
+        """Return the array under the first of these names that the file has, or None."""
         return next((self.arrays[name] for name in names if name in self.arrays), None)
 
 
 def open_array_file(path: Path, beside: tuple[str, ...] = ()) -> ArrayFile:
-    """Find the arrays of an .npy or .npz file, once in each process. beside: names of arrays that are no signals.
+    """List the arrays of an .npy or .npz file, once per process. beside: names of arrays that are not signals.
 
-    Raises DataError where a header claims what cannot be or the facts of the signals make no sense, and OSError.
+    Raises DataError where a header or the facts of the signals are impossible, and OSError.
     """
     return _open_file(path, beside, _stamp(path))
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Tell a file from what it was before it was written again."""
+    """Return size and time of a file, which change when it is written again."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 
@@ -148,7 +148,7 @@ def _members(path: Path, file: IO[bytes], held: int) -> Iterator[StoredArray]:
             if name == member.filename:
                 continue
             if member.compress_type == ZIP_STORED:
-                file.seek(member.header_offset + 26)  # the lengths of name and extra field, which the array follows
+                file.seek(member.header_offset + 26)  # lengths of name and extra field; the array follows these
                 file.seek(member.header_offset + 30 + sum(struct.unpack("<HH", file.read(4))))
                 yield _array(path, name, file, min(member.file_size, held - file.tell()))
                 continue
@@ -161,7 +161,7 @@ def _members(path: Path, file: IO[bytes], held: int) -> Iterator[StoredArray]:
 
 
 def _array(path: Path, name: str, stream: IO[bytes], held: int) -> StoredArray:
-    """Describe the array that begins here. held: how many bytes there are of it, with its header."""
+    """Describe the array that begins at the stream's position. held: its size in bytes, with its header."""
     where, begin = f"{name!r} in {path}" if name else f"{path}", stream.tell()
     try:
         with warnings.catch_warnings(action="ignore"):  # files of Python 2 are fine

@@ -1,4 +1,4 @@
-"""Does anything of a test patient stand in another part? Patients by name, signals by likeness.
+"""Check that no test patient is in another part: compare patients by id, and signals by correlation.
 
 Two recordings of one patient under two names, or one recording published twice, leak from training into the test
 without any shared id. Every frame is therefore compared with every frame of the other parts: first by a sketch of 64
@@ -19,15 +19,15 @@ from clocs_core.artifacts.split import PARTS, Split
 from clocs_core.data.prepared import Prepared
 from clocs_core.files import write_atomically
 
-SKETCH = 64  # points of a sketch: at 10 s enough to place every beat
-LIKE = 0.98  # cosine of two sketches that are worth a closer look
+SKETCH = 64  # points of a sketch: for 10 s, enough to locate every beat
+LIKE = 0.98  # cosine of two sketches above which all samples are compared
 SAME = 0.9995  # correlation of all samples above which two frames are copies of each other
 TILE = 4096  # frames compared at a time: 64 MB of cosines
 
 
 @attrs.frozen
 class Twin:
-    """Two recordings in different parts that share a stretch of signal."""
+    """Two recordings in different parts that have a stretch of signal in common."""
 
     record: str
     part: str
@@ -38,14 +38,14 @@ class Twin:
 
 @attrs.frozen
 class Audit:
-    """What was found. `frames` were compared; `twins` are named once per pair of recordings, most alike first."""
+    """The result: `frames` is the number compared; `twins` has each pair of recordings once, most alike first."""
 
     shared_patients: int
     frames: int
     twins: tuple[Twin, ...]
 
     def sentence(self) -> str:
-        """One line for a console."""
+        """Return the result as one line for a console."""
         return (
             f"{self.shared_patients} patients shared, {len(self.twins)} duplicate signals "
             f"between training, validation and test ({self.frames:,} frames compared)"
@@ -77,7 +77,7 @@ def audit(prepared: Prepared, split: Split) -> Audit:
 
 
 def certified_audit(prepared: Prepared, split: Split) -> Audit:
-    """The audit of a split, from the certificate beside the frames if there is one; else made, and kept there."""
+    """Read the audit of a split from the certificate beside the frames, or make it and save it there."""
     kept = prepared.folder / f"certificate-{split.hash[:16]}.json"
     with suppress(OSError, ValueError, TypeError, KeyError):
         held = json.loads(kept.read_text(encoding="utf-8"))
@@ -86,13 +86,13 @@ def certified_audit(prepared: Prepared, split: Split) -> Audit:
             return Audit(held["shared_patients"], held["frames"], twins)
     found = audit(prepared, split)
     held = {"split": split.hash, "patients": split.counts(), **attrs.asdict(found)}
-    with suppress(OSError):  # a data root that can only be read: the audit is made again next time
+    with suppress(OSError):  # the data root is read-only: the audit is made again next time
         write_atomically(kept, json.dumps(held, indent=1) + "\n")
     return found
 
 
 def _sketches(prepared: Prepared, usable: NDArray[np.int64], channel: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Unit vectors (frame, 64): the mean of 64 equal stretches, centred. Read in pieces: the frames stay on disk."""
+    """Return unit vectors (frame, 64): means of 64 equal stretches, centred. Frames are read in pieces from disk."""
     samples = prepared.frames.shape[2]
     points = min(SKETCH, samples)
     edges = np.linspace(0, samples, points + 1).astype(int)
@@ -103,12 +103,12 @@ def _sketches(prepared: Prepared, usable: NDArray[np.int64], channel: NDArray[np
         sketches[rows] = np.add.reduceat(piece, edges[:-1], axis=1) / np.diff(edges)
     sketches -= sketches.mean(axis=1, keepdims=True)
     norm = np.linalg.norm(sketches, axis=1, keepdims=True)
-    norm[norm == 0] = 1.0  # a frame without a difference between its stretches is like no other
+    norm[norm == 0] = 1.0  # a frame whose stretches have equal means matches no other
     return np.asarray(sketches / norm)
 
 
 def _alike(sketches: NDArray[np.float32], part: NDArray[np.int8]) -> Iterator[tuple[int, int]]:
-    """Pairs (i < k) of frames in different parts whose sketches agree."""
+    """Yield pairs (i < k) of frames in different parts whose sketches agree."""
     for i in range(0, len(sketches), TILE):
         for k in range(i, len(sketches), TILE):
             near = sketches[i : i + TILE] @ sketches[k : k + TILE].T > LIKE

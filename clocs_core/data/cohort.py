@@ -1,4 +1,4 @@
-"""From a data set to frames on disk: scan, split by patient, prepare. What a run is given to work with."""
+"""Scan a data set, split it by patient and prepare its frames on disk for a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tick = Callable[[int, int], None]
 
 @attrs.frozen(eq=False)
 class Cohort:
-    """The recordings of a run: what was found, who is in which part, and the frames for both halves of the story."""
+    """The recordings of a run: the listing, the split, and the frames for pre-training and for evaluation."""
 
     listing: Listing
     split: Split
@@ -39,7 +39,7 @@ class Cohort:
         return {entry.record: entry.label for entry in self.listing.entries}
 
     def labelled_frames(self) -> dict[str, int]:
-        """How many frames of the evaluation have each class of the task."""
+        """Count the frames of the evaluation by class of the task."""
         counts = dict.fromkeys(self.task.classes, 0)
         bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
         labels = self.labels
@@ -56,7 +56,7 @@ class Cohort:
 
 
 def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Cohort:
-    """Find, divide and prepare recordings, in one framing or two. What is prepared already is only opened.
+    """Find, divide and prepare recordings, in one framing or two. Frames that are prepared already are only opened.
 
     The split is made here, before any framing, over the patients with an entry: it depends on the data set, the
     task and the split seed, never on method, channels or frame length.
@@ -66,7 +66,7 @@ def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers:
     _refuse_one_class(asked, listing)
     split = divide(asked, listing)
     sets = [prepare_recordings(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
-    if names:  # frames on disk keep the numbers, so that another name prepares nothing anew
+    if names:  # frames on disk keep the numbers, so that renaming a channel prepares nothing again
         sets = [attrs.evolve(one, channels=names) for one in sets]
     found = sets[0].channels
     missing = [name for name in asked.data.channels if name not in found]
@@ -85,7 +85,7 @@ def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers:
 
 
 def divide(asked: Recordings, listing: Listing) -> Split:
-    """The split of these recordings: the one that comes with them, or the one of the split seed."""
+    """Return the published split of these recordings, or else the one drawn by the split seed."""
     if listing.parts is not None:
         return published_split(listing.parts, asked.data.split_seed)
     return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
@@ -110,13 +110,13 @@ def scan(asked: Recordings) -> Listing:
 
 
 def _settled(asked: Recordings, listing: Listing) -> Recordings:
-    """The same with what only the files could tell: the task's classes, the channels' names."""
+    """Fill in the task's classes and the channels' names where only the files have them."""
     channels = asked.data.channels or listing.channels
     return attrs.evolve(asked, task=listing.task or asked.task, data=attrs.evolve(asked.data, channels=channels))
 
 
 def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
-    """The user's names for channels that the files only number: as many as there are, and none of them a number."""
+    """Return the user's names for channels that the files only number: one per channel, and none a number."""
     wanted = asked.data.channels
     names = asked.names if wanted and set(wanted) < set(asked.names) else wanted
     if not names or not listing.numbered or any(name in listing.channels for name in names):
@@ -131,14 +131,14 @@ def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
 
 
 def find_root(asked: Recordings) -> Path:
-    """Where this data set lies: its own root, or its folder in the data root."""
+    """Return the folder of this data set: its own root, or its folder in the data root."""
     if asked.data.root is not None:
         return asked.data.root.expanduser()
     return dataset_folder(data_root(asked.data.data_root), asked.name)
 
 
 def _not_there(dataset: Dataset, root: Path) -> str:
-    """Three lines: what is missing, and the command for each way to get it."""
+    """Write three lines: what is missing, and the command for each way to get it."""
     publisher = f"get it from {dataset.homepage or 'its owner'}"
     get = f"`clocs data download {dataset.name}`" if dataset.sources else publisher
     return (
@@ -171,7 +171,7 @@ def _classes(label: Label) -> set[int]:
 def prepare_recordings(
     asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
 ) -> Prepared:
-    """The frames of entries, by the data set's own loader, below the data root; made once for all who cut alike."""
+    """Prepare the frames of entries below the data root; runs with the same framing share them."""
     dataset = asked.dataset.offer
     return prepare(
         entries,

@@ -23,10 +23,10 @@ def download(
 ) -> tuple[Path, ...]:
     """Download files, and return those that were not there yet. At most `connections` files come at a time.
 
-    A target that exists is whole, for it gets its name last. progress(bytes done, bytes in total or None) is told of
-    all files together, what was there before included. `pause` is the first wait before another try, in seconds.
+    A target that exists is complete, because it is renamed last. progress(bytes done, bytes in total or None) counts
+    all files together, including bytes of earlier calls. `pause` is the first wait before another try, in seconds.
 
-    Raises DownloadError; what came stays as `<name>.part`, and the next call goes on from it.
+    Raises DownloadError; the bytes received stay as `<name>.part`, and the next call resumes from them.
     """
     absent = {one.target: one for one in wanted if _is_absent(one)}
     folders = sorted({target.parent for target in absent})
@@ -57,7 +57,7 @@ def download(
 
 
 def _run(pool: ThreadPoolExecutor, jobs: Iterable[Callable[[], None]], tell: Callable[[], None]) -> None:
-    """Do all jobs, and tell how far they are four times a second. Raises the first failure."""
+    """Run all jobs, and report progress four times a second. Raises the first failure."""
     tell()
     waiting: set[Future[None]] = {pool.submit(job) for job in jobs}
     while waiting:
@@ -91,7 +91,7 @@ def _lock(folder: Path) -> FileLock:
 
 
 def _refuse_full_disk(transfers: Sequence[Transfer]) -> None:
-    """Raise DownloadError where what is missing does not fit on the disk, before hours are spent on it."""
+    """Raise DownloadError where the missing bytes do not fit on the disk, before hours of downloading."""
     needed = sum(transfer.size - transfer.came for transfer in transfers if transfer.size is not None)
     if needed <= 0:
         return

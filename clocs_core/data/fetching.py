@@ -1,4 +1,4 @@
-"""Get the files of a data set: list its folders on the server, download what is not there, and unpack archives once."""
+"""Get the files of a data set: list its folders on the server, download missing files, and unpack archives once."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from clocs_core.data.transfer import Wanted
 from clocs_core.errors import DataError
 from clocs_core.files import write_atomically
 
-_DEPTH = 4  # folders below folders that are followed
+_DEPTH = 4  # levels of nested folders that are followed
 
 
 @attrs.frozen
 class Fetched:
-    """The files of a data set: all of them, and those that were not there before."""
+    """The files of a data set: all of them, and those that were newly downloaded."""
 
     files: tuple[Path, ...]
     new: tuple[Path, ...]
 
     @property
     def archives(self) -> tuple[Path, ...]:
-        """The files that can be unpacked."""
+        """Files that can be unpacked."""
         return tuple(filter(is_archive, self.files))
 
 
 def fetch(sources: Sequence[Source], folder: Path, progress: Progress, connections: int) -> Fetched:
-    """Download the sources of a data set into its folder, the folders among them by their lists.
+    """Download the sources of a data set into its folder; folders on the server are read by their RECORDS files.
 
-    Raises DownloadError, and DataError for a name that leads out of the folder or lists that go too deep.
+    Raises DownloadError, and DataError for a name that leads out of the folder or folders nested too deep.
     """
     files = [source for source in sources if not source.endings]
     folders = [source for source in sources if source.endings]
@@ -60,7 +60,7 @@ def _fetch_files(sources: Sequence[Source], folder: Path, progress: Progress, co
 
 
 def _place(source: Source, folder: Path) -> Path:
-    """Return where a file goes. Raises DataError for a name that leads out of the folder."""
+    """Return the target path of a file. Raises DataError for a name that leads out of the folder."""
     path = PurePosixPath(source.file.replace("\\", "/"))
     if path.is_absolute() or not path.parts or ".." in path.parts or ":" in path.parts[0]:
         raise DataError(f"The source {source.file!r} is not the name of a file in the data set's folder.")
@@ -68,7 +68,7 @@ def _place(source: Source, folder: Path) -> Path:
 
 
 def is_unpacked(archive: Path) -> bool:
-    """Whether `unpack_beside` was done with this very file."""
+    """Return whether `unpack_beside` has unpacked this version of the file."""
     mark = _mark(archive)
     return mark.exists() and mark.read_text(encoding="utf-8") == _stamp(archive)
 

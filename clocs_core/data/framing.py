@@ -1,4 +1,4 @@
-"""From a recording to frames: cut, stretched where asked, with every lead-frame marked as usable or not."""
+"""Cut a recording into frames, resample them where asked, and mark every lead-frame as usable or not."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Frames:
 def cut_frames(record: Record, framing: Framing) -> Frames:
     """Cut a recording as `framing` says, computing in float64 and storing float32, or int16 where that is lossless.
 
-    A lead-frame is not valid when its stretch of the source misses a sample, or is flat. Samples that are missing
-    are bridged by a line before resampling, so that they spoil no other frame of their lead.
+    A lead-frame is not valid when its stretch of the source misses a sample, or is flat. Missing samples are
+    interpolated linearly before resampling, so that they spoil no other frame of their lead.
     """
     plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
     if plan.frames == 0:
@@ -47,13 +47,13 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
             signal /= record.gain
         if not finite.all():
             signal = _bridge(signal, finite)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows float32 is found below, as an infinity
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow of float32 is found below, as an infinity
             frames = _cut(signal, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
         gain = 1.0
     nan, flat = ~np.all(np.isfinite(frames), axis=2), frames.max(axis=2) == frames.min(axis=2)
     for i, (first, end) in enumerate(plan.spans()):
         nan[i] |= ~finite[:, first:end].all(axis=1)
-        # Resampling puts ripples of 1e-17 on a flat line, so flatness is asked of the source.
+        # Resampling puts ripples of 1e-17 on a flat line, so flatness is tested on the source.
         flat[i] |= signal[:, first:end].max(axis=1) == signal[:, first:end].min(axis=1)
     bad = nan | flat if not framing.keep_flat else nan
     frames[bad] = 0
@@ -62,11 +62,11 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
 
 
 def frame_labels(label: Label, start: Iterable[int]) -> list[int | frozenset[int] | None]:
-    """The label of each frame, given the first source sample of each.
+    """Return the label of each frame, given the first source sample of each.
 
-    A class or a set of classes holds for every frame. Of episodes, the one that holds the frame's first sample
-    counts, and none does where none holds it. Where episodes overlap the one that starts last counts, since it
-    says what the rhythm changed to; of two that start together, the one that is listed last.
+    A class or a set of classes holds for every frame. With episodes, a frame has the label of the episode that
+    contains its first sample, or none. Where episodes overlap, the one that starts last counts, since it says what
+    the rhythm changed to; if two start together, the one that is listed last counts.
     """
     if not isinstance(label, tuple):
         return [label for _ in start]
@@ -80,16 +80,16 @@ def frame_labels(label: Label, start: Iterable[int]) -> list[int | frozenset[int
 
 @attrs.frozen
 class _Plan:
-    """How many frames there are, and how many source samples, whole or not, each one spans."""
+    """The number of frames, and the number of source samples, perhaps fractional, that each one spans."""
 
     frames: int
     span: Fraction
     source: int
     scale: Fraction  # samples after resampling per sample before
-    resampled: int  # length of the whole recording after resampling; 0 where each window is stretched by itself
+    resampled: int  # length of the whole recording after resampling; 0 where each window is resampled by itself
 
     def spans(self) -> list[tuple[int, int]]:
-        """First source sample of each frame, and one past the last that it touches."""
+        """Return the first source sample of each frame, and one past its last."""
         edges = [i * self.span for i in range(self.frames + 1)]
         ends = [min(-(-edge.numerator // edge.denominator), self.source) for edge in edges[1:]]
         return [(int(first), end) for first, end in zip(edges, ends, strict=False)]
@@ -106,14 +106,14 @@ def _plan(source: int, sampling_rate: float, framing: Framing) -> _Plan:
     else:
         rate = framing.sampling_rate or sampling_rate
         resampled = round(source * rate / sampling_rate)
-        # The Fourier method stretches what there is to a whole number of samples; a filter knows the rates only.
+        # The Fourier method resamples to a whole number of samples; a polyphase filter uses only the rates.
         fourier = framing.resampler == "fft"
         scale = Fraction(resampled, max(source, 1)) if fourier else _simple(Fraction(rate / sampling_rate))
     return _Plan(resampled // samples, samples / scale if scale else Fraction(0), source, scale, resampled)
 
 
 def _simple(ratio: Fraction) -> Fraction:
-    """Nearly the same ratio in small numbers: a polyphase filter for 1234567/617283 has 25 million taps."""
+    """Approximate a ratio by small numbers: a polyphase filter for 1234567/617283 has 25 million taps."""
     return ratio.limit_denominator(10_000) or ratio
 
 
@@ -132,7 +132,7 @@ def _cut(signal: NDArray[Any], plan: _Plan, framing: Framing) -> NDArray[Any]:
 def _resample(
     signal: NDArray[Any], length: int, scale: Fraction, resampler: Literal["fft", "polyphase"]
 ) -> NDArray[Any]:
-    """Stretch the last axis by `scale`, to `length` samples: sample k is at the time of source sample k / scale."""
+    """Resample the last axis by `scale`, to `length` samples: sample k is at the time of source sample k / scale."""
     if scale == 1:
         return signal
     if resampler == "fft":
@@ -150,20 +150,20 @@ def _resample(
 
 
 def _stretch_spectrum(signal: NDArray[Any], length: int) -> NDArray[Any]:
-    """What scipy.signal.resample does, without the 1.5 s that importing it costs every worker process."""
+    """Resample like scipy.signal.resample, without the 1.5 s that importing it costs every worker process."""
     before = signal.shape[-1]
     spectrum = np.fft.rfft(signal)
-    both = min(before, length)  # frequencies that both lengths have
+    both = min(before, length)  # both lengths have the frequencies of the shorter one
     stretched = np.zeros((*signal.shape[:-1], length // 2 + 1), dtype=np.complex128)
     stretched[..., : both // 2 + 1] = spectrum[..., : both // 2 + 1]
     if both % 2 == 0 and before != length:
-        # Half the sampling rate of the shorter one: there a cosine stands for two lines of the longer one's spectrum.
+        # At the Nyquist frequency of the shorter signal, one coefficient equals two in the longer one's spectrum.
         stretched[..., both // 2] *= 2.0 if length < before else 0.5
     return np.asarray(np.fft.irfft(stretched, length) * (length / before))
 
 
 def _bridge(source: NDArray[np.float64], finite: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """A copy in which samples that are not finite lie on the line between their neighbours; zeros in a lost lead."""
+    """Return a copy with samples that are not finite interpolated linearly; zeros in a lead without finite samples."""
     bridged = source.copy()
     at = np.arange(source.shape[1])
     for lead, good in zip(bridged, finite, strict=True):

@@ -1,4 +1,4 @@
-"""Tables of decimal numbers as text, read by pandas and, where that does not serve, cell by cell."""
+"""Read tables of decimal numbers as text by pandas, or cell by cell where pandas fails or is slower."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
-MISSING = (b"", b"na", b"n/a", b"null")  # and nan, which float() knows
+MISSING = (b"", b"na", b"n/a", b"null")  # float() reads nan itself
 
 _LITTLE = 4096  # bytes; pandas takes 0.3 ms for each call
 _FEW_COLUMNS = 100  # pandas takes 11 µs for each column, and `float` 0.1 µs for each cell
-_TRUTHS = (b"u", b"U", b"s", b"S")  # letters of True and False, which pandas takes for 1 and 0
+_TRUTHS = (b"u", b"U", b"s", b"S")  # letters of True and False, which pandas reads as 1 and 0
 
 
 class NotANumber(ValueError):
@@ -26,9 +26,9 @@ class NotANumber(ValueError):
 def read_number_table(text: bytes, separator: bytes | None = b",", columns: int | None = None) -> NDArray[np.float64]:
     """Read numbers as `float` reads them, to the last bit: (row, column), NaN where a cell is empty.
 
-    separator: what stands between two cells; None for white space. columns: as many as the first row has, if None.
-    Empty lines are no rows. Raises NotANumber where a cell is no number, and ValueError where a row has another number
-    of cells.
+    separator: the bytes between two cells; None for white space. columns: their number, or None for that of the first
+    row. Empty lines are skipped. Raises NotANumber where a cell is no number, and ValueError where a row has another
+    number of cells.
     """
     text = text.replace(b'"', b"") if b'"' in text else text
     width = len(text[: text.find(b"\n")].split(separator))
@@ -40,7 +40,7 @@ def read_number_table(text: bytes, separator: bytes | None = b",", columns: int 
 
 
 def _read_at_once(text: bytes, separator: bytes | None) -> NDArray[np.float64] | None:
-    """Read a table with pandas; None where a cell or the length of a row needs a closer look."""
+    """Read a table with pandas; None where a cell or the length of a row must be checked cell by cell."""
     import pandas as pd  # takes 0.3 s, and only processes that read text need it
 
     try:
@@ -64,7 +64,7 @@ def _read_at_once(text: bytes, separator: bytes | None) -> NDArray[np.float64] |
 
 
 def _read_cells(text: bytes, separator: bytes | None, columns: int | None) -> NDArray[np.float64]:
-    """Read one cell after the other: slower, but it knows every spelling and the place of a mistake."""
+    """Read cell by cell: slower, but accepts every spelling and names the row and column of a mistake."""
     blanks = b" " if separator else None
     rows = [line.split(separator) for line in text.splitlines() if line.strip(blanks)]
     width = columns or len(rows[0] if rows else ())

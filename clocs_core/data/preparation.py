@@ -1,6 +1,6 @@
-"""From recordings to prepared frames: shards in parallel, then one set of files, which gets its name last.
+"""Prepare the frames of recordings: write shards in parallel, then join them into one set, which is renamed last.
 
-A kill at any moment leaves the frames of before, those of now, or shards that the next call goes on from.
+A kill at any moment leaves the old frames, the new frames, or shards from which the next call resumes.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def prepare(
 ) -> Prepared:
     """Open the frames of these recordings, preparing them first where they are not on disk or are damaged.
 
-    load(entry, options) -> Record runs in `workers` processes; one that raises is a drop. Channels are put in the
-    order of `channels`, or of the first recording that loads if that is empty, and voltages in that one's unit.
-    progress(done, total) is told of recordings, and not called where nothing is left to do.
+    load(entry, options) -> Record runs in `workers` processes; a recording whose load raises is dropped. Channels are
+    put in the order of `channels`, or of the first recording that loads if that is empty. Voltages are converted to
+    that recording's unit. progress(done, total) counts recordings, and is not called where nothing is left to do.
 
     Raises DataError where no recording gives a usable frame, and OSError where the disk is full.
     """
@@ -86,10 +86,10 @@ def prepare(
 
 def _refuse_bad_listing(entries: Sequence[Entry], dataset: str) -> None:
     if not entries:
-        raise DataError(f"{dataset}: there is no recording to prepare. Check the folder, and what its scan left out.")
+        raise DataError(f"{dataset}: there is no recording to prepare. Check the folder, and the drops of its scan.")
     record, times = Counter(entry.record for entry in entries).most_common(1)[0]
     if times > 1:
-        raise DataError(f"{dataset}: record {record} is listed {times} times; each needs a name of its own.")
+        raise DataError(f"{dataset}: record {record} is listed {times} times; each needs a unique name.")
 
 
 def _open_and_tidy(folder: Path, fingerprint: str) -> Prepared:
@@ -101,7 +101,7 @@ def _open_and_tidy(folder: Path, fingerprint: str) -> Prepared:
 def _assemble(
     partial: Path, jobs: list[Job], facts: Mapping[str, object], framing: Framing, convention: Convention
 ) -> None:
-    """Put the shards together in `<partial>/assembled`, in the order of the entries, all of it on disk."""
+    """Join the shards in `<partial>/assembled`, in the order of the entries, and flush them to disk."""
     target = partial / "assembled"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
@@ -110,10 +110,10 @@ def _assemble(
     drops = sum((read_drops(shard["drops"]) for shard in shards), DropReport())
     index = _join_indices(jobs, [len(shard["records"]) for shard in shards])
     if not index["valid"].any():
-        shutil.rmtree(partial)  # tiny, and of no use to a call with other settings
+        shutil.rmtree(partial)  # tiny, and useless to a call with other settings
         raise _no_usable_frame(facts, framing, drops, max(tuple(shard["longest"]) for shard in shards), bool(records))
     if not all(kind == "<i2" for shard in shards for _, kind in shard["stored"]):
-        index["gain"][:] = 1.0  # what was counted in integers is divided by its gain while it is copied
+        index["gain"][:] = 1.0  # integers are divided by their gain while they are copied
     rates = sum((Counter(dict(map(tuple, shard["rates"]))) for shard in shards), Counter[float]())
     counts = [size for shard in shards for size in shard["stored"]]
     lossless = all(kind == "<i2" for _, kind in counts)
@@ -141,7 +141,7 @@ def _assemble(
 
 
 def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]]:
-    """The indices of the shards end to end, their records counted on from shard to shard."""
+    """Concatenate the indices of the shards, and number their records from shard to shard."""
     indices = [load_file(job.file(".index")) for job in jobs]
     before = 0
     for index, count in zip(indices, records, strict=True):
@@ -153,9 +153,9 @@ def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]
 def _join_files(
     jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool, target: Path
 ) -> dict[str, object]:
-    """The frames of all shards end to end, in constant memory: size of the whole, size and checksum of each piece.
+    """Concatenate the frames of all shards in constant memory; return size, and size and checksum of each piece.
 
-    All are float32 unless every record has 16-bit integers. Workers have made the checksums, in parallel.
+    All are float32 unless every record has 16-bit integers. Workers computed the checksums, in parallel.
     """
     pieces: list[tuple[int, str]] = []
     with open(target, "wb") as out:
@@ -174,7 +174,7 @@ def _join_files(
 def _copy_as_float(
     file: IO[bytes], out: IO[bytes], job: Job, shard: dict[str, Any], frame_shape: tuple[int, int]
 ) -> str:
-    """Copy a shard, what was counted in integers divided by its gain; the checksum of what was written."""
+    """Copy a shard as float32, integers divided by their gain, and return the checksum of the written bytes."""
     gains, done, digest = load_file(job.file(".index"))["gain"], 0, sha256()
     for frames, kind in shard["stored"]:
         raw = file.read(frames * frame_shape[0] * frame_shape[1] * int(kind[2]))
@@ -207,7 +207,7 @@ def _no_usable_frame(
     return DataError(
         f"{facts['dataset']}: no recording gives a frame of {getattr(framing, field)} samples{rate}. The longest, "
         f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). Ask for shorter frames: "
-        f"`{field}=...`. All in all: {drops.sentence()}."
+        f"`{field}=...`. In total: {drops.sentence()}."
     )
 
 

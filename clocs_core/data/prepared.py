@@ -1,11 +1,11 @@
-"""Frames prepared once on disk and read by memory map: `<folder>/<fingerprint>/` with frames, index and manifest.
+"""Open frames prepared on disk, by memory map: `<folder>/<fingerprint>/` has frames, index and manifest.
 
     frames.bin           (frame, channel, sample), little-endian: float32 in the set's unit, or the recorders' own
                          16-bit integers, to be divided by the gain of their frame
     index.safetensors    valid (frame, channel), start, record, position, gain (frame,)
-    manifest.json        what they are of, what was dropped, sizes and checksums
+    manifest.json        data set, framing, records, drops, sizes and checksums
 
-`preparation` makes them.
+`preparation` writes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clocs_core.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SCHEMA = 1  # raise it when framing or this layout changes what is stored: every prepared set is then made anew
+SCHEMA = 1  # raise it when framing or this layout changes the stored bytes: every set is then prepared again
 CHUNK = 1 << 22  # bytes read at a time
 FRAMES, INDEX, MANIFEST = "frames.bin", "index.safetensors", "manifest.json"
 
@@ -36,16 +36,16 @@ FRAMES, INDEX, MANIFEST = "frames.bin", "index.safetensors", "manifest.json"
 class Prepared:
     """The frames of a data set, on disk. `records` are those that gave a frame, in the order of the scan."""
 
-    folder: Path  # of this set: its name is the fingerprint
+    folder: Path  # folder of this set, named by the fingerprint
     fingerprint: str
     dataset: str
     framing: Framing
     channels: tuple[str, ...]
     unit: str
-    sampling_rates: Mapping[float, int]  # Hz of the source: how many recordings
+    sampling_rates: Mapping[float, int]  # Hz of the source: number of recordings
     records: tuple[tuple[str, str], ...]  # (record, patient)
     drops: DropReport
-    tolerated: DropReport  # what readers put up with, counted by what it was
+    tolerated: DropReport  # faults in files that readers tolerated, counted by kind
     versions: Mapping[str, str]
     checksums: Mapping[str, tuple[tuple[int, str], ...]]  # file: (bytes, SHA-256) of its pieces, in order
     frames: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), a read-only memory map
@@ -57,12 +57,12 @@ class Prepared:
 
     @property
     def frames_file(self) -> Path:
-        """The file that `frames` maps, for who wants to map it another way."""
+        """The file that `frames` maps, for callers that map it in another way."""
         return self.folder / FRAMES
 
     @property
     def frame_rate(self) -> float | None:
-        """Hz of the samples of a frame, where one number holds for all recordings."""
+        """Sampling rate of a frame in Hz, or None where recordings differ in it."""
         if self.framing.sampling_rate is not None:
             return self.framing.sampling_rate
         if len(self.sampling_rates) != 1 or self.framing.frames_per_record is not None:
@@ -136,7 +136,7 @@ def fingerprint_of(
     revision: int,
     channels: tuple[str, ...],
 ) -> str:
-    """16 hexadecimal digits for all that the frames depend on: files by name, size and time; never the labels."""
+    """Hash all that the frames depend on into 16 hexadecimal digits: files by name, size and time; never the labels."""
     facts = {
         "schema": SCHEMA,
         "dataset": dataset,
@@ -160,13 +160,13 @@ def _plain(value: object) -> object:
 def _stamp(file: Path) -> list[object]:
     try:
         found = file.stat()
-    except OSError:  # gone since the scan: its load will say so, and its return be noticed
+    except OSError:  # deleted since the scan: its load will fail, and restoring it changes the fingerprint
         return [file.name, None, None]
     return [file.name, found.st_size, found.st_mtime_ns]
 
 
 def read_drops(held: Mapping[str, Any]) -> DropReport:
-    """A drop report as a manifest holds it."""
+    """Read a drop report from its form in a manifest."""
     return DropReport(dict(held["counts"]), {reason: tuple(names) for reason, names in held["first"].items()})
 
 

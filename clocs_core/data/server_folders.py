@@ -1,4 +1,4 @@
-"""A folder of recordings on a server: which files it has, by the RECORDS file that lies in every such folder."""
+"""List the files of a folder of recordings on a server, by the RECORDS file in every such folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ RECORDS = "RECORDS"
 
 
 def list_folder(folder: Source) -> Source:
-    """The RECORDS file of a folder, as something to download first."""
+    """Return the RECORDS file of a folder as a source to download."""
     return Source(f"{folder.file}{RECORDS}", f"{folder.address}{RECORDS}")
 
 
 def recordings_of(folder: Source, records: str) -> list[Source]:
-    """The files of all recordings that a RECORDS file names. Raises DataError for a name that leads elsewhere.
+    """Return the files of all recordings that a RECORDS file names. Raises DataError for a name outside the folder.
 
-    A line that ends in a slash names a folder, which has a list of its own: it comes back as a folder to be listed.
+    A line that ends in a slash names a folder with its own RECORDS file; it is returned as a folder to be listed.
     """
     found: list[Source] = []
     for line in filter(None, map(str.strip, records.splitlines())):

@@ -1,6 +1,6 @@
-"""What a worker process does: load, frame and write a shard of recordings, one recording in memory at a time.
+"""Load, frame and write a shard of recordings in a worker process, with one recording in memory at a time.
 
-A shard is finished when its .json is there, written last; an interrupted preparation goes on from those that are.
+A shard is finished when its .json exists, which is written last; an interrupted preparation keeps finished shards.
 Workers import this module: no torch here.
 """
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
     from clocs_core.contracts.offers import Load
 
-SHARD = 64  # recordings per shard: what a kill can cost, and about 15 MB of ten-second twelve-lead recordings
-IN_PROCESS = 256  # up to so many recordings, starting workers takes longer than the work
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+SHARD = 64  # recordings per shard, which a kill can lose: about 15 MB of ten-second twelve-lead recordings
+IN_PROCESS = 256  # for at most this many recordings, starting workers takes longer than the work
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 @attrs.frozen
 class Convention:
-    """What all recordings of a set are brought to."""
+    """The channels and the unit that all recordings of a set are converted to."""
 
     channels: tuple[str, ...]
     unit: str
@@ -62,11 +62,11 @@ class Job:
     convention: Convention
 
     def file(self, suffix: str) -> Path:
-        """One of the shard's three files."""
+        """Return the path of one of the shard's three files."""
         return self.path.with_suffix(suffix)
 
     def done(self) -> bool:
-        """Whether an earlier call finished this shard, of these very recordings."""
+        """Return whether an earlier call finished this shard with the same recordings."""
         try:
             held = json.loads(self.file(".json").read_text(encoding="utf-8"))
             whole = [_digest(self.file(suffix)) for suffix in (".bin", ".index")]
@@ -83,7 +83,7 @@ def _digest(path: Path) -> str:
 def agree_on_convention(
     partial: Path, entries: Sequence[Entry], load: Load, options: Any, channels: tuple[str, ...], dataset: str
 ) -> Convention:
-    """Channels and unit of the set, from the first entry that loads: the same whichever worker comes first."""
+    """Take channels and unit of the set from the first entry that loads, so that no worker's speed decides them."""
     kept = partial / "convention.json"
     with suppress(OSError, ValueError, TypeError, KeyError):
         held = json.loads(kept.read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def agree_on_convention(
 
 
 def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
-    """The recording, or what its load raised: a damaged file costs one recording. Want of memory stops everything."""
+    """Return the recording, or the exception of its load: a damaged file costs one recording. MemoryError is raised."""
     try:
         return attrs.evolve(load(entry, options), record=entry.record)
     except MemoryError:
@@ -116,7 +116,7 @@ def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
 def list_jobs(
     partial: Path, entries: Sequence[Entry], load: Load, options: Any, framing: Framing, convention: Convention
 ) -> list[Job]:
-    """The shards of a set, in the order of its entries."""
+    """Return the shards of a set, in the order of its entries."""
     parts = [tuple(entries[first : first + SHARD]) for first in range(0, len(entries), SHARD)]
     return [
         Job(partial / f"shard-{number:05d}", part, load, options, framing, convention)
@@ -125,7 +125,7 @@ def list_jobs(
 
 
 def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]) -> None:
-    """Do the shards that are not done, in this process or in workers, in any order."""
+    """Make the unfinished shards, in this process or in workers, in any order."""
     total = sum(len(job.entries) for job in jobs)
     left = [job for job in jobs if not job.done()]
     waiting = sum(len(job.entries) for job in left)
@@ -139,10 +139,10 @@ def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]
 
 
 def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
-    """Make shards in worker processes, and yield how many recordings each had, as they are done.
+    """Make shards in worker processes, and yield the number of recordings of each when it is done.
 
-    loky starts workers afresh, without a fork that could hang where there are threads or a CUDA context, and without
-    running the main script again: with multiprocessing's spawn, a script without a main guard started itself in every
+    loky starts new processes without fork, which can hang where there are threads or a CUDA context, and without
+    running the main script again. With multiprocessing's spawn, a script without a main guard started itself in every
     worker, and all of them waited for the lock of the preparation.
     """
     from loky import ProcessPoolExecutor
@@ -153,8 +153,8 @@ def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
             yield future.result()
     except BrokenProcessPool as error:
         raise DataError(
-            f"One of {workers} processes that read recordings was killed, perhaps for want of memory. "
-            "What is done is kept: run the same command again, with fewer workers."
+            f"One of {workers} processes that read recordings was killed, perhaps because memory ran out. "
+            "Finished work is kept: run the same command again, with fewer workers."
         ) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)
@@ -166,7 +166,7 @@ def _begin_worker(parent: int) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Tell glibc to keep what numpy frees: recordings are alike, and fresh pages cost a tenth of a worker's time."""
+    """Tell glibc to keep memory that numpy frees: fresh pages for each recording cost a tenth of a worker's time."""
     with suppress(OSError, AttributeError, TypeError):  # another C library has no such function
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, 1 << 26)
@@ -174,7 +174,7 @@ def _keep_freed_memory() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Make this worker end when its parent does, by whatever means, and leave Ctrl-C to the parent."""
+    """Make this worker end when its parent ends or is killed, and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -186,9 +186,9 @@ def _end_with(parent: int) -> None:
 
 
 def _make_shard(job: Job) -> int:
-    """Load, frame and write the recordings of one shard, holding one of them at a time; how many they were."""
+    """Load, frame and write the recordings of one shard, one in memory at a time; return their number."""
     shard, digest = _Shard(), sha256()
-    # Not flushed to the disk: a kill loses nothing that was written, and after a power cut the checksums tell.
+    # Not flushed to the disk: a kill loses no written bytes, and checksums detect losses after a power cut.
     with open(job.file(".bin"), "wb") as file:
         for entry in job.entries:
             frames = shard.frames_of(entry, job)
@@ -215,7 +215,7 @@ def _make_shard(job: Job) -> int:
 
 @attrs.define
 class _Shard:
-    """What grows while a shard is made."""
+    """The index and facts of a shard, collected while it is made."""
 
     records: list[tuple[str, str]] = attrs.field(factory=list)
     valid: list[NDArray[np.bool_]] = attrs.field(factory=list)
@@ -228,7 +228,7 @@ class _Shard:
     longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
 
     def frames_of(self, entry: Entry, job: Job) -> Frames | None:
-        """Load and frame one recording, and take down all but the samples."""
+        """Load and frame one recording, and record all but its samples."""
         found = _load_one(entry, job.load, job.options)
         if isinstance(found, Exception):
             self.drops.append(Drop(f"unreadable: {type(found).__name__}", entry.record))
@@ -265,7 +265,7 @@ class _Shard:
 
 
 def _conform(record: Record, convention: Convention) -> Record | Drop:
-    """The record with its channels in the order of the set and its samples in the unit of the set."""
+    """Put a record's channels in the order of the set and its samples in the unit of the set."""
     missing = [name for name in convention.channels if name not in record.channels]
     if missing:
         return Drop(f"missing channel {missing[0]}", record.record)
@@ -275,7 +275,7 @@ def _conform(record: Record, convention: Convention) -> Record | Drop:
     if record.unit != convention.unit:
         if not {record.unit, convention.unit} <= MICROVOLTS.keys():
             return Drop(f"unit {record.unit} instead of {convention.unit}", record.record)
-        # Whole numbers, so that both are exact: the counts of a recorder keep their type, only the gain changes.
+        # Microvolts are whole numbers, so both are exact: integer samples keep their type, only the gain changes.
         up, down = MICROVOLTS[record.unit], MICROVOLTS[convention.unit]
         if samples.dtype.kind == "i":
             gain = gain * down / up

@@ -1,4 +1,4 @@
-"""One recording in one file of a user's own: text, a NumPy array, or WFDB. No pickle is ever opened."""
+"""Read one recording from one of the user's files: text, a NumPy array, or WFDB. No pickle is ever opened."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from clocs_core.errors import DataError, DataNotFound
 
 @attrs.frozen(eq=False)
 class SignalFile:
-    """What a file holds. None, or an empty unit, stands for what it does not say.
+    """The recording in a file. None, or an empty unit: the file does not say it.
 
-    notes: what a person should know of how it was read.
+    notes: remarks for the user on how the file was read.
     """
 
     samples: NDArray[np.floating | np.integer]  # (channel, sample); divided by `gain`, in `unit`
@@ -69,7 +69,7 @@ def _read_text(path: Path) -> SignalFile:
     except ValueError as problem:
         raise DataError(f"{path} cannot be read: {problem}.") from None
     if not headed:
-        unused = first[-1] == "" and np.isnan(values[:, -1]).all()  # some programs end each line with the mark
+        unused = first[-1] == "" and np.isnan(values[:, -1]).all()  # some programs end each line with a separator
         return SignalFile(values.T[: len(first) - unused])
     kept = [place for place, name in enumerate(first) if name.lower() not in TIMES]
     if not kept or values.shape[1] != len(first):
@@ -109,9 +109,9 @@ def _read_array(path: Path) -> SignalFile:
 
 
 def _as_samples(array: NDArray[Any]) -> NDArray[np.floating | np.integer]:
-    """Copy out of the file, in native byte order.
+    """Copy an array out of its file, in native byte order.
 
-    The lowest value of an 8-bit or an unsigned type is a sample like any other, so these become floats.
+    The lowest value of an 8-bit or an unsigned type is an ordinary sample, not a missing one, so these become floats.
     """
     plain = array.dtype.kind == "f" or (array.dtype.kind == "i" and array.dtype.itemsize > 1)
     return np.array(array, dtype=array.dtype.newbyteorder("=") if plain else np.float64)

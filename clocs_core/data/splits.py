@@ -1,4 +1,4 @@
-"""Divide patients into training, validation and test: patients, never recordings."""
+"""Divide patients, never recordings, into training, validation and test."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clocs_core.errors import DataError
 
 
 def split_patients(patients: Iterable[str], seed: int, rule: Rule) -> Split:
-    """Deal the patients to the three parts, each of which gets at least one.
+    """Divide the patients into the three parts, each of which gets at least one.
 
-    The order is that of SHA-256 of seed and patient, so it depends on neither the order of the files nor the
-    process. A patient more or fewer shifts the two cuts through that order by a place or two: of the others, at
-    most three change sides.
+    Patients are sorted by SHA-256 of seed and patient, so the split depends on neither the order of the files nor
+    the process. Adding or removing a patient shifts the two cuts in that order by a place or two: at most three of
+    the other patients change parts.
 
     Raises DataError for fewer than three patients, and SettingsError for an unknown rule.
     """
@@ -34,7 +34,7 @@ def split_patients(patients: Iterable[str], seed: int, rule: Rule) -> Split:
 
 
 def published_split(parts: Mapping[str, Part], seed: int) -> Split:
-    """The split that comes with a data set. Raises DataError where a part of it has no patient."""
+    """Return the split that comes with a data set. Raises DataError where a part of it has no patient."""
     split = Split(dict(parts), seed, PUBLISHED)
     empty = [part for part, count in split.counts().items() if not count]
     if empty:
@@ -43,7 +43,7 @@ def published_split(parts: Mapping[str, Part], seed: int) -> Split:
 
 
 def _cuts(patients: int, rule: Rule) -> tuple[int, int]:
-    """Where validation begins and where test begins, in whole numbers: 0.6 and 0.2 are not exact in binary."""
+    """Return where validation and test begin. Computed in integers: 0.6 and 0.2 are not exact in binary."""
     if known_rule(rule) == "60/20/20":
         train = max(1, patients * 3 // 5)
         return train, train + max(1, patients // 5)

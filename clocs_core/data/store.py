@@ -1,4 +1,4 @@
-"""Frames where the training step can reach them: on its device if they fit, else in pinned or mapped host memory."""
+"""Hold frames for the training step: on its device if they fit, else in pinned or mapped host memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE_OF_DEVICE = 0.6  # of the free device memory; the rest is for activations
 
 @attrs.frozen(eq=False)
 class Instances:
-    """Which frames and channels make each instance of a method."""
+    """The frames and channels of each instance of a method."""
 
     frame: Tensor  # (n, segment) int64, rows of the store
     channel: Tensor  # (n, channel) int64, numbers of the chosen channels
@@ -37,7 +37,7 @@ class Store:
 
     signal: Tensor  # (frame, column, sample) float32, or int16 to be divided by `gain`; on the device or on the host
     gain: Tensor  # (frame,) float32
-    column: Tensor  # (channel,) int64: where each chosen channel lies along the columns of `signal`
+    column: Tensor  # (channel,) int64: index of each chosen channel in the columns of `signal`
     patient: Tensor  # (frame,) int64
     record: Tensor  # (frame,) int64
     position: Tensor  # (frame,) int64, number of the frame in its recording
@@ -49,9 +49,9 @@ class Store:
     _reading: WeakKeyDictionary[Instances, _Reading] = attrs.field(factory=WeakKeyDictionary, init=False, repr=False)
 
     def gather(self, instances: Instances, rows: Tensor) -> Batch:
-        """The batch of the given instances. No host sync where the store is on the device.
+        """Return the batch of the given instances. No host sync where the store is on the device.
 
-        Where everything lies is worked out for all instances the first time: a step then takes three look-ups.
+        The first call computes the positions of all instances; a step then takes three look-ups.
         """
         reading = self._reading.get(instances)
         if reading is None:
@@ -78,11 +78,11 @@ class Store:
 
 @attrs.frozen(eq=False)
 class _Reading:
-    """Where the signals of instances lie in a store, and what is known of them."""
+    """The positions of instances' signals in a store, with their ids, labels and gains."""
 
     line: Tensor  # (n, segment, channel) int64, along the frames and columns of the signal
-    ids: Tensor  # (n, 6) int64: patient, record, segment, channel, label if it is a number, and nothing: a GPU gathers
-    # rows of a multiple of 16 bytes in 2 µs, others in 7
+    ids: Tensor  # (n, 6) int64: patient, record, segment, channel, label if it is a number, and padding: a GPU gathers
+    # rows of a multiple of 16 bytes in 2 µs, others in 7 µs
     label: Tensor | None  # (n, class), where it is not a number
     gain: Tensor | None  # (n, segment), where the signal is to be divided by it
 
@@ -90,7 +90,7 @@ class _Reading:
 def fill_store(
     prepared: Prepared, labels: Mapping[str, Label], task: Task, channels: Sequence[str], device: torch.device
 ) -> Store:
-    """Put prepared frames where the device can gather them. `labels` are by record id."""
+    """Put prepared frames into memory that the device can gather from. `labels` are by record id."""
     names = [patient for _, patient in prepared.records]
     patients = sorted(set(names))
     code = {name: number for number, name in enumerate(patients)}
@@ -118,10 +118,10 @@ def list_instances(
     together: bool,
     device: torch.device,
 ) -> tuple[Instances, tuple[Drop, ...]]:
-    """The instances that the recordings of some patients give, and the recordings that are too short for any.
+    """List the instances of some patients' recordings, and the recordings that are too short for any.
 
-    An instance is `segments` adjacent frames of one recording, counted from its beginning without overlap; of
-    `together` all channels, else of one channel each. One with a dropped lead-frame in it is left out.
+    An instance is `segments` adjacent frames of one recording, counted from its beginning without overlap. It has all
+    channels if `together`, else one. Instances with a dropped lead-frame are left out.
     """
     mine = np.array([patient in patients for _, patient in prepared.records], dtype=bool)
     columns = np.array([prepared.channels.index(name) for name in channels], dtype=np.int64)
@@ -163,7 +163,7 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
     free, _ = torch.cuda.mem_get_info(device)
     where = torch.arange(len(channels), device=device)
     if chosen.numel() * chosen.element_size() < _SHARE_OF_DEVICE * free:
-        with suppress(torch.OutOfMemoryError):  # a limit of this process, of which the device knows nothing
+        with suppress(torch.OutOfMemoryError):  # a memory limit of this process, which the device does not report
             return chosen.to(device), where
     return chosen.pin_memory(), where
 

@@ -1,12 +1,12 @@
-"""Download one file over one connection, go on after every lost one, and check the file before it gets its name.
+"""Download one file over one connection, resume after every lost one, and check the file before it is renamed.
 
-    <name>.part         the bytes that came, from the beginning
-    <name>.part.json    how many of them are surely on the disk, and to which version of the file they belong
-    <name>.broken       a file that came whole and is not the expected one
+    <name>.part         the bytes received, from the beginning
+    <name>.part.json    how many of them are flushed to the disk, and the version of the file they belong to
+    <name>.broken       a file that was received completely but has a wrong size or checksum
 
-requests asks the server, follows redirects and keeps connections open, but does not resume. pooch, which downloads and
+requests sends requests, follows redirects and keeps connections open, but does not resume. pooch, which downloads and
 checks files with it, does not either: from a server that cuts every connection after 60 MB, pooch 1.9 fetched 360 MB in
-6 tries and had no file of 210 MB. This module fetched 210 MB in 4 requests and had it.
+6 tries without completing a file of 210 MB. This module completed it in 4 requests and 210 MB.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from clocs_core.errors import DownloadError
 from clocs_core.files import flush, write_atomically
 
 _CHUNK = 1 << 18  # bytes read at most at a time
-_NOTE_EVERY = 1 << 25  # bytes: what a kill can cost
-_TRIES = 6  # in a row that bring nothing new
+_NOTE_EVERY = 1 << 25  # bytes that a kill can lose
+_TRIES = 6  # tries in a row without a new byte
 _TIMEOUT = 30.0  # seconds without a byte
 _LONGEST_PAUSE, _LONGEST_RETRY_AFTER = 30.0, 60.0  # seconds
-_PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be gone at the next try
-_FAILURES = (requests.RequestException, urllib3.exceptions.HTTPError)  # of a connection, never of this machine's disk
+_PASSING = {408, 425, 429, 500, 502, 503, 504}  # temporary statuses, worth another try
+_FAILURES = (requests.RequestException, urllib3.exceptions.HTTPError)  # failures of a connection, never of the disk
 
 
 @attrs.frozen
 class Wanted:
-    """A file to download: from where, to where, and its size in bytes and SHA-256 where they are known."""
+    """A file to download: its address, its target, and its size in bytes and SHA-256 where they are known."""
 
     address: str
     target: Path
@@ -50,7 +50,7 @@ class Wanted:
 
 
 def open_session(connections: int) -> requests.Session:
-    """Open a session that keeps so many connections, and refuses unsafe redirects."""
+    """Open a session that keeps `connections` connections and refuses unsafe redirects."""
     session = requests.Session()
     session.headers.update({"Accept-Encoding": "identity", "User-Agent": "clocs"})
     session.hooks["response"].append(_refuse_unsafe_redirect)
@@ -71,7 +71,7 @@ def _refuse_unsafe_redirect(response: requests.Response, **_: object) -> None:
 
 @attrs.define(eq=False)
 class Transfer:
-    """One file on its way: how many of its bytes came, and of which version of the file."""
+    """The state of one download: the number of bytes received, and the version of the file they belong to."""
 
     wanted: Wanted
     session: requests.Session
@@ -84,19 +84,19 @@ class Transfer:
 
     @property
     def size(self) -> int | None:
-        """How many bytes the whole file has, where that is known."""
+        """Size of the whole file in bytes, where it is known."""
         return self.total if self.wanted.size is None else self.wanted.size
 
     def resume(self) -> None:
-        """Go on with what an earlier download left, where a tag or a checksum will tell that it is the same file."""
-        with suppress(OSError, ValueError, TypeError, KeyError):  # no note, or a spoilt one: begin anew
+        """Resume an earlier download, where a tag or a checksum can show that the file is the same."""
+        with suppress(OSError, ValueError, TypeError, KeyError):  # no note, or a damaged one: start again
             held = json.loads(self._beside("part.json").read_text(encoding="utf-8"))
             came, tag, total = int(held["came"]), str(held["tag"]), int(held["total"])
             if (tag or self.wanted.sha256) and 0 < came <= self._beside("part").stat().st_size:
                 self.came, self.noted, self.tag, self.total = came, came, tag, total
 
     def measure(self) -> None:
-        """Ask how long the file is, by asking for its first byte."""
+        """Ask the server for the size of the file, by requesting its first byte."""
 
         def ask() -> None:
             with self._ask({"Range": "bytes=0-0"}) as response:
@@ -105,7 +105,7 @@ class Transfer:
         self._patiently(ask)
 
     def fetch(self) -> None:
-        """Download what is missing, check the whole, and give it its name."""
+        """Download the missing bytes, check the file, and rename it to its target."""
         self._patiently(self._receive)
         part, target, broken = self._beside("part"), self.wanted.target, self._beside("broken")
         problem = self._difference(part)
@@ -113,12 +113,12 @@ class Transfer:
         self._beside("part.json").unlink(missing_ok=True)
         if problem is not None:
             raise DownloadError(
-                f"{target.name} has {problem}. What came is kept as {broken}. Try again; if that happens again, the "
-                "publisher has changed the file, or something on the way to you does."
+                f"{target.name} has {problem}. The received file is kept as {broken}. Try again; if it fails again, "
+                "the publisher has changed the file, or something on the network changes it."
             )
 
     def _receive(self) -> None:
-        """Append what one connection brings. Raises _FAILURES where that is not the whole rest of the file."""
+        """Append the bytes of one connection. Raises _FAILURES where they do not complete the file."""
         headers = {"Range": f"bytes={self.came}-"} if self.came else {}
         if self.came and self.tag and not self.tag.startswith("W/"):
             headers["If-Range"] = self.tag
@@ -139,10 +139,10 @@ class Transfer:
 
     def _append(self, body: urllib3.HTTPResponse) -> None:
         """Append the body of a response to the file. Raises _FAILURES where it ends early."""
-        most = sys.maxsize if self.size is None else self.size + 1  # one byte too many tells enough
-        body.enforce_content_length = False  # an early end is said below, in plain words
+        most = sys.maxsize if self.size is None else self.size + 1  # one byte too many shows that the file is wrong
+        body.enforce_content_length = False  # an early end is reported below, in plain words
         if not self.came:
-            self._beside("part.json").unlink(missing_ok=True)  # it may be about another version
+            self._beside("part.json").unlink(missing_ok=True)  # it may describe another version
         with open(self._beside("part"), "r+b" if self.came else "wb") as file:
             file.seek(self.came)
             file.truncate()
@@ -158,18 +158,18 @@ class Transfer:
                     raise requests.ConnectionError(f"the connection ended after {self.came:,} of {self.size:,} bytes")
                 flush(file)
             except BaseException:
-                with suppress(OSError):  # a disk that is full has no room for the note either
+                with suppress(OSError):  # a full disk has no room for the note either
                     self._note(file)
                 raise
 
     def _note(self, file: IO[bytes]) -> None:
-        flush(file)  # first the bytes, then the note that they are there
+        flush(file)  # the bytes must be on the disk before the note that says so
         held = {"came": self.came, "tag": self.tag, "total": self.total}
         write_atomically(self._beside("part.json"), json.dumps(held))
         self.noted = self.came
 
     def _difference(self, part: Path) -> str | None:
-        """Say how the file differs from the expected one; None if it does not."""
+        """Describe how the file differs from the expected one; None if it does not."""
         if self.size is not None and self.came != self.size:
             return f"more than {self.size:,} bytes, expected {self.size:,} bytes"
         if self.wanted.sha256 is None:
@@ -180,10 +180,10 @@ class Transfer:
         return None if same else f"SHA-256 {found}, expected SHA-256 {self.wanted.sha256}"
 
     def _ask(self, headers: dict[str, str]) -> requests.Response:
-        """Send one request. Raises DownloadError where another try would bring the same, else _FAILURES."""
+        """Send one request. Raises DownloadError for a permanent failure, else _FAILURES."""
         address = self.wanted.address
         if not address.lower().startswith(("http://", "https://")):
-            raise DownloadError(f"Cannot download {address}: only http and https are.")
+            raise DownloadError(f"Cannot download {address}: only http and https addresses work.")
         try:
             response = self.session.get(address, headers=headers, stream=True, timeout=_TIMEOUT)
         except (requests.TooManyRedirects, ValueError) as problem:
@@ -197,7 +197,7 @@ class Transfer:
         raise DownloadError(f"{text}. Look at the data set's own page for where it is now, and fetch it by hand.")
 
     def _patiently(self, attempt: Callable[[], None]) -> None:
-        """Try until it works, with longer pauses each time. Raises DownloadError after _TRIES that brought nothing."""
+        """Try until it works, with longer pauses each time. Raises DownloadError after _TRIES without a new byte."""
         tries, furthest = 0, self.came
         while True:
             try:
@@ -207,22 +207,22 @@ class Transfer:
                 furthest = max(furthest, self.came)
                 if tries >= _TRIES:
                     raise DownloadError(
-                        f"{self.wanted.address} could not be downloaded: {_reason(problem)}, after {tries} tries. What "
-                        "came is kept; the same command goes on from there."
+                        f"{self.wanted.address} could not be downloaded: {_reason(problem)}, after {tries} tries. "
+                        "Received bytes are kept; the same command resumes from there."
                     ) from problem
                 self.stop.wait(max(_retry_after(problem), min(_LONGEST_PAUSE, self.pause * 2 ** (tries - 1))))
                 self._look_for_stop()
 
     def _look_for_stop(self) -> None:
         if self.stop.is_set():
-            raise DownloadError(f"The download of {self.wanted.target.name} was stopped. What came is kept.")
+            raise DownloadError(f"The download of {self.wanted.target.name} was stopped. Received bytes are kept.")
 
     def _beside(self, ending: str) -> Path:
         return self.wanted.target.with_name(f"{self.wanted.target.name}.{ending}")
 
 
 def _place(response: requests.Response) -> tuple[int, int | None]:
-    """Return where in the file the body of a response begins, and how long the file is where the server says so."""
+    """Return the offset in the file at which a response begins, and the file's size where the server says it."""
     length, place = response.headers.get("Content-Length", ""), response.headers.get("Content-Range", "")
     if response.status_code == 200:
         return 0, int(length) if length.isdecimal() else None
@@ -231,13 +231,13 @@ def _place(response: requests.Response) -> tuple[int, int | None]:
 
 
 def _tag(response: requests.Response) -> str:
-    """Return the name that the server gives to this version of the file. A weak ETag may name several versions."""
+    """Return the server's tag for this version of the file. Last-Modified replaces a weak ETag."""
     etag = response.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", etag)
 
 
 def _retry_after(problem: Exception) -> float:
-    """Return how many seconds the server asked us to wait."""
+    """Return the seconds that the server asked us to wait."""
     response = getattr(problem, "response", None)
     with suppress(urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         asked = "0" if response is None else response.headers.get("Retry-After", "0")
@@ -246,7 +246,7 @@ def _retry_after(problem: Exception) -> float:
 
 
 def _reason(problem: BaseException) -> str:
-    """Return what went wrong first, without what the libraries wrapped around it."""
+    """Return the innermost cause, without the exceptions that the libraries wrapped around it."""
     while (cause := problem.__cause__ or problem.__context__) is not None:
         problem = cause
     return str(problem) or type(problem).__name__

@@ -1,7 +1,7 @@
-"""WFDB recordings: a text file, `100.hea`, and signals of format 16, in `100.dat` or `100.mat`.
+"""Read WFDB recordings: a text file, `100.hea`, and signals of format 16, in `100.dat` or `100.mat`.
 
-The signal file holds 16-bit integers in which the channels take turns, sample by sample; a .mat file has the start of
-a MATLAB 4 matrix before them. Formats other than 16 are left to the package `wfdb`.
+The signal file holds 16-bit integers, the channels interleaved sample by sample; a .mat file has the header of a
+MATLAB 4 matrix before them. The package `wfdb` reads formats other than 16.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class WfdbRecord:
     samples: NDArray[np.int16] | NDArray[np.float64]  # (channel, sample)
     gain: float
     unit: str
-    tolerated: tuple[str, ...] = ()  # of the header and of the signal
+    tolerated: tuple[str, ...] = ()  # faults of the header and of the signal
 
 
 def read_wfdb(path: Path | str, header: Header | None = None) -> WfdbRecord:
     """Read a recording. `path` is as for `read_header`.
 
-    header: what to go by instead of a .hea file, where there is none; its signals' file lies in the folder of `path`.
+    header: used instead of a .hea file, where there is none; its signals' file is in the folder of `path`.
 
-    Where the header declares more samples than the file has, the file is right, so no number in a header costs memory.
-    Checksums and first values that do not fit are told in `tolerated`; they are the only sign of damage there is.
-    Raises DataError where the two files do not go together, and OSError where they cannot be read.
+    Where the header declares more samples than the file has, the file's number is used, so no header can cost memory.
+    Wrong checksums and first values are listed in `tolerated`; they are the only sign of damage.
+    Raises DataError where the two files do not match, and OSError where they cannot be read.
     """
     path = Path(path)
     if header is None:
@@ -59,7 +59,7 @@ def read_wfdb(path: Path | str, header: Header | None = None) -> WfdbRecord:
 
 
 def _is_plain(signals: tuple[Signal, ...]) -> bool:
-    """Whether all signals are in one file of 16-bit integers, one sample of each in turn."""
+    """Return whether all signals are in one file of 16-bit integers, interleaved sample by sample."""
     first = signals[0]
     return all(
         (one.format, one.samples_per_frame, one.skew, one.file, one.offset) == (16, 1, 0, first.file, first.offset)
@@ -68,7 +68,7 @@ def _is_plain(signals: tuple[Signal, ...]) -> bool:
 
 
 def _signal_file(path: Path, header: Header) -> tuple[Path, tuple[str, ...]]:
-    name = Path(header.signals[0].file).name  # a file name only: a header leads nowhere else
+    name = Path(header.signals[0].file).name  # a file name only: a header must not point to other folders
     file = path.parent / name
     if file.is_file():
         return file, ()
@@ -79,7 +79,7 @@ def _signal_file(path: Path, header: Header) -> tuple[Path, tuple[str, ...]]:
 
 
 def _read_counts(file: Path, header: Header) -> tuple[NDArray[np.int16], tuple[str, ...]]:
-    """The samples as they are in the file, (channel, sample), and what does not fit the header."""
+    """Read the integers of the file, (channel, sample), and notes on where the header is wrong."""
     import numpy as np
 
     channels = len(header.signals)
@@ -102,7 +102,7 @@ def _read_counts(file: Path, header: Header) -> tuple[NDArray[np.int16], tuple[s
 
 
 def _first_sample(file: Path, start: bytes, header: Header) -> tuple[int, tuple[str, ...]]:
-    """Where samples begin. A .mat file says so itself: MATLAB 4 begins with type, rows, columns, and a name."""
+    """Return the byte at which samples begin. A MATLAB 4 file begins with type, rows, columns, and a name."""
     offset = header.signals[0].offset
     if file.suffix.lower() != ".mat":
         return offset, ()
@@ -118,7 +118,7 @@ def _first_sample(file: Path, start: bytes, header: Header) -> tuple[int, tuple[
 
 
 def _compare(counts: NDArray[np.int16], signals: tuple[Signal, ...]) -> tuple[str, ...]:
-    """What the header says of the samples and is not so."""
+    """Compare checksums and first values with the header, and return notes on differences."""
     import numpy as np
 
     sums = np.add.reduce(counts, axis=1, dtype=np.int16)  # wraps around, as a checksum does
@@ -156,7 +156,7 @@ def _unit(signals: tuple[Signal, ...]) -> str:
 
 
 def _read_by_package(path: Path, header: Header) -> WfdbRecord:
-    """Read other formats, several files, or several samples per frame: slowly, by the package `wfdb`."""
+    """Read other formats, several files, or several samples per frame by the package `wfdb`, which is slower."""
     import warnings
 
     import numpy as np
@@ -164,18 +164,18 @@ def _read_by_package(path: Path, header: Header) -> WfdbRecord:
     file = header_file(path)
     _refuse_absurd_length(file, header)
     try:
-        with warnings.catch_warnings(action="ignore"):  # wfdb asks pandas for what it will take away, and warns of it
+        with warnings.catch_warnings(action="ignore"):  # wfdb uses deprecated functions of pandas
             import wfdb
 
             physical = wfdb.rdrecord(str(file.with_suffix(""))).p_signal.T
-    except Exception as problem:  # it checks little and raises whatever happens: KeyError, TypeError, struct.error
+    except Exception as problem:  # wfdb checks little and raises anything: KeyError, TypeError, struct.error
         raise DataError(f"{file} cannot be read: {type(problem).__name__}: {problem}") from problem
     samples = np.ascontiguousarray(physical, dtype=np.float64)  # (channel, sample)
     return WfdbRecord(header, samples, 1.0, _unit(header.signals), header.tolerated)
 
 
 def _refuse_absurd_length(file: Path, header: Header) -> None:
-    """The package makes room for what a header declares, however much that is."""
+    """Raise DataError for more samples than the files can hold: `wfdb` allocates what a header declares."""
     names = {signal.file for signal in header.signals}
     size = sum(one.stat().st_size for name in names if (one := file.parent / name).is_file())
     per_frame = sum(signal.samples_per_frame for signal in header.signals)

@@ -1,7 +1,6 @@
-"""Headers of WFDB recordings, as they are found in the wild.
+"""Parse headers of WFDB recordings, including faulty ones of published data sets.
 
-What a header gets wrong without doubt about its meaning is put up with, and said so in `tolerated`; what cannot be
-understood is a DataError.
+A fault that leaves the meaning clear is tolerated, and listed in `tolerated`; any other is a DataError.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import attrs
 
 from clocs_core.errors import DataError
 
-LONGEST_HEADER = 1 << 20  # bytes; the longest of real ones have a few thousand
+LONGEST_HEADER = 1 << 20  # bytes; the longest real headers have a few thousand
 
 
 @attrs.frozen
@@ -36,7 +35,7 @@ class Signal:
 
 @attrs.frozen
 class Header:
-    """What a header says. `samples` per channel is None where it does not say; `tolerated` is what was put up with."""
+    """A parsed header. `samples` per channel is None if it is not given; `tolerated` lists faults."""
 
     record: str
     sampling_rate: float  # Hz
@@ -51,7 +50,7 @@ class Header:
         return tuple(signal.name for signal in self.signals)
 
     def comment(self, key: str) -> str | None:
-        """The text after `#Key:` or `# key :`, from the first comment that has it; None where there is none."""
+        """Return the text after `#Key:` or `# key :` in the first comment that has it; None if no comment has it."""
         for line in self.comments:
             name, colon, value = line.partition(":")
             if colon and name.strip().lower() == key.lower():
@@ -59,7 +58,7 @@ class Header:
         return None
 
     def listed(self, key: str) -> tuple[str, ...]:
-        """What a comment lists with commas: "a, b,,c," is a, b and c."""
+        """Split a comment at its commas: "a, b,,c," is a, b and c."""
         parts = (part.strip() for part in (self.comment(key) or "").split(","))
         return tuple(part for part in parts if part)
 
@@ -91,12 +90,11 @@ _GAIN = re.compile(rf"(-?{_NUMBER})(?:\((-?[0-9]{{1,9}})\))?(?:/(\S+))?", re.IGN
 _FORMAT = re.compile(r"([0-9]{1,4})(?:x([0-9]{1,4}))?(?::([0-9]{1,9}))?(?:\+([0-9]{1,9}))?")
 _ENDING = re.compile(r"\.(mat|dat|hea)$")
 _TIME_OF_DAY = re.compile(r"[0-9]{1,2}(:[0-9]{1,2}){0,2}(\.[0-9]+)?")
-_MERGED = "The record line has run into that of the first signal; what was lost is as for the next signal."
+_MERGED = "The record line has run into that of the first signal; lost fields are taken from the next signal."
 
 
 def header_file(path: Path) -> Path:
-    """The .hea file of a recording that is named by it, by its signal file, or without an ending."""
-    """The .hea file of a recording that is named by it, by its signal file, or without an ending."""
+    """Return the .hea file of a recording, given that file, its signal file, or its name without an ending."""
     if path.suffix.lower() == ".hea":
         return path
     return path.with_suffix(".hea") if path.suffix.lower() in (".mat", ".dat") else Path(f"{path}.hea")
@@ -137,14 +135,14 @@ def _odd_record_line(words: list[str]) -> list[str]:
     if _ENDING.search(words[0]):
         notes.append("The record's name has the ending of a file.")
     if len(words) > 4 and not _TIME_OF_DAY.fullmatch(words[4]):
-        notes.append("The date stands before the time.")
+        notes.append("The date is written before the time.")
     return notes
 
 
 def _unmerge(words: list[str], lines: list[str]) -> list[str]:
-    """Make the first signal's line anew from "JS1 12 500 500000/mV 16 0 15 31255 0 I".
+    """Restore the first signal's line from "JS1 12 500 500000/mV 16 0 15 31255 0 I".
 
-    Length, file and format are lost between "5000" and "1000/mV". All that follows the gain is there; the file, the
+    Length, file and format are lost between "5000" and "1000/mV". The fields after the gain are intact; the file, the
     format and the gain are taken from the next signal, and the length from the signal file.
     """
     following = lines[1].split()[:3] if len(lines) > 1 else []
@@ -191,7 +189,7 @@ def _parse_rate(word: str) -> float:
     return rate
 
 
-@lru_cache(maxsize=64)  # the channels of a recording, and mostly those of a data set, say the same
+@lru_cache(maxsize=64)  # the channels of a recording, and mostly of a data set, have the same format
 def _parse_format(word: str) -> tuple[int, int, int, int]:
     found = _FORMAT.fullmatch(word)
     if not found:

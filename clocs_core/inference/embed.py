@@ -1,7 +1,7 @@
-"""Embed recordings with the encoder of a run: of its own data set, of another, or of a user's own files.
+"""Embed recordings with the encoder of a run: from its own data set, from another, or from the user's files.
 
-What the encoder fixes stays as in the run: the length of a frame, the normalisation, and, where it reads several
-channels at once, these channels.
+The encoder fixes the length of a frame, the normalisation, and, where it reads several channels at once, these
+channels.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ class Representations:
         return len(self.rows)
 
     def channel_name(self, row: int) -> str:
-        """The channel of a row, or "all"."""
+        """Return the channel of a row, or "all"."""
         number = self.rows.channel[row]
         return "all" if number == TOGETHER else self.rows.channels[number]
 
     def part(self, patient: int) -> Part:
-        """The part that a patient, by number, belongs to."""
+        """Return the part of a patient, given by number."""
         return self.cohort.split.parts[self.rows.patients[patient]]
 
 
 def choose_recordings(
     card: EncoderCard, catalogue: Catalogue, dataset: str, given: Tables, assignments: Sequence[str | Assignment] = ()
 ) -> Target:
-    """The recordings of a data set for the encoder of a run. `given` are [data] and [dataset] as flags fill them.
+    """Choose recordings of a data set for the encoder of a run. `given` are the tables [data] and [dataset] of flags.
 
-    Later settings win: the data set's own, the run's (all of them on its own data set, so that its test patients stay
-    test patients; else its normalisation, its data folder, and its channels if the data set has them), flags, `-o`.
-    Raises SettingsError where the encoder cannot read what was asked for.
+    Later settings win: the data set's own, the run's, flags, `-o`. On its own data set, all settings of the run apply,
+    so that its test patients stay test patients; else its normalisation, its data folder, and its channels if the data
+    set has them. Raises SettingsError where the encoder cannot read these recordings.
     """
     offer = catalogue.datasets.get(dataset).offer
     named = as_assignments(assignments)
@@ -94,22 +94,22 @@ def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[As
 def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     run = card.settings
     if offer.name == card.dataset:
-        read = {**run.get("data", {}), "channels": list(card.channels)}  # not those of the run's other encoders
+        read = {**run.get("data", {}), "channels": list(card.channels)}  # not the channels of the run's other encoders
         return {"data": read, "dataset": dict(run.get("dataset", {})), "framing": plain(card.framing)}
     data: dict[str, object] = {"normalise": card.normalise, "data_root": run.get("data", {}).get("data_root", "none")}
     has_all = set(card.channels) <= set(offer.channels)
-    if has_all or (card.input_channels > 1 and not offer.channels):  # else the files will tell, or it is refused
+    if has_all or (card.input_channels > 1 and not offer.channels):  # else the files name them, or it is refused
         data["channels"] = list(card.channels)
     framing = attrs.evolve(offer.framing(1), frame_samples=card.frame_samples)
     return {"data": data, "dataset": {}, "framing": plain(framing)}
 
 
 def get_recordings(card: EncoderCard, target: Target, workers: int, show: Display) -> Cohort:
-    """Find, divide and prepare the recordings, and warn of what would make their representations mean little."""
+    """Find, divide and prepare the recordings, and warn of anything that makes their embeddings unreliable."""
     show.stage("preparing recordings")
     cohort = get_cohort(target.recordings, target.framing, target.framing, workers, show.tick)
     asked = target.recordings
-    if card.input_channels > 1:  # where only the files know their channels, it is found out here
+    if card.input_channels > 1:  # checked here, because some data sets name channels only in their files
         named = fit_channels(card, cohort.channels, cohort.channels, f"Data set {asked.name!r}")
         cohort = attrs.evolve(cohort, channels=named)
     warn_of_split(card, target, cohort.split.hash, show)
@@ -131,7 +131,7 @@ def embed_recordings(
     show: Display,
     also: frozenset[str] = frozenset(),
 ) -> Representations:
-    """Embed every usable frame of a part, in eval mode. also: patients of other parts to embed beside it."""
+    """Embed every usable frame of a part, in eval mode. also: patients of other parts to embed as well."""
     show.stage("embedding")
     parts = PARTS if part == "all" else (part,)
     patients = also.union(*(cohort.split.patients(one) for one in parts))
@@ -146,7 +146,7 @@ def embed_recordings(
 
 
 def name_rows(found: Representations) -> NamedRows:
-    """The rows with names instead of numbers, as the file has them."""
+    """Return the rows with names instead of numbers, in the form of the file."""
     rows, features = found.rows, found.rows.features
     known, place = np.unique(features.label, axis=0, return_inverse=True)
     labels = [name_label(label, found.cohort.task.classes, none="") for label in known]
@@ -162,7 +162,7 @@ def name_rows(found: Representations) -> NamedRows:
 def embed_files(
     loaded: LoadedEncoder, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
 ) -> NamedRows:
-    """Embed every usable frame of files with one recording each, of a patient of its own each, in eval mode."""
+    """Embed every usable frame of files, in eval mode. Each file is one recording, and counts as one patient."""
     rows = run_on_files(loaded.encoder, loaded.card, paths, unsaid, device, show, "embedding")
     none = np.full(len(rows), "")
     return NamedRows(embedding=rows.features.embedding, **rows.columns(), part=none, label=none)

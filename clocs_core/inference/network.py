@@ -1,4 +1,4 @@
-"""A network behind the conversion of its input: into its unit, and normalised as in training."""
+"""Run a network on input that is converted into its unit and normalised as in training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AsTrained(nn.Module):
         self.eval()
 
     def forward(self, signal: Tensor) -> Tensor:
-        """Signals in the unit of their recording (n, channel, sample) to logits (n, class) or embeddings (n, dim)."""
+        """Map signals (n, channel, sample) in their recording's unit to logits (n, class) or embeddings (n, dim)."""
         scaled = signal if self.factor == 1.0 else signal * self.factor
         found: Tensor = self.network(min_max(scaled) if self.normalise else scaled)
         return found
@@ -35,7 +35,7 @@ def outputs_of(
     device: torch.device,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> NDArray[np.float32]:
-    """Run a network over signals (n, channel, sample) in memory, a batch at a time; outputs (n, …). tick(done, n)."""
+    """Run a network over signals (n, channel, sample) in batches; return outputs (n, …). Calls tick(done, n)."""
     parts = []
     with torch.inference_mode():
         for first in range(0, len(signal), _AT_ONCE):

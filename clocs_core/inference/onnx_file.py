@@ -1,7 +1,7 @@
-"""The story of `clocs export`: an encoder as one ONNX file that resamples, normalises and encodes windows.
+"""Export an encoder as one ONNX file that resamples, normalises and encodes windows.
 
-The file reads windows of a recording, as many samples as make one frame, at the recording's own rate and in the
-encoder's unit. It is compared with PyTorch before it is written.
+The file reads windows of a recording: the samples of one frame, at the recording's own rate and in the encoder's unit.
+Its outputs are compared with PyTorch before it is written.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from clocs_core.inference.rows import as_trained
 from clocs_core.inference.signals import MOST_STRETCHED
 from clocs_core.plan.compatibility import fit_framing
 
-TOLERANCE = 1e-5  # of the largest number in an embedding, and of 1 where that is smaller
-_OPSET = 20  # of 2023; what readers of today know
-_TRIED = (1, 5)  # windows in the batches that are compared: the graph must not have learnt the size of one
+TOLERANCE = 1e-5  # relative to the largest number in an embedding, or to 1 where that is smaller
+_OPSET = 20  # published in 2023; current readers support it
+_TRIED = (1, 5)  # windows in the batches that are compared: the graph must not depend on the batch size
 
 
 @attrs.frozen
 class Window:
-    """What an exported encoder reads: so many samples a channel, which become one frame. rate: Hz, where known."""
+    """The input of an exported encoder: samples per channel, which become one frame. rate: Hz, where known."""
 
     samples: int
     rate: float | None
-    framing: Framing  # that cuts a recording into such windows and stretches each
+    framing: Framing  # cuts a recording into such windows and resamples each
 
 
 def choose_window(card: EncoderCard, rate: float | None = None, trained_at: float | None = None) -> Window:
-    """The windows of recordings of `rate` Hz; not given, those that the run's own evaluation read.
+    """Choose windows for recordings of `rate` Hz; without a rate, those that the run's own evaluation read.
 
-    Where the run resampled whole recordings and cut them then, a window is stretched by itself: the same for a
-    recording of one frame, and else different near the edges of a frame. Raises SettingsError for windows that are not
-    whole numbers of samples, or hold next to none.
+    A window is resampled by itself. Where the run resampled whole recordings and cut them then, results are equal for a
+    recording of one frame, and else differ near the edges of a frame. Raises SettingsError for windows that are not a
+    whole number of samples, or hold too few.
     """
     framing = card.framing if rate is None else fit_framing(card, rate, trained_at)
     samples, at = framing.frame_samples, rate or framing.sampling_rate or card.frame_rate
@@ -74,28 +74,28 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
         )
     if rate is not None and span * MOST_STRETCHED < min(samples, card.framing.source_samples or samples):
         raise SettingsError(
-            f"At {rate:g} Hz, {span:g} samples would be stretched to a frame of {samples}: nearly all of them would be "
-            "made up. Check `sampling_rate`: it is in Hz, not in kHz."
+            f"At {rate:g} Hz, {span:g} samples would be upsampled to a frame of {samples}: nearly all would be "
+            "interpolated. Check `sampling_rate`: it is in Hz, not in kHz."
         )
     own = attrs.evolve(framing, sampling_rate=None, frames_per_record=None, source_samples=int(span), keep_flat=True)
     return Window(int(span), at, own)
 
 
 def as_module(loaded: LoadedEncoder, window: Window) -> torch.nn.Sequential:
-    """All that the file does, as PyTorch: windows (n, channel, sample) in the encoder's unit to embeddings (n, E)."""
+    """Build the exported module: windows (n, channel, sample) in the encoder's unit to embeddings (n, E)."""
     return torch.nn.Sequential(build_stretch(window.framing), as_trained(loaded.encoder, loaded.card)).eval()
 
 
 def export_onnx(loaded: LoadedEncoder, window: Window, path: Path) -> float:
-    """Write an ONNX file, and return the largest difference to PyTorch. `loaded` is on the CPU.
+    """Write an ONNX file, and return the largest difference to PyTorch. `loaded` must be on the CPU.
 
-    Input `signal` (n, channel, sample) and output `embedding` (n, E), of any n; the property `clocs` says the rest.
+    Input `signal` (n, channel, sample) and output `embedding` (n, E), for any n; the property `clocs` has the metadata.
     Raises SettingsError, and writes nothing, where the two differ by more than TOLERANCE.
     """
     _refuse_without()
     model = _to_onnx(loaded, window)
     difference = _compare(loaded, window, model)
-    if not difference <= TOLERANCE:  # NaN is no agreement either
+    if not difference <= TOLERANCE:  # refuses NaN, too
         raise SettingsError(
             f"The encoder {loaded.card.encoder!r} as ONNX differs from PyTorch by {difference:.2g}, more than "
             f"{TOLERANCE:g}, and was not written: something in it cannot be exported faithfully."
@@ -114,7 +114,7 @@ def _refuse_without() -> None:
 
 
 def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
-    """The file's bytes. torch.export sees through control flow that a trace of one batch would freeze; it takes 5 s."""
+    """Export to bytes by torch.export, in 5 s: a trace would fix the control flow that one example batch takes."""
     import onnx
 
     example = torch.zeros(2, loaded.card.input_channels, window.samples)
@@ -140,15 +140,15 @@ def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
 
 
 def describe(card: EncoderCard, window: Window) -> dict[str, Any]:
-    """What the file says of itself: the encoder's card without its run's settings, which name folders; its input."""
+    """Describe the file: the encoder's card without its run's settings, which name folders, and its input."""
     kept = attrs.asdict(card, filter=lambda field, _: field.name not in ("settings", "says_rate"))
     reads = {"samples": window.samples, "sampling_rate": window.rate, "unit": card.unit}
-    told: dict[str, Any] = as_plain(kept)  # no NaN, which JSON does not have
+    told: dict[str, Any] = as_plain(kept)  # JSON has no NaN
     return {**told, "input": {**reads, "channels": list(card.channels) if card.input_channels > 1 else ["any one"]}}
 
 
 def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:
-    """The largest difference of onnxruntime to frames cut by NumPy and encoded by PyTorch, as TOLERANCE counts."""
+    """Return the largest difference of onnxruntime to NumPy's frames encoded by PyTorch, on TOLERANCE's scale."""
     import onnxruntime
 
     quiet = onnxruntime.SessionOptions()
@@ -165,13 +165,13 @@ def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:
 
 
 def _example(n: int, channels: int, samples: int) -> NDArray[np.float32]:
-    """Signals that wander, as baselines do, and are not centred."""
+    """Make random-walk signals with an offset, like ECG baselines."""
     steps = np.random.default_rng(n).normal(size=(n, channels, samples))
     return (3 + 0.1 * steps.cumsum(axis=2)).astype(np.float32)
 
 
 def _frame(signal: NDArray[np.float32], framing: Framing) -> NDArray[np.float32]:
-    """The one frame (1, channel, sample) of a window (channel, sample), by the code that prepares recordings."""
+    """Cut the one frame (1, channel, sample) of a window (channel, sample), by the code that prepares recordings."""
     names = tuple(map(str, range(len(signal))))
     found = cut_frames(Record("", "", names, "", 1.0, signal.astype(np.float64)), framing)
     return found.samples.astype(np.float32)
@@ -179,7 +179,7 @@ def _frame(signal: NDArray[np.float32], framing: Framing) -> NDArray[np.float32]
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says of torch's own deprecations, and of packages that nobody needs here."""
+    """Hide the exporter's messages on torch's own deprecations and on packages that are not needed here."""
     log = logging.getLogger("torch.onnx._internal.exporter._registration")  # "torchvision is not installed. Skipping"
     before = log.level
     log.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Predict the classes of recordings with a fine-tuned classifier: of a data set, or of a user's own files.
+"""Predict the classes of recordings with a fine-tuned classifier: from a data set, or from the user's files.
 
 No label is needed. The classifier's card says how a signal is read: channels by name, unit, time scale, frames,
 normalisation.
@@ -41,10 +41,10 @@ def choose_target(
     assignments: Sequence[str | Assignment] = (),
     trained_at: float | None = None,
 ) -> Target:
-    """The recordings of a data set for a classifier. `given` are the tables [data] and [dataset] as flags fill them.
+    """Choose recordings of a data set for a classifier. `given` are the tables [data] and [dataset] of flags.
 
     Later settings win: the data set's own; on the classifier's own data set those of its evaluation, so that test
-    patients stay test patients; flags; `-o`. Raises SettingsError or DataError where it cannot read what was asked for.
+    patients stay test patients; flags; `-o`. Raises SettingsError or DataError where it cannot read the recordings.
     """
     offer = catalogue.datasets.get(dataset).offer
     own = dataset == card.dataset
@@ -97,13 +97,13 @@ def predict_recordings(
 def predict_files(
     loaded: LoadedClassifier, paths: Sequence[Path], unsaid: Unsaid, device: torch.device, show: Display
 ) -> Predicted:
-    """Predict every usable frame of files with one recording each, of a patient of its own each."""
+    """Predict every usable frame of files. Each file is one recording, and counts as one patient."""
     rows = run_on_files(loaded.network, loaded.card, paths, unsaid, device, show, "predicting")
     return _predicted(rows, loaded.card)
 
 
 def _predicted(rows: Rows, card: ClassifierCard) -> Predicted:
-    """Probabilities of logits. Raises DataError where a logit is not finite: it would look like a certainty."""
+    """Compute probabilities from logits. Raises DataError for a logit that is not finite: it would look certain."""
     logits = rows.features.embedding
     bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
     if len(bad):
@@ -129,7 +129,7 @@ def _predicted(rows: Rows, card: ClassifierCard) -> Predicted:
 def _prepare(
     card: ClassifierCard, target: Target, workers: int, show: Display
 ) -> tuple[Listing, Prepared, tuple[str, ...]]:
-    """Find and prepare all recordings, of whichever part: an evaluation of the same data has left them prepared."""
+    """Find and prepare the recordings of all parts: an evaluation of the same data has prepared them already."""
     asked, framing = target.recordings, target.framing
     offer, listing = asked.dataset.offer, scan(asked)
     for note in listing.notes:
@@ -138,7 +138,7 @@ def _prepare(
     names, wanted = prepared.channels, asked.data.channels
     given = asked.names if set(wanted) < set(asked.names) else wanted
     if listing.numbered and len(given) == len(names) and not set(given) & set(names):
-        prepared = attrs.evolve(prepared, channels=given)  # the user's names for what the files only number
+        prepared = attrs.evolve(prepared, channels=given)  # the user's names for channels that files only number
     return listing, prepared, fit_channels(card, prepared.channels, wanted, f"Data set {offer.name!r}")
 
 

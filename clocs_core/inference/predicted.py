@@ -17,7 +17,7 @@ Level: TypeAlias = Literal["frame", "record"]
 
 @attrs.frozen(eq=False)
 class Predicted:
-    """The probability of every class, row by row: of a frame (of a channel, or of all at once), or of a recording.
+    """The probability of every class, row by row. A row is a frame of one or of all channels, or a recording.
 
     start: the first sample of the frame in its recording, at the recording's own rate. At the level of recordings,
     `channel` and `start` are empty.
@@ -38,7 +38,7 @@ class Predicted:
         return len(self.probability)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What each row is of, by name: record, patient and, of frames, channel and start; each (n,)."""
+        """Return columns (n,) by name: record, patient and, for frames, channel and start."""
         names = {
             "record": np.array(self.records, dtype=np.str_)[self.record],
             "patient": np.array(self.patients, dtype=np.str_)[self.patient],
@@ -49,7 +49,7 @@ class Predicted:
 
 
 def as_level(found: Predicted, level: Level) -> Predicted:
-    """The same at another level: the probability of a recording is the mean of its frames and channels."""
+    """Convert to another level: the probability of a recording is the mean of its frames and channels."""
     if level == found.level or not len(found):
         return attrs.evolve(found, level=level)
     label = np.full(len(found), -1)

@@ -1,8 +1,8 @@
-"""The resampling of a window as a layer of a network: what `cut_frames` does to it, as numbers that can be exported.
+"""Resample a window in a layer of a network, as `cut_frames` does, with weights that can be exported.
 
 Resampling a window of B samples to L is linear, so it is a matrix. By the Fourier method it is also circular: with
-g = gcd(B, L), a signal that is turned by B/g samples comes out turned by L/g. So L/g filters with stride B/g say all of
-it: 20 kB for 5000 samples to 2500, where the matrix has 50 MB.
+g = gcd(B, L), a signal rotated by B/g samples gives an output rotated by L/g. So L/g filters with stride B/g replace
+the matrix: 20 kB for 5000 samples to 2500, where the matrix has 50 MB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clocs_core.data.framing import cut_frames
 
 
 def build_stretch(framing: Framing) -> nn.Module:
-    """Windows (n, channel, source_samples) to frames (n, channel, frame_samples), as `framing` stretches them."""
+    """Build a layer from windows (n, channel, source_samples) to frames (n, channel, frame_samples) of `framing`."""
     window, length = framing.source_samples or framing.frame_samples, framing.frame_samples
     if window == length:
         return nn.Identity()
@@ -30,7 +30,7 @@ def build_stretch(framing: Framing) -> nn.Module:
 
 
 class CircularStretch(nn.Module):
-    """A stretch by the Fourier method. responses (window / g, length): to an impulse at the first samples each."""
+    """Resampling by the Fourier method. responses (window / g, length): to an impulse at each of the first samples."""
 
     filters: Tensor  # (length / g, 1, window)
 
@@ -40,14 +40,14 @@ class CircularStretch(nn.Module):
         self.stride, self.length = window // turns, length
         outputs = length // turns
         row, turn = np.arange(outputs)[:, None], np.arange(turns)[None]
-        # The answer r to an impulse at i + stride * t is the answer r - outputs * t to an impulse at i.
+        # The response at r to an impulse at i + stride * t is the response at r - outputs * t to an impulse at i.
         filters = responses[:, (row - outputs * turn) % length]  # (stride, output, turn)
         whole = filters.transpose(1, 2, 0).reshape(outputs, 1, window)  # (output, 1, turn * stride)
         self.register_buffer("filters", torch.from_numpy(np.ascontiguousarray(whole)))
 
     def forward(self, signal: Tensor) -> Tensor:
         """Signals (n, channel, window) to (n, channel, length)."""
-        level = signal[..., :1]  # a constant stays what it is; without it, no digits are lost to an offset
+        level = signal[..., :1]  # resampling keeps a constant; subtracting it first saves digits of float32
         moved = signal - level
         around = torch.cat([moved, moved[..., : -self.stride]], dim=-1)  # (n, channel, 2 * window - stride)
         each = F.conv1d(around.flatten(0, 1).unsqueeze(1), self.filters, stride=self.stride)  # (n * channel, output, g)
@@ -55,7 +55,7 @@ class CircularStretch(nn.Module):
 
 
 class DenseStretch(nn.Module):
-    """A stretch by any linear method. responses (window, length): to an impulse at each sample."""
+    """Resampling by any linear method. responses (window, length): to an impulse at each sample."""
 
     matrix: Tensor  # (window, length)
 
@@ -69,6 +69,6 @@ class DenseStretch(nn.Module):
 
 
 def _responses(framing: Framing, window: int, count: int) -> NDArray[np.float32]:
-    """What an impulse at each of the first `count` samples of a window becomes (count, length)."""
+    """Compute the responses (count, length) to an impulse at each of the first `count` samples of a window."""
     impulses = Record("", "", tuple(map(str, range(count))), "", 1.0, np.eye(count, window))
     return np.asarray(cut_frames(impulses, framing).samples[0], dtype=np.float32)

@@ -1,7 +1,7 @@
-"""Run a network from a file over frames: of a data set that is prepared, or of a user's own files.
+"""Run a network from a file over frames of a prepared data set or of the user's files.
 
-Embedding, predicting and searching all come here. A row is a frame of one channel, or of all channels where the network
-reads them at once.
+Embedding, predicting and searching all use this module. A row is a frame of one channel, or of all channels where the
+network reads them at once.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from clocs_core.progress import Display, Tick
 
 @attrs.frozen(eq=False)
 class Rows:
-    """What a network makes of frames, row by row, and whose each row is: numbers that count along the names.
+    """The outputs of a network for frames, row by row, with each row's patient, record and channel as indices.
 
-    features: outputs, labels, patients and records. channel: counts along `channels`, or TOGETHER.
-    frame: row of the prepared frames; of files, the number of the frame in its recording.
+    features: outputs, labels, patients and records. channel: index into `channels`, or TOGETHER.
+    frame: row of the prepared frames; for files, the number of the frame in its recording.
     start: the first sample of the frame in its recording, at the recording's own rate.
     """
 
@@ -47,7 +47,7 @@ class Rows:
         return len(self.features)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Record, patient, channel ("all" where read at once) and start of each row, by name."""
+        """Return record, patient, channel ("all" where read at once) and start of each row, by name."""
         return {
             "record": pick(self.records, self.features.record),
             "patient": pick(self.patients, self.features.patient),
@@ -57,13 +57,13 @@ class Rows:
 
 
 def pick(names: Sequence[str], numbers: NDArray[np.int64]) -> NDArray[np.str_]:
-    """Names by number (n,); -1 is the last one."""
+    """Return the names at these indices (n,); -1 is the last one."""
     return np.array(names, dtype=np.str_)[numbers]
 
 
 @attrs.frozen(eq=False)
 class ChosenFrames:
-    """Prepared frames that a network is to read: of which patients, and of which channels."""
+    """Prepared frames that a network is to read, with the chosen patients and channels."""
 
     prepared: Prepared
     labels: Mapping[str, Label]  # by record
@@ -75,7 +75,7 @@ class ChosenFrames:
 def run_on_frames(
     network: AsTrained, card: NetworkCard, frames: ChosenFrames, device: torch.device, tick: Tick
 ) -> Rows:
-    """Run a network over every usable frame of some patients, in eval mode; none are no error."""
+    """Run a network over every usable frame of some patients, in eval mode. There may be no frame."""
     prepared, channels = frames.prepared, frames.channels
     store = fill_store(prepared, frames.labels, frames.task, channels, device)
     together = card.input_channels > 1
@@ -106,9 +106,9 @@ def run_on_files(
     show: Display,
     doing: str,
 ) -> Rows:
-    """Run a network over every usable frame of files with one recording each, of a patient of its own each.
+    """Run a network over every usable frame of files. Each file is one recording, and counts as one patient.
 
-    doing: the word for it on the display, such as "embedding".
+    doing: the word that the display shows, such as "embedding".
     """
     names = name_files(paths)
     parts = []
@@ -124,5 +124,5 @@ def run_on_files(
 
 
 def as_trained(network: nn.Module, card: NetworkCard, factor: float = 1.0) -> AsTrained:
-    """The network behind the unit conversion and the normalisation that its card asks for."""
+    """Wrap a network with the unit conversion and the normalisation of its card."""
     return AsTrained(network, card.normalise == "min-max", factor)

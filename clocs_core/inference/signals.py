@@ -1,4 +1,4 @@
-"""A recording of a user's own as frames for a network: what it does not say is asked for, never guessed."""
+"""Cut one of the user's recordings into frames for a network. Missing facts are asked for, never guessed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from clocs_core.plan.compatibility import (
     without_others,
 )
 
-MOST_STRETCHED = 20  # times, at most: beyond, 19 of 20 samples of a frame are made up; often kHz were given for Hz
+MOST_STRETCHED = 20  # upsampling at most: beyond it, 19 of 20 samples are interpolated; often kHz were given for Hz
 
 
 @attrs.frozen(kw_only=True)
 class Unsaid:
-    """What recordings do not say of themselves, or say wrongly.
+    """Facts that the user gives because recordings lack them or have them wrong.
 
     channels: the names of all channels where a file has none, else those to read.
-    trained_at: Hz of the recordings that the network was trained on, for one that does not say it.
-    unseen_channels: channels that it was not trained on are meant, and read.
+    trained_at: Hz of the recordings that the network was trained on, where its card does not say it.
+    unseen_channels: read channels that the network was not trained on.
     """
 
     sampling_rate: float | None = None  # Hz
@@ -44,29 +44,29 @@ class Unsaid:
 
 @attrs.frozen(eq=False)
 class OwnFrames:
-    """The usable frames of one recording; times `factor`, they are in the network's unit."""
+    """The usable frames of one recording; multiplied by `factor`, they are in the network's unit."""
 
-    signal: NDArray[np.float32]  # (n, channel, sample): of one channel each, or of all that are read at once
-    frame: NDArray[np.int64]  # (n,) along `starts`
-    channel: NDArray[np.int64]  # (n,) along `channels`; of the first, where they are read at once
-    starts: NDArray[np.int64]  # (frame,): first sample in the recording, of all its frames
+    signal: NDArray[np.float32]  # (n, channel, sample), with one channel or all that are read at once
+    frame: NDArray[np.int64]  # (n,) index into `starts`
+    channel: NDArray[np.int64]  # (n,) index into `channels`; that of the first, where they are read at once
+    starts: NDArray[np.int64]  # (frame,): first sample of each frame in the recording
     channels: tuple[str, ...]
     factor: float
 
     @property
     def start(self) -> NDArray[np.int64]:
-        """Of each row (n,): the first sample in the recording."""
+        """First sample of each row (n,) in the recording."""
         return self.starts[self.frame]
 
 
 def name_files(paths: Sequence[Path]) -> tuple[str, ...]:
-    """What the recordings of files are called: by the files, and with their folders where two would be the same."""
+    """Name recordings by their files, with their folders where two names would be the same."""
     stems = tuple(path.stem for path in paths)
     return stems if len(set(stems)) == len(stems) else tuple(map(str, paths))
 
 
 def read_own_frames(card: NetworkCard, path: Path, unsaid: Unsaid, say: Callable[[str], None]) -> OwnFrames:
-    """Read a file and cut it as the network needs it. Raises DataError or SettingsError where it does not fit."""
+    """Read a file and cut it as the network needs it. Raises DataError or SettingsError where that is impossible."""
     return cut_own_frames(card, read_signal_file(path), str(path), unsaid, say)
 
 
@@ -77,7 +77,7 @@ def cut_own_frames(
     unsaid: Unsaid,
     say: Callable[[str], None],
 ) -> OwnFrames:
-    """Cut one recording as the network needs it. where: what an error calls it."""
+    """Cut one recording as the network needs it. where: its name in errors."""
     record = _record(card, held, where, unsaid)
     for note in (*held.notes, *_told(card, held, record, where)):
         say(note)
@@ -101,10 +101,10 @@ def cut_own_frames(
 
 
 def _record(card: NetworkCard, held: SignalFile, where: str, unsaid: Unsaid) -> Record:
-    """The recording, with the channels that are to be read, in their order."""
+    """Return the recording with the channels that are to be read, in their order."""
     rate = _rate(held, where, unsaid)
     found = fit_names(card, held.channels or _named(card, held, unsaid.channels, where))
-    # Names for a file that has none say what is there; what is read of it the network knows, if it reads several.
+    # The user's names for a file without names describe all its channels. A network of several channels picks its own.
     asked = () if held.channels is None and card.input_channels > 1 else fit_names(card, unsaid.channels)
     if held.channels is None and not unsaid.unseen_channels:
         asked = without_others(card, asked)
@@ -128,7 +128,7 @@ def _rate(held: SignalFile, where: str, unsaid: Unsaid) -> float:
 
 
 def _named(card: NetworkCard, held: SignalFile, names: tuple[str, ...], where: str) -> tuple[str, ...]:
-    """The user's names for the channels of a recording that has none."""
+    """Return the user's names for the channels of a recording that has none."""
     count = len(held.samples)
     if len(names) != count:
         example = f"`channels={list(card.channels[:count])}`"
@@ -141,7 +141,7 @@ def _named(card: NetworkCard, held: SignalFile, names: tuple[str, ...], where: s
 
 
 def _told(card: NetworkCard, held: SignalFile, record: Record, where: str) -> list[str]:
-    """What was put up with."""
+    """Return notes on differences from the file or from training that were tolerated."""
     notes = []
     if held.sampling_rate not in (None, record.sampling_rate):
         notes.append(f"{where} says {held.sampling_rate:g} Hz; {record.sampling_rate:g} Hz was given, and is used.")
@@ -152,7 +152,7 @@ def _told(card: NetworkCard, held: SignalFile, record: Record, where: str) -> li
 
 
 def _span(record: Record, framing: Framing) -> float:
-    """How many samples of a recording, whole or not, make a frame."""
+    """Return the number of samples of a recording, perhaps fractional, that make a frame."""
     if framing.source_samples is not None:
         return framing.source_samples
     if framing.frames_per_record is not None:
@@ -161,14 +161,14 @@ def _span(record: Record, framing: Framing) -> float:
 
 
 def _refuse_coarse(card: NetworkCard, record: Record, framing: Framing, where: str) -> None:
-    """Raise DataError where a frame would be stretched from next to nothing: its memory, too, grows with that."""
+    """Refuse upsampling beyond 20x with a DataError: memory grows with it, too."""
     span = _span(record, framing)
     trained = min(card.frame_samples, card.framing.source_samples or card.frame_samples)
     if span * MOST_STRETCHED < trained:
         by_rate = "Check `sampling_rate=HZ`: it is in Hz, not in kHz."
         raise DataError(
             f"{where} has {span:.3g} samples for a frame (at {record.sampling_rate:g} Hz), and the {card.what} reads "
-            f"{trained}: nearly all of them would be made up. "
+            f"{trained}: nearly all of them would be interpolated. "
             f"{by_rate if framing.frames_per_record is None else 'Give it a longer recording.'}"
         )
 

@@ -1,6 +1,6 @@
-"""Which recordings of other patients are most like this one: "quantifying patient similarity", section 7 of the paper.
+"""Find the nearest recordings of other patients: "quantifying patient similarity", section 7 of the paper.
 
-A recording is the mean of the representations of its frames and channels; with the level `frame`, single frames are
+A recording is represented by the mean embedding of its frames and channels; with the level `frame`, single frames are
 compared instead. The patient's own recordings are never among the neighbours.
 """
 
@@ -21,14 +21,14 @@ from clocs_core.inference.embed import Representations
 
 Level: TypeAlias = Literal["recording", "frame"]
 
-_MANY = 50  # names that an error message does not list
+_MANY = 50  # record names, from which on an error message does not list them
 
 
 @attrs.frozen
 class Place:
     """A recording, or a single frame of one.
 
-    label, channel, start (source sample): of that frame; of a recording, of its first frame that could be used.
+    label, channel, start (source sample): those of that frame, or of the recording's first usable frame.
     """
 
     record: str
@@ -37,12 +37,12 @@ class Place:
     part: str
     channel: str
     start: int
-    row: int  # of the representations
+    row: int  # index into the representations
 
 
 @attrs.frozen
 class Neighbour:
-    """Who is how near. Those that are equally near share a rank."""
+    """A neighbour and its distance. Neighbours at equal distance share a rank."""
 
     rank: int
     distance: float
@@ -51,7 +51,7 @@ class Neighbour:
 
 @attrs.frozen
 class Similar:
-    """What was asked, the nearest of other patients, and among how many they were found."""
+    """The query, its nearest neighbours of other patients, and the number of those searched."""
 
     query: Place
     neighbours: tuple[Neighbour, ...]
@@ -61,7 +61,7 @@ class Similar:
     patients: int
 
     def sentence(self) -> str:
-        """What was compared with what, for a person."""
+        """Describe in one sentence for a person what was compared."""
         what = (
             "the mean of its frames' representations" if self.level == "recording" else "the representation of a frame"
         )
@@ -73,7 +73,7 @@ class Similar:
 
 
 def find_patient(cohort: Cohort, record: str, dataset: str) -> str:
-    """Whose a recording is. Raises UnknownName with the nearest names, or with the reason why it was left out."""
+    """Return the patient of a recording. Raises UnknownName with the nearest names or the reason for its drop."""
     patients = {entry.record: entry.patient for entry in cohort.listing.entries}
     if record in patients:
         return patients[record]
@@ -96,9 +96,9 @@ def find_similar(
     frame: int | None = None,
     channel: str | None = None,
 ) -> Similar:
-    """The `count` nearest recordings, or frames, of other patients than that of `record`.
+    """Find the `count` nearest recordings, or frames, of other patients than that of `record`.
 
-    frame, channel: which frame of the recording asks, at the level of frames: its number from 0, and its channel.
+    frame, channel: number from 0 and channel of the query frame, at the level of frames.
     """
     points, rows = _points(found, level)
     query = _query(found, rows, record, level, frame, channel)
@@ -106,8 +106,8 @@ def find_similar(
     if not len(others):
         raise DataError(f"There is no other patient to compare {record!r} with; search a larger `part`.")
     near = distances(torch.from_numpy(points[[query]]), torch.from_numpy(points[others]), nearness)[0].numpy()
-    # By name among equals, so that the list is the same every time; the rank says that they are equal.
-    place = np.unique(np.array(found.rows.records), return_inverse=True)[1]  # (record,): among the names in their order
+    # Equal distances are ordered by name, so that the list is the same every time; they share a rank.
+    place = np.unique(np.array(found.rows.records), return_inverse=True)[1]  # (record,): index in the sorted names
     order = np.lexsort((rows[others], place[found.rows.features.record[rows[others]]], near))[:count]
     return Similar(
         query=_place(found, int(rows[query])),
@@ -123,7 +123,7 @@ def find_similar(
 
 
 def _points(found: Representations, level: Level) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """What is compared (point, dim), and the first row of the representations that each is made of (point,)."""
+    """Return the compared points (point, dim), and the first row of the embeddings of each (point,)."""
     finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(found.rows.features.embedding).all(axis=1))
     embedding = found.rows.features.embedding[finite].astype(np.float64)
     if level == "frame":
@@ -142,8 +142,8 @@ def _query(
     frame: int | None,
     channel: str | None,
 ) -> int:
-    """Which point asks. Raises DataError where the recording has no such frame."""
-    number = found.rows.records.index(record) if record in found.rows.records else -1  # no row has it
+    """Return the index of the query point. Raises DataError where the recording has no such frame."""
+    number = found.rows.records.index(record) if record in found.rows.records else -1  # -1 matches no row
     mine = np.flatnonzero(found.rows.features.record[rows] == number).tolist()
     if not mine:
         raise DataError(f"Record {record!r} has no frame that can be used, so nothing can be compared with it.")

@@ -1,4 +1,4 @@
-"""What `clocs compare` finds, as records for a program and as rows for a terminal."""
+"""Hold the results of `clocs compare` as records for a program, and make rows of them for a terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from clocs_core.artifacts.documents import SCHEMA, as_plain
 from clocs_core.contracts.scores import Comparison
 from clocs_core.report.tables import show_number
 
-NONE = "–"  # in a table: this one has no such thing
+NONE = "–"  # a table cell without a value
 
 
 @attrs.frozen(kw_only=True)
 class Compares:
-    """One of what is compared: a run or an evaluation, or several that differ by their seed only.
+    """One side of a comparison: a run or an evaluation, or several that differ by their seed only.
 
-    letter: what tables call it. weights: what was scored, the method's name. seeds: in the order of `folders`.
+    letter: its name in tables. weights: the name of the scored method. seeds: in the order of `folders`.
     """
 
     letter: str
@@ -33,13 +33,13 @@ class Compares:
 
     @property
     def name(self) -> str:
-        """For a sentence: "A (method)"."""
+        """Name in a sentence: "A (method)"."""
         return f"{self.letter} ({self.weights})"
 
 
 @attrs.frozen(kw_only=True)
 class SettingRow:
-    """A setting that is not the same in all: of each that is compared, the values it has there, if any."""
+    """A setting that differs between the sides, with its values on each side, if any."""
 
     name: str
     values: tuple[tuple[object, ...], ...] = attrs.field(converter=as_plain)
@@ -47,7 +47,7 @@ class SettingRow:
 
 @attrs.frozen(kw_only=True)
 class ComparedScore:
-    """A score of one that is compared. Of several seeds: their mean, the sd between them, and no interval.
+    """A score of one side. With several seeds: their mean, the sd between them, and no interval.
 
     weights: "own", or the controls: "random" and "class prior".
     """
@@ -69,13 +69,13 @@ class ComparedScore:
 
     @sd.default
     def _sd(self) -> float:
-        """As of a sample, with n - 1; NaN of one."""
+        """Return the sample standard deviation, with n - 1; NaN for one seed."""
         if len(self.values) < 2:
             return math.nan
         return math.sqrt(sum((value - self.mean) ** 2 for value in self.values) / (len(self.values) - 1))
 
     def shown(self) -> str:
-        """ "0.812 [0.790, 0.830]", or "0.812 ± 0.010" of several seeds."""
+        """Return "0.812 [0.790, 0.830]", or "0.812 ± 0.010" for several seeds."""
         if len(self.values) > 1:
             return f"{show_number(self.mean)} ± {show_number(self.sd)}"
         return f"{show_number(self.mean)} [{show_number(self.low)}, {show_number(self.high)}]"
@@ -83,7 +83,7 @@ class ComparedScore:
 
 @attrs.frozen(kw_only=True)
 class Refusal:
-    """Why there is no paired difference between two, at a level or at all (an empty level)."""
+    """The reason why two sides have no paired difference at a level, or at any level (if it is empty)."""
 
     a: str
     b: str
@@ -93,7 +93,7 @@ class Refusal:
 
 @attrs.frozen(kw_only=True)
 class Compared:
-    """All that was found. `differences` are of the first minus each other, over the same draws of test patients."""
+    """All results. `differences` are the first minus each other side, over the same draws of test patients."""
 
     schema: int = SCHEMA
     compared: tuple[Compares, ...]
@@ -105,7 +105,7 @@ class Compared:
 
 
 def compares_rows(compared: Sequence[Compares]) -> tuple[tuple[str, ...], ...]:
-    """Letter, weights, protocol, data set, task, part, seeds and folders of each."""
+    """Return letter, weights, protocol, data set, task, part, seeds and folders of each side."""
     return tuple(
         (
             one.letter,
@@ -122,12 +122,12 @@ def compares_rows(compared: Sequence[Compares]) -> tuple[tuple[str, ...], ...]:
 
 
 def setting_rows(settings: Sequence[SettingRow]) -> tuple[tuple[str, ...], ...]:
-    """The name of each setting, then its value in each that is compared."""
+    """Return a row per setting: its name, then its value on each side."""
     return tuple((row.name, *(_values(held) for held in row.values)) for row in settings)
 
 
 def score_table(found: Compared) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Headings, and a row for each share of labels, metric, level and weights, with a column for each compared."""
+    """Return headings, and a row for each label fraction, metric, level and weights, with a column for each side."""
     letters = [one.letter for one in found.compared]
     keys = dict.fromkeys((one.label_fraction, one.metric, one.level, one.weights) for one in found.scores)
     cells = {(one.letter, one.label_fraction, one.metric, one.level, one.weights): one for one in found.scores}

@@ -1,4 +1,4 @@
-"""Show progress in a terminal: one bar with the time that is left; without a terminal, a line per stage."""
+"""Show progress in a terminal: one bar with the time left; without a terminal, a line per stage."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class ConsoleDisplay(Display):
-    """Progress on stderr, so that what a command answers can be piped. Use as a context manager.
+    """A display on stderr, so that a command's output can be piped. Use as a context manager.
 
-    wording: changes a message before it is shown, such as the names of arguments into flags.
+    wording: changes a message before it is shown; for example, turns names of arguments into flags.
     """
 
     def __init__(self, console: Console | None = None, wording: Callable[[str], str] = str) -> None:
@@ -56,16 +56,16 @@ class ConsoleDisplay(Display):
         self.progress.stop()
 
     def say(self, text: str) -> None:
-        """Print a line that a person wants to read once."""
+        """Print a line of information."""
         self.console.print(self.wording(text), highlight=False, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """Print a line that a person must read."""
+        """Print a warning."""
         shown = f"Warning: {self.wording(text)}"
         self.console.print(shown, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
-        """Begin a stage with a bar of its own."""
+        """Begin a stage with a new bar."""
         for old in (self.task, self.epochs):
             if old is not None:
                 self.progress.remove_task(old)

@@ -1,4 +1,4 @@
-"""The pictures of a report, as PNG bytes. The same numbers give the same bytes."""
+"""Draw the pictures of a report as PNG bytes. The same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-POINTS = 1500  # of an embedding map: more only hide each other
-PATIENTS = 12  # that get a colour of their own
+POINTS = 1500  # points of an embedding map: more only hide each other
+PATIENTS = 12  # patients with their own colour
 
 
 def loss_curves(rows: Sequence[EpochRow], best_epoch: int) -> Picture:
-    """Training and validation loss by epoch, the epoch whose weights were kept marked."""
+    """Draw training and validation loss by epoch, and mark the epoch whose weights were kept."""
     figure, (axes,) = sheet(1, 1, 7.2, 3.4)
     epochs = [row.epoch for row in rows]
     line(axes, epochs, [row.train_loss for row in rows], BLUE, "training")
@@ -60,7 +60,7 @@ def loss_curves(rows: Sequence[EpochRow], best_epoch: int) -> Picture:
 
 
 def health_curves(rows: Sequence[EpochRow]) -> Picture:
-    """Whether the validation embeddings stay spread out and apart by patient, by epoch."""
+    """Draw by epoch whether the validation embeddings stay spread out and separate patients."""
     figure, (rank, cosine, guess) = sheet(1, 3, 9.6, 3.1)
     epochs = [row.epoch for row in rows]
     line(rank, epochs, [row.effective_rank for row in rows], BLUE, "")
@@ -76,13 +76,13 @@ def health_curves(rows: Sequence[EpochRow]) -> Picture:
     caption = (
         "Left: effective rank of the validation embeddings; near 1 they have collapsed. Middle: mean cosine within a "
         "patient and between patients; the gap says how well patients are told apart. Right: training loss divided by "
-        "log(batch size), which is what a guess costs in one cross-entropy; a loss that sums several starts at several."
+        "log(batch size), the loss of a random guess in one cross-entropy; a sum of several losses starts at several."
     )
     return picture(figure, "health", "Health of the embeddings", caption)
 
 
 def score_bars(scores: Sequence[Score]) -> Picture:
-    """Every score with its interval, the method beside its controls; a panel per metric and level."""
+    """Draw every score with its interval, the method beside its controls; a panel per metric and level."""
     panels = list(dict.fromkeys((score.metric, score.level) for score in scores))
     columns = min(len(panels), 2) or 1
     deepest = max((sum((s.metric, s.level) == panel for s in scores) for panel in panels), default=1)
@@ -98,7 +98,7 @@ def score_bars(scores: Sequence[Score]) -> Picture:
 
 
 def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> Picture:
-    """The embeddings of the scored part on their first two principal components, coloured by label or by patient."""
+    """Draw embeddings of the scored part on their first two principal components, coloured by label or by patient."""
     figure, (axes,) = sheet(1, 1, 7.2, 4.6)
     usable = np.flatnonzero(np.isfinite(embeddings.embedding).all(axis=1))
     kept = usable[_evenly(len(usable), POINTS)]
@@ -113,7 +113,7 @@ def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> 
 
 
 def distance_histogram(distances: PatientDistances) -> Picture:
-    """How far apart two embeddings of one patient lie, and two of different patients."""
+    """Draw the distances of two embeddings of one patient, and of two of different patients."""
     figure, (axes,) = sheet(1, 1, 7.2, 3.2)
     last = int(np.flatnonzero(distances.intra + distances.inter)[-1]) + 1
     step = max(1, last // 80)  # bins of a picture
@@ -133,13 +133,13 @@ def distance_histogram(distances: PatientDistances) -> Picture:
     caption = (
         "Pairwise distances of embeddings, within a patient and between patients, with their means dotted. Two of one "
         f"patient are nearer to each other than two of different ones with probability {distances.separation:.3f}; "
-        "0.5 would say nothing about patients."
+        "0.5 is chance."
     )
     return picture(figure, "distances", "Distances within and between patients", caption)
 
 
 def _draw_scores(axes: Axes, scores: Sequence[Score]) -> None:
-    """A dot and a whisker per score, the first on top, its number at the right."""
+    """Draw a dot and a whisker per score, the first on top, its number at the right."""
     names = [_score_name(score) for score in scores]
     for place, score in enumerate(scores):
         colour = _colour_of(score)
@@ -165,17 +165,17 @@ def _colour_of(score: Score) -> str:
 
 
 def _evenly(count: int, most: int) -> NDArray[np.intp]:
-    """At most `most` of `count` positions, evenly spaced: the same ones every time."""
+    """Choose at most `most` of `count` positions, evenly spaced and deterministic."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.intp)) if count else np.arange(0)
 
 
 def _principal_plane(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], tuple[float, float]]:
-    """Points (n, dim) on their first two principal components, and the share of the variance that each explains."""
+    """Project points (n, dim) on their first two principal components; return also each one's share of the variance."""
     plane = np.zeros((len(points), 2))
     if len(points) < 2:
         return plane, (0.0, 0.0)
     left, singular, right = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    # An SVD leaves the signs open: the largest weight of each component is made positive.
+    # An SVD does not fix the signs, so the largest weight of each component is made positive.
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])
     axes = min(2, len(singular))
     plane[:, :axes] = (left * singular * signs)[:, :axes]
@@ -184,10 +184,10 @@ def _principal_plane(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 
 
 def _scatter(axes: Axes, plane: NDArray[np.float64], names: Sequence[str], by: str) -> None:
-    """A colour and a shape for each of the most frequent names, grey for the rest."""
+    """Draw points, with a colour and a shape for each of the most frequent names, grey for the rest."""
     most = PATIENTS if by == "patient" else len(PALETTE) * 2
     counted = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
-    frequent = sorted(name for name, _ in counted[:most])  # by name: a class keeps its colour from run to run
+    frequent = sorted(name for name, _ in counted[:most])  # sorted, so that a class has the same colour in every run
     rest = np.array([name not in frequent for name in names], dtype=bool)
     shown: list[str] = []
     if rest.any():

@@ -1,4 +1,4 @@
-"""The nearest recordings as one HTML file that opens anywhere: no network, no script, the picture inside."""
+"""Show the nearest recordings in one HTML file that opens offline, without scripts, with its picture inside."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from clocs_core.inference.embed import Representations
 from clocs_core.inference.similar import Place, Similar
 from clocs_core.report.traces import neighbour_traces
 
-_COLUMNS = 4  # channels that fit on a page beside each other
+_COLUMNS = 4  # channels that fit side by side on a page
 
 
 def draw_similar(found: Representations, similar: Similar) -> Picture:
-    """The query and its neighbours, one below the other: of a recording, the first frame that could be used."""
+    """Draw the query and its neighbours, one below the other; for a recording, its first usable frame."""
     places = [similar.query, *(one.place for one in similar.neighbours)]
     prepared = found.cohort.evaluate
     single = similar.level == "frame" and found.rows.channel[similar.query.row] != TOGETHER
@@ -36,7 +36,7 @@ def draw_similar(found: Representations, similar: Similar) -> Picture:
 def render_neighbours(
     title: str, sentence: str, headings: Sequence[str], rows: Sequence[Sequence[str]], picture: Picture
 ) -> str:
-    """The page as text. Every name in it is escaped: record ids come from files that anybody may have written."""
+    """Return the page as text. Every name in it is escaped: record ids come from files that are not trusted."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("clocs_core.report").joinpath("neighbours.html.jinja").read_text("utf-8"))
     uri = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
@@ -44,7 +44,7 @@ def render_neighbours(
 
 
 def _signal(found: Representations, row: int, single: bool) -> NDArray[np.float64]:
-    """A row's frame in the unit of the data set (channel, sample), NaN where a channel cannot be used."""
+    """Return a row's frame (channel, sample) in the unit of the data set, NaN where a channel cannot be used."""
     prepared, frame = found.cohort.evaluate, found.rows.frame[row]
     chosen = found.rows.channels if not single else (found.rows.channels[found.rows.channel[row]],)
     columns = [prepared.channels.index(name) for name in chosen]

@@ -1,4 +1,4 @@
-"""Show progress in a notebook: one line that changes, with a bar, and the messages above it."""
+"""Show progress in a notebook: one line with a bar that is updated, and the messages above it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from clocs_core.progress import Display
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
 
-_EVERY = 0.2  # seconds between two changes of the line: a notebook draws each of them anew
+_EVERY = 0.2  # seconds between two updates of the line: a notebook redraws it each time
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     found = None if shell is None else shell.get_ipython()
     return found is not None and hasattr(found, "kernel")
 
 
 class NotebookDisplay(Display):
-    """Progress below a cell. Use as a context manager."""
+    """A display below a cell. Use as a context manager."""
 
     def __init__(self) -> None:
-        shown: Any = import_module("IPython.display")  # in a notebook it is there; no dependency of ours
+        shown: Any = import_module("IPython.display")  # every notebook has it, so it is not a dependency
         self.html = shown.HTML
         self.lines: list[str] = []
         self.now, self.bar, self.drawn = "", "", 0.0

@@ -1,4 +1,4 @@
-"""The report as one HTML file that opens anywhere: no network, no script, pictures inside."""
+"""Render the report as one HTML file that opens offline, without scripts, with its pictures inside."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Whisker:
 
 
 def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]) -> str:
-    """The page as text. Every name in it is escaped: patient ids come from files that anybody may have written."""
+    """Return the page as text. Every name in it is escaped: patient ids come from files that are not trusted."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"count": _count, "duration": _duration, "toml": _toml_value}
     environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
@@ -74,7 +74,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
 
 
 def _by_section(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
-    """The pictures by the section they belong to; those of a name that the page does not know go to `more`."""
+    """Group the pictures by their section; pictures with an unknown name go to `more`."""
     sections: dict[str, list[Picture]] = {name: [] for name in (*_SECTION_OF.values(), "more")}
     for picture in pictures:
         sections[_SECTION_OF.get(picture.name, "more")].append(picture)
@@ -82,7 +82,7 @@ def _by_section(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
 
 
 def _whisker(score: Score) -> _Whisker | None:
-    if not 0 <= score.low <= score.value <= score.high <= 1:  # NaN included
+    if not 0 <= score.low <= score.value <= score.high <= 1:  # also for NaN
         return None
     is_control = score.protocol == "prior" or score.init == "random"
     return _Whisker(100 * score.low, 100 * (score.high - score.low), 100 * score.value, is_control)
@@ -100,7 +100,7 @@ def _count(value: object) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds as a person says them: "8.2 s", "1 min 05 s", "2 h 03 min"."""
+    """Format seconds for a person: "8.2 s", "1 min 05 s", "2 h 03 min"."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -112,12 +112,12 @@ def _data_uri(png: bytes) -> str:
 
 
 def _css_width(png: bytes) -> int:
-    """How wide to show a picture: at 144 dots per inch, three dots to two CSS pixels. Bytes 16 to 20 say its width."""
+    """Return the width of a picture in CSS pixels: two for three dots at 144 dpi. Bytes 16 to 20 have its width."""
     return int.from_bytes(png[16:20], "big") * 2 // 3
 
 
 def _toml_value(value: object) -> str:
-    """A setting as TOML writes it."""
+    """Format a setting as TOML."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""A recording as a clinician looks at it: every channel on ruled paper, 25 mm/s and, for millivolts, 10 mm/mV."""
+"""Draw a recording as clinicians read it: every channel on ruled paper, 25 mm/s and, for millivolts, 10 mm/mV."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-SECONDS = 10.0  # of a recording that are drawn: as much as fits on a sheet
+SECONDS = 10.0  # drawn of a recording: as much as fits on a sheet
 ROW = 1.6  # height of a row in millivolts, or in spans of a channel that is not a voltage
 PINK, RED, INK = "#f7d6d6", "#eeb0b0", "#1a1a1a"
 
 
 def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> bytes:
-    """A PNG of the first seconds of all channels, one below the other, in steps of 0.2 s and 0.5 mV."""
+    """Draw a PNG of the first seconds of all channels, one below the other, on a grid of 0.2 s and 0.5 mV."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -44,13 +44,13 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     axes.set_title(f"{title}   25 mm/s, {scale}, {record.sampling_rate:g} Hz", fontsize=9, loc="left")
     drawn, target = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": ""})
-    with Image.open(drawn) as whole:  # ink on paper: 32 colours do, in a third of the bytes
+    with Image.open(drawn) as whole:  # 32 colours are enough, and take a third of the bytes
         whole.convert("RGB").quantize(32).save(target, format="png", optimize=True)
     return target.getvalue()
 
 
 def _rows(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
-    """Every channel around zero, in millivolts or in spans of its own."""
+    """Centre every channel at zero, in millivolts or in units of its span."""
     with np.errstate(all="ignore"):
         centre = np.nan_to_num(np.nanmedian(np.where(np.isnan(values).all(1, keepdims=True), 0, values), axis=1))
         around = values - centre[:, None]

@@ -1,4 +1,4 @@
-"""The pictures of a run's report, in their order."""
+"""Draw the pictures of a run's report, in their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draw_pictures(
     views: Picture,
     has_labels: bool,
 ) -> list[Picture]:
-    """Curves, scores, embeddings, distances and views; scores and labels only where there are any."""
+    """Draw curves, scores, embeddings, distances and views; scores and labels only where there are any."""
     pictures = [figures.loss_curves(rows, report.best_epoch), figures.health_curves(rows)]
     if report.scores:
         pictures.append(figures.score_bars(report.scores))

@@ -1,4 +1,4 @@
-"""Predictions as a table for people and programs: a row per recording or per frame, a column per class, by name."""
+"""Write predictions as a table for people and programs: a row per recording or frame, a named column per class."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from clocs_core.files import write_atomically
 from clocs_core.inference.predicted import Predicted
 from clocs_core.report.tables import show_number
 
-SCHEMA = 1  # of the .npz and .json files: raised when a field changes its meaning
+SCHEMA = 1  # version of the .npz and .json files: raised when a field changes its meaning
 ENDINGS = (".csv", ".npz", ".json")
-_FEW = 6  # classes that have a column each in a terminal; of more, the likeliest are named
+_FEW = 6  # classes that have a column each in a terminal; with more, only the likeliest are named
 
 
 def save_predicted(found: Predicted, about: Mapping[str, object], path: Path) -> None:
-    """Write all rows, as the ending of the file says; whole, or not at all. `about` goes into .npz and .json."""
+    """Write all rows atomically, in the format of the file's ending. `about` goes into .npz and .json."""
     writers: dict[str, Callable[[Predicted, Mapping[str, object]], str | bytes]]
     writers = {".csv": _as_csv, ".npz": _as_npz, ".json": _as_json}
     write_atomically(path, writers[path.suffix.lower()](found, {"schema": SCHEMA, "level": found.level, **about}))
 
 
 def shown_rows(found: Predicted, most: int) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Headings and the first rows for a terminal. Of many classes, the three likeliest share a column."""
+    """Return headings and the first rows for a terminal. With many classes, the three likeliest share a column."""
     columns, classes = found.columns(), found.task.classes
     few = len(classes) <= _FEW
     rows = []
@@ -49,7 +49,7 @@ def _as_csv(found: Predicted, _about: Mapping[str, object]) -> str:
     columns = found.columns()
     write.writerow([*columns, *(f"class {name}" if name in columns else name for name in found.task.classes)])
     rows = zip(*columns.values(), found.probability, strict=True)
-    # Seven digits: a network that computes in float32 has no more.
+    # Seven digits: float32 has no more.
     write.writerows([*names, *(f"{value:.7g}" for value in probability)] for *names, probability in rows)
     return text.getvalue()
 

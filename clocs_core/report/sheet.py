@@ -1,6 +1,6 @@
-"""The sheet that pictures are drawn on: its axes, colours and words, and how it becomes a file.
+"""Make the figure that pictures are drawn on, with its axes, colours and texts, and save it as a file.
 
-The same numbers give the same bytes; nothing global is touched.
+The same numbers give the same bytes; no global setting of matplotlib is changed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DPI = 144
-FONT = "DejaVu Sans"  # ships with matplotlib, so that a picture looks the same everywhere
+FONT = "DejaVu Sans"  # comes with matplotlib, so that a picture looks the same everywhere
 
-# Okabe and Ito's palette, told apart by readers with any colour vision. Its yellow is too faint on white.
+# Okabe and Ito's palette, for readers with any colour vision, without its yellow, which is too faint on white.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 PALETTE = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-MARKERS = ("o", "^", "s")  # a second round of the palette comes with another shape
+MARKERS = ("o", "^", "s")  # the second round of the palette has another shape
 INK, GREY, RULE = "#222222", "#8a8a8a", "#e4e4e4"
 TEXT: dict[str, Any] = {"color": INK, "fontfamily": FONT, "parse_math": False}  # a patient may be called "$x$"
 
 
 def sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A white sheet with its axes in reading order; width and height in inches."""
+    """Make a white sheet with its axes in reading order; width and height in inches."""
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
     axes = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
     for each in axes:
@@ -49,7 +49,7 @@ def sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure,
 def line(
     axes: Axes, x: Sequence[int], y: Sequence[float], colour: str, name: str, dashes: tuple[float, ...] = ()
 ) -> None:
-    """Draw values (n,) by epoch (n,); name: for the legend."""
+    """Draw values (n,) by epoch (n,). name: text of the legend."""
     marker = "o" if len(x) < 25 else ""  # one epoch alone would draw no line
     axes.plot(x, y, color=colour, linewidth=1.5, marker=marker, markersize=3, dashes=dashes, label=name)
 
@@ -64,12 +64,12 @@ def label(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def legend(axes: Axes) -> None:
-    """Write the names of what was drawn into the axes."""
+    """Draw a legend inside the axes."""
     axes.legend(frameon=False, prop={"family": FONT, "size": 8}, labelcolor=INK)
 
 
 def legend_beside(axes: Axes, names: Sequence[str]) -> None:
-    """A legend outside the axes. Names are set afterwards: matplotlib would leave out one that begins with '_'."""
+    """Draw a legend outside the axes. Names are set afterwards: matplotlib omits one that begins with '_'."""
     words = axes.legend(
         axes.get_lines(),
         [str(place) for place in range(len(names))],
@@ -84,7 +84,7 @@ def legend_beside(axes: Axes, names: Sequence[str]) -> None:
 
 
 def printable(text: str, most: int = 90) -> str:
-    """Text in one line that the font has glyphs for, cut to `most` characters."""
+    """Return text in one line, with glyphs that the font has, cut to `most` characters."""
     shown = "".join(letter if ord(letter) in _glyphs() else "?" for letter in " ".join(text.split()))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -95,22 +95,22 @@ def _glyphs() -> frozenset[int]:
 
 
 def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
-    """The figure with its words, as a PNG."""
+    """Return the figure as a PNG with its name, title and caption."""
     return Picture(name, title, caption, to_png(figure))
 
 
 def to_png(figure: Figure) -> bytes:
-    """The figure as a PNG of 128 colours, a third of the size of one with all; it holds no date and no version."""
+    """Return the figure as a PNG of 128 colours, a third of the size of full colour, without date and version."""
     buffer, canvas = BytesIO(), FigureCanvasAgg(figure)
-    canvas.draw()  # savefig would draw everything twice, half a second a picture
+    canvas.draw()  # savefig would draw everything twice, which takes half a second per picture
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
     image.quantize(128, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True, dpi=(DPI, DPI))
     return buffer.getvalue()
 
 
 def to_svg(figure: Figure, name: str) -> bytes:
-    """The figure as an SVG without a date; the ids inside follow from its name, and so are the same every time."""
+    """Return the figure as an SVG without a date; ids inside are derived from its name, so they never change."""
     buffer = BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": name}):  # put back afterwards
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # restored afterwards
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Scores, comparisons and labels as rows and sentences, for console, HTML and log alike. Nothing is printed."""
+"""Turn scores, comparisons and labels into rows and sentences for console, HTML and log. Nothing is printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RETRIEVAL_HEADINGS = (
 )
 
 Outcome: TypeAlias = Literal["above", "below", "undecided", "undefined"]
-"""Where the interval of a difference lies: all above 0, all below 0, across 0, or nowhere."""
+"""Position of the interval of a difference: above 0, below 0, across 0, or undefined."""
 
 _READING: dict[Outcome, str] = {
     "above": "excludes 0",
@@ -40,7 +40,7 @@ _READING: dict[Outcome, str] = {
 
 @attrs.frozen
 class Verdict:
-    """What to read first: one sentence, what else there is to know, and where the headline's interval lies."""
+    """The summary of a report: the headline, further sentences, and the position of the headline's interval."""
 
     outcome: Outcome
     headline: str
@@ -48,7 +48,7 @@ class Verdict:
 
 
 def show_number(value: float) -> str:
-    """A number to three decimals; a smaller one keeps its first digit, because 0.000 would claim to be nothing."""
+    """Format a number with three decimals; a smaller one keeps its first digit, because 0.000 would read as zero."""
     if math.isnan(value):
         return "n/a"
     if value != 0 and abs(value) < 0.0005:
@@ -57,12 +57,12 @@ def show_number(value: float) -> str:
 
 
 def initial_weights(score: Score) -> str:
-    """What was scored, in words: the method's name, random, supervised, or the class prior (no encoder at all)."""
+    """Name the scored weights: the method, random, supervised, or the class prior (no encoder)."""
     return "class prior" if score.protocol == "prior" else score.init
 
 
 def score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
-    """A row per score under SCORE_HEADINGS, in the order given."""
+    """Return a row per score under SCORE_HEADINGS, in the order given."""
     return tuple(
         (
             score.protocol,
@@ -78,7 +78,7 @@ def score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
 
 
 def wide_score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Headings, and a row for each classifier and level: all metrics beside each other, the first with its interval."""
+    """Return headings, and a row for each classifier and level: all metrics side by side, the first with interval."""
     metrics = list(dict.fromkeys(score.metric for score in scores))
     headings = ("protocol", "weights", "labels", "level", metrics[0], "95 % interval", *metrics[1:])
     found: dict[tuple[str, ...], dict[str, Score]] = {}
@@ -94,7 +94,7 @@ def wide_score_rows(scores: Sequence[Score]) -> tuple[tuple[str, ...], tuple[tup
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
-    """A row per comparison under COMPARISON_HEADINGS, in the order given."""
+    """Return a row per comparison under COMPARISON_HEADINGS, in the order given."""
     return tuple(
         (
             compared.a,
@@ -112,7 +112,7 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...],
 
 
 def retrieval_rows(rows: Sequence[RetrievalRow]) -> tuple[tuple[str, ...], ...]:
-    """A row per search under RETRIEVAL_HEADINGS, in the order given."""
+    """Return a row per search under RETRIEVAL_HEADINGS, in the order given."""
     return tuple(
         (
             row.relevant,
@@ -137,7 +137,7 @@ _NEAREST_IS = {
 
 
 def retrieval_sentence(rows: Sequence[RetrievalRow], method: str) -> str:
-    """How often the nearest row is right, by Euclidean distance, for a method and beside it its controls."""
+    """Say how often the nearest row by Euclidean distance is right, for a method and its controls."""
     said = []
     for way, words in _NEAREST_IS.items():
         found = {row.init: row for row in rows if row.relevant == way and row.nearness != "cosine"}
@@ -150,7 +150,7 @@ def retrieval_sentence(rows: Sequence[RetrievalRow], method: str) -> str:
 
 
 def outcome(compared: Comparison) -> Outcome:
-    """Where the interval lies. One that only touches 0 contains it."""
+    """Return the position of the interval. An interval that only touches 0 contains it."""
     if any(math.isnan(value) for value in (compared.difference, compared.low, compared.high)):
         return "undefined"
     if compared.low > 0:
@@ -159,7 +159,7 @@ def outcome(compared: Comparison) -> Outcome:
 
 
 def comparison_sentence(compared: Comparison) -> str:
-    """The comparison as a sentence that says whether the interval contains 0."""
+    """Write the comparison as a sentence that says whether the interval contains 0."""
     a, b, found = compared.a, compared.b, outcome(compared)
     where = f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {float(compared.label_fraction)!r})"
     by, low, high = compared.difference, compared.low, compared.high
@@ -175,9 +175,9 @@ def comparison_sentence(compared: Comparison) -> str:
 
 
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
-    """What to read first, from the comparison with the most labels (the first of them, in the order given).
+    """Summarise a report by the comparison with the most labels (the first of them, in the order given).
 
-    The rest counts all comparisons, so that a reader sees at once whether the headline is the exception.
+    The rest counts all comparisons, so that a reader sees at once whether the headline is an exception.
     """
     if not scores:
         why = "; the notes say why." if notes else ", and the run left no note that says why."

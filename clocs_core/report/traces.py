@@ -1,4 +1,4 @@
-"""Signals on ruled paper, one scale along a row: instances as the encoder sees them, and recordings that are near."""
+"""Draw signals on ruled paper, one scale per row: instances as the encoder reads them, and nearest recordings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-PAPER, TRACE = "#f6d5d0", "#1a1a2e"  # the lines of ECG paper, and of the pen
+PAPER, TRACE = "#f6d5d0", "#1a1a2e"  # colours of the grid and of the signal
 
 
 def traces(
@@ -26,7 +26,7 @@ def traces(
     sampling_rate: float | None = None,
     views_in_all: int | None = None,
 ) -> Picture:
-    """A few instances as the encoder sees them: a row each, a column per view, one scale per row.
+    """Draw a few instances as the encoder reads them: a row each, a column per view, one scale per row.
 
     signal is (instance, view, sample); titles name patient, record and label of an instance; views name the columns.
     sampling_rate: in Hz, for an axis in seconds; None counts samples.
@@ -47,9 +47,9 @@ def neighbour_traces(
     unit: str,
     channels_in_all: int,
 ) -> Picture:
-    """A recording and those that are nearest to it, one below the other: a row each, a column per channel.
+    """Draw a recording and those nearest to it, one below the other: a row each, a column per channel.
 
-    signal is (recording, channel, sample), the query first, NaN where a channel cannot be used; titles say whose it is.
+    signal is (recording, channel, sample), the query first, NaN where a channel cannot be used. One title per row.
     """
     figure = _draw_traces(signal, titles, channels, sampling_rate)
     caption = f"The query on top, its neighbours below it, the nearest first; in {unit or 'their own unit'}, the same "
@@ -62,7 +62,7 @@ def neighbour_traces(
 def _draw_traces(
     signal: NDArray[np.floating], titles: Sequence[str], names: Sequence[str], sampling_rate: float | None
 ) -> Figure:
-    """Signals (row, column, sample) on ruled paper: a title per row, a name per column."""
+    """Draw signals (row, column, sample) on ruled paper: a title per row, a name per column."""
     rows, columns, samples = signal.shape
     figure, grid = sheet(rows, columns, max(3.4 * columns, 6.4), 0.5 + 1.25 * rows)
     time = np.arange(samples) / (sampling_rate or 1)
@@ -80,7 +80,7 @@ def _draw_traces(
 
 
 def _rule_paper(axes: Axes, row: NDArray[np.floating], end: float) -> None:
-    """Rule the axes like ECG paper, with one vertical scale for all views of a row."""
+    """Draw a grid like ECG paper, with one vertical scale for all views of a row."""
     axes.grid(color=PAPER, linewidth=0.6)
     axes.spines[:].set(visible=True, color=PAPER)
     axes.tick_params(length=0)

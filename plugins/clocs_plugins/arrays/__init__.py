@@ -1,4 +1,4 @@
-"""Anybody's own arrays: .npy, .npz, parquet, or a folder of files, with ids of patients and labels beside them."""
+"""Offer the user's arrays: .npy, .npz, parquet, or a folder of files, with ids of patients and labels beside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _positive = (lambda value: value is None or value > 0, "be positive")
 
 @attrs.frozen
 class ArraysOptions:
-    """Facts that the files do not say."""
+    """Facts that the files do not contain."""
 
     patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
     labels: Path | None = option(
@@ -32,7 +32,7 @@ class ArraysOptions:
 
 
 def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
-    """List the recordings of a file or a folder, whose labels say what the classes are."""
+    """List the recordings of a file or a folder; the classes follow from their labels."""
     from clocs_plugins.arrays.listing import list_recordings
 
     return list_recordings(root, task, options)
@@ -47,7 +47,7 @@ def load(entry: Entry, options: ArraysOptions) -> Record:
 
 @hookimpl
 def clocs_datasets() -> list[Dataset]:
-    """Offer whatever files the user has."""
+    """Offer the user's files as a data set."""
     return [
         Dataset(
             name="arrays",

@@ -1,4 +1,4 @@
-"""A folder with a file per recording: one sub-folder per patient, or all files side by side."""
+"""Read a folder with a file per recording: one sub-folder per patient, or all files side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from clocs_core import DataError, DataNotFound, SignalFile, open_array_file, read_signal_file
 from clocs_plugins.arrays.layout import Found, axes_of, one_recording
 
-# What the axes of a file with one recording are unless the user says otherwise, by how many there are.
+# Default axes of a file with one recording, by their number.
 _ARRAY = {1: ("sample",), 2: ("channel", "sample")}
 _TEXT = {2: ("sample", "channel")}
 
@@ -20,9 +20,9 @@ _WHOLE = (".npz", ".parquet")
 
 
 def find_single(root: Path, tables: Collection[Path]) -> Path:
-    """The file that holds all recordings, where `root` is it or has nothing else in it; otherwise the folder itself.
+    """Return the file with all recordings if `root` is it or contains only it; otherwise the folder itself.
 
-    Folders that hold one folder and nothing else, as archives make them, are gone through.
+    Descends into folders that contain one folder and nothing else, as archives make them.
     """
     while root.is_dir():
         inside = [path for path in _visible(root) if path.resolve() not in tables]
@@ -83,7 +83,7 @@ def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
 
 
 def natural(text: str) -> list[tuple[int, int | str]]:
-    """A key that sorts p2 before p10."""
+    """Return a key that sorts p2 before p10."""
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", text)]
 
 
@@ -96,7 +96,7 @@ def _is_visible(path: Path) -> bool:
 
 
 def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> SignalFile:
-    """The first file that can be read; the others are looked at when they are loaded."""
+    """Read the first file that can be read; the others are checked when they are loaded."""
     problems = []
     for path in files:
         try:

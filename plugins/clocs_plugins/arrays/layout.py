@@ -1,4 +1,4 @@
-"""What a file or a folder of recordings turned out to hold, and which axis of an array is which."""
+"""Describe the recordings of a file or a folder, and name the axes of an array."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FEWEST_SAMPLES = 16  # of a recording; fewer mean that another axis counts the samples
+FEWEST_SAMPLES = 16  # per recording; fewer mean that another axis counts the samples
 
 
 @attrs.frozen(kw_only=True)
 class Found:
-    """The recordings of a file or a folder, in order, no signal read. None stands for what the files do not say."""
+    """The recordings of a file or a folder, in order, without signals. None: the files do not say it."""
 
     form: str
     records: tuple[str, ...]
-    files: tuple[Path, ...]  # of each recording
-    table_keys: tuple[tuple[str, ...], ...] | None = None  # what a table may call each file; None: rows in order
+    files: tuple[Path, ...]  # the file of each recording
+    table_keys: tuple[tuple[str, ...], ...] | None = None  # names of each file in a table; None: rows in order
     patients: tuple[str, ...] | None = None
     labels: tuple[str | None, ...] | None = None
     channels: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class Found:
 def axes_of(
     array: StoredArray | NDArray[Any], asked: tuple[str, ...], usual: Mapping[int, tuple[str, ...]], where: str
 ) -> list[str]:
-    """Name the axes of an array: as asked, or what is usual for so many. Raises DataError where that cannot be."""
+    """Name the axes of an array: as asked, or the usual ones for their number. Raises DataError if they do not fit."""
     if array.dtype.kind not in "iuf":
         raise DataError(f"{where} has values of type {array.dtype}, expected numbers.")
     shape = array.shape
@@ -56,7 +56,7 @@ def axes_of(
         raise DataError(f"{shown}, so it is empty.")
     crossed = size.get("channel", 1) > size["sample"] or size["sample"] < FEWEST_SAMPLES
     if crossed and not asked:
-        swap = {"channel": "sample", "sample": "channel", "recording": "recording"}  # what is meant most often
+        swap = {"channel": "sample", "sample": "channel", "recording": "recording"}  # the most frequent mistake
         other = [swap[axis] for axis in axes] if "channel" in axes else ["sample", "channel"]
         raise DataError(
             f"{shown}; read as ({', '.join(axes)}) that is {size.get('channel', 1):,} channels of "
@@ -66,7 +66,7 @@ def axes_of(
 
 
 def one_recording(array: NDArray[Any], axes: Sequence[str], number: int = 0) -> NDArray[np.floating | np.integer]:
-    """Copy one recording, (channel, sample), out of an array and whatever file that is mapped from."""
+    """Copy one recording, (channel, sample), out of an array, which may be a memory map."""
     import numpy as np
 
     part, left = array, list(axes)
@@ -76,6 +76,6 @@ def one_recording(array: NDArray[Any], axes: Sequence[str], number: int = 0) -> 
     if "channel" not in left:
         part, left = part[None], ["channel", *left]
     samples = np.array(part.transpose([left.index("channel"), left.index("sample")]), order="C")
-    if samples.dtype == np.int8:  # in eight bits the lowest integer is a value like any other, not a missing sample
+    if samples.dtype == np.int8:  # in eight bits the lowest integer is an ordinary value, not a missing sample
         samples = samples.astype(np.int16)
     return samples.astype(samples.dtype.newbyteorder("="))

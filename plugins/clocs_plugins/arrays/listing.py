@@ -1,4 +1,4 @@
-"""From what files and tables hold to entries: who is the patient, what is the label, how are channels called."""
+"""Make entries from files and tables: patients, labels and names of channels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from clocs_plugins.arrays.tables import LABEL, PATIENT, is_missing, read_column
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
 
-_MANY = 20  # classes; more than this, and more than half as many as labels, are measurements
+_MANY = 20  # classes; labels with more, and more than half as many classes as labels, are measurements
 
 
 def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
-    """What lies at `root`, as entries. Raises DataError in one sentence where it does not hold together."""
+    """List the recordings at `root` as entries. Raises DataError in one sentence where the files are inconsistent."""
     patient_file, label_file = (
         Path(given).expanduser() if given is not None else None for given in (options.patients, options.labels)
     )
@@ -81,22 +81,22 @@ def _check_rate(found: Found, given: float | None) -> tuple[str, ...]:
 
 
 def _channels(found: Found, names: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The names of the channels, and whether they are only numbers."""
+    """Return the names of the channels, and whether they are only numbers."""
     chosen = names or found.channels
     if chosen is None:
         return tuple(map(str, range(found.channel_count))), True
     if len(chosen) != found.channel_count:
         raise DataError(f"{len(chosen)} names for {found.channel_count} channels: {', '.join(chosen)}.")
     if len(set(chosen)) < len(chosen) or not all(name.strip() for name in chosen) or "," in "".join(chosen):
-        raise DataError(f"Each channel needs a name of its own, without a comma, got {' | '.join(chosen)}.")
+        raise DataError(f"Each channel needs a unique name without a comma, got {' | '.join(chosen)}.")
     return tuple(chosen), False
 
 
 def _patients(found: Found, path: Path | None) -> tuple[list[str | None], tuple[str, ...]]:
-    """The patient of each recording; None where a table that goes by file does not name it."""
+    """Return the patient of each recording; None where a table with a row per file does not list it."""
     ids, notes = _per_recording(found, found.patients, path, "patients")
     if ids is None:
-        return list(found.records), ("No patients were given (`patients=FILE`): each recording counts as its own.",)
+        return list(found.records), ("No patients were given (`patients=FILE`): each recording counts as one patient.",)
     for record, patient in zip(found.records, ids, strict=True):
         if patient is not None and is_missing(patient):
             raise DataError(
@@ -108,7 +108,7 @@ def _patients(found: Found, path: Path | None) -> tuple[list[str | None], tuple[
 
 
 def _labels(found: Found, path: Path | None, patients: list[str | None]) -> tuple[list[str | None], tuple[str, ...]]:
-    """The text of each recording's label; None where there is none."""
+    """Return the text of each recording's label; None where there is none."""
     texts, notes = _per_recording(found, found.labels, path, "labels", patients)
     if texts is None:
         return [None] * len(found.records), ("No labels were given (`labels=FILE`): there will be no score.",)
@@ -122,7 +122,7 @@ def _per_recording(
     what: Literal["patients", "labels"],
     patients: list[str | None] | None = None,
 ) -> tuple[list[str | None] | None, tuple[str, ...]]:
-    """The values of a table, recording by recording: by file, in order, or by patient. Without one, the file's own."""
+    """Match a table's values to recordings: by file, in order, or by patient. Without a table, use the file's own."""
     if path is None:
         return None if own is None else _in_order(found, own, f"the file's {what}"), ()
     column = read_column(path, PATIENT if what == "patients" else LABEL, f"`{what}=FILE`")

@@ -1,4 +1,4 @@
-"""Reads one recording, from whichever kind of file its entry names. Runs in worker processes."""
+"""Read one recording from any kind of file that an entry names. Runs in worker processes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from clocs_plugins.arrays.parquetfiles import read_rows
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
 
-_NUMBERED = re.compile(r"\[(\d+)\]$")  # x[12] of a file with many recordings; files of one keep their ending
+_NUMBERED = re.compile(r"\[(\d+)\]$")  # x[12] in a file with many recordings; a file with one is named with its ending
 
 
 def load_recording(entry: Entry, options: ArraysOptions) -> Record:
-    """Read one recording, samples as they are in the file, with the gain that makes them the unit."""
+    """Read one recording: the file's own samples, and the gain by which they are divided to be in the unit."""
     path, number = entry.files[0], _NUMBERED.search(entry.record)
     if number is not None:
         found = read_numbered(path, int(number[1]), options.axes)

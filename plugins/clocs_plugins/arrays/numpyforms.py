@@ -1,4 +1,4 @@
-"""One .npy or .npz file that holds all recordings."""
+"""Read one .npy or .npz file that holds all recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clocs_plugins.arrays.tables import LABEL, PATIENT, as_texts
 
 _PATIENT = (*PATIENT, "ids")
 
-# What the axes of an array of recordings are unless the user says otherwise, by how many there are.
+# Default axes of an array of recordings, by their number.
 _AXES = {1: ("sample",), 2: ("recording", "sample"), 3: ("recording", "channel", "sample")}
 
 

@@ -1,7 +1,7 @@
-"""Parquet: a row per sample, with the columns patient, record, perhaps label, and one per channel.
+"""Read parquet files: a row per sample, with the columns patient, record, perhaps label, and one per channel.
 
-The rows of a recording follow each other, in the order of time. Columns of ids are read first, and their rows say which
-row groups a recording lies in. pandas.read_parquet can choose rows only by statistics that a file need not have.
+The rows of a recording follow each other, in the order of time. Columns of ids are read first, to find the row groups
+of each recording. pandas.read_parquet can choose rows only by statistics that a file need not have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clocs_core import DataError, SignalFile
 from clocs_plugins.arrays.layout import Found, one_recording
 from clocs_plugins.arrays.tables import as_text, is_missing
 
-_AT_ONCE = 1 << 20  # rows of ids
+_AT_ONCE = 1 << 20  # rows of ids that are read at a time
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ def describe_parquet(path: Path) -> Found:
 
 
 def read_rows(path: Path, record: str) -> SignalFile:
-    """Read one recording; row groups of others are not read."""
+    """Read one recording; row groups without it are not read."""
     runs, channels = _runs(path, *_stamp(path))
     run, file = runs[record], _module().ParquetFile(path)
     edges = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
@@ -106,7 +106,7 @@ def _runs(path: Path, _size: int, _changed: int) -> tuple[dict[str, _Run], tuple
 
 
 def _first_rows(file: Any, ids: list[str]) -> list[tuple[int, list[str]]]:
-    """The number and the ids of each row whose ids are not those of the row before it."""
+    """Return the number and the ids of each row whose ids differ from those of the row before it."""
     import pandas as pd
 
     found: list[tuple[int, list[str]]] = []

@@ -1,7 +1,7 @@
-"""Ids and labels, one per recording: read from csv, txt or npy, of any type, as text.
+"""Read ids and labels, one per recording, from csv, txt or npy, of any type, as text.
 
-Tables are read by the csv module: pandas fills up a row that is too short with empty cells, which here would be labels
-that are not known, and refuses a row that is too long.
+Tables are read by the csv module: pandas pads a row that is too short with empty cells, which would here become unknown
+labels, and refuses a row that is too long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0*")
 
 @attrs.frozen
 class Column:
-    """A column of a table, row by row, with the columns beside it that say whose row it is."""
+    """A column of a table, row by row, with the columns that name each row's file or patient."""
 
     values: tuple[str, ...]
     files: tuple[str, ...] | None = None
@@ -33,7 +33,7 @@ class Column:
 
 
 def read_column(path: Path, names: Sequence[str], argument: str) -> Column:
-    """Read the column that has one of these names, or the only one. `argument` is how the user gave the file."""
+    """Read the column that has one of these names, or the only one. `argument` names the file's argument in errors."""
     if not path.is_file():
         raise DataNotFound(f"{argument}: there is no file {path}. Give a csv, txt or npy with one value per recording.")
     kind = path.suffix.lower()
@@ -56,7 +56,7 @@ def read_column(path: Path, names: Sequence[str], argument: str) -> Column:
 
 
 def as_texts(array: StoredArray, where: str = "") -> tuple[str, ...]:
-    """The values of an array of any type as text: 12.0 is "12". A missing number is empty."""
+    """Convert the values of an array of any type to text: 12.0 is "12". A missing number is empty."""
     if len(array.shape) > 1:
         raise DataError(
             f"{where}{array} has the shape {array.shape}, expected one value per recording; several classes of one "
@@ -68,7 +68,7 @@ def as_texts(array: StoredArray, where: str = "") -> tuple[str, ...]:
 
 
 def as_text(value: object) -> str:
-    """A value as text; whole numbers have no point, whether they are numbers or text."""
+    """Convert a value to text; whole numbers have no point, whether they are numbers or text."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
@@ -77,7 +77,7 @@ def as_text(value: object) -> str:
 
 
 def is_missing(value: str) -> bool:
-    """Whether a cell says that nothing is known, as pandas and R write it."""
+    """Return whether a cell is a missing value, as pandas and R write it."""
     return value in ("", "NA", "<NA>") or value.lower() == "nan"
 
 

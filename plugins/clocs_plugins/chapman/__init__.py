@@ -16,27 +16,27 @@ FIGSHARE = "https://ndownloader.figshare.com/files"
 
 @attrs.frozen
 class ChapmanOptions:
-    """Which of the two published versions of the signals is read; the WFDB forms have one."""
+    """The choice between the two published versions of the signals; the WFDB forms have only one."""
 
     signal: Literal["denoised", "raw"] = option("denoised", "CSV files: denoised (ECGDataDenoised/) or raw (ECGData/)")
 
 
 def scan(root: Path, _task: Task, options: ChapmanOptions) -> Listing:
-    """The recordings with their rhythm groups, of whichever published form lies there."""
+    """List the recordings with their rhythm groups, in any of the published forms."""
     from clocs_plugins.chapman.forms import list_recordings
 
     return list_recordings(root, options.signal)
 
 
 def load(entry: Entry, _options: ChapmanOptions) -> Record:
-    """One recording, 500 Hz: CSV files in µV, WFDB recordings in counts of 1/1000 mV."""
+    """Read one recording at 500 Hz: CSV files in µV, WFDB recordings in counts of 1/1000 mV."""
     from clocs_plugins.chapman.forms import read_any
 
     return read_any(entry)
 
 
 def framing(segments: int) -> Framing:
-    """All 10 s in one frame, at 250 Hz; for segments, which must come from one recording, 5 s each at 500 Hz."""
+    """Put all 10 s in one frame, at 250 Hz; segments, which must come from one recording, are 5 s each at 500 Hz."""
     return Framing(sampling_rate=250.0) if segments == 1 else Framing()
 
 

@@ -1,4 +1,4 @@
-"""The table of diagnoses, Diagnostics.xlsx, or what a spreadsheet exported it to."""
+"""Read the table of diagnoses, Diagnostics.xlsx, or its export as CSV."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 from clocs_core import DataError
 
-FORMATS = (".xlsx", ".csv")  # the first that is there is read: it is the one that is published
+FORMATS = (".xlsx", ".csv")  # the first that exists is read; .xlsx is the published one
 
 
 def find_table(folder: Path) -> Path | None:
-    """The file called Diagnostics, in whatever case, or None."""
+    """Find the file called Diagnostics, in upper or lower case; None if there is none."""
     found = {path.suffix.lower(): path for path in sorted(folder.iterdir()) if path.stem.lower() == "diagnostics"}
     return next((found[suffix] for suffix in FORMATS if suffix in found), None)
 
 
 def read_rhythms(table: Path) -> dict[str, set[str]]:
-    """The rhythms of each recording, by FileName: one, unless the table contradicts itself.
+    """Read the rhythms of each recording, by FileName: one, unless the table contradicts itself.
 
-    Raises DataError where the file is no such table.
+    Raises DataError where the file is not a table of diagnoses.
     """
     rows = _read_workbook(table) if table.suffix.lower() == ".xlsx" else _read_text(table)
     try:
@@ -46,9 +46,9 @@ def _read_workbook(table: Path) -> Sequence[Sequence[object]]:
     with open(table, "rb") as stream:
         try:
             sheet = load_workbook(stream, read_only=True, data_only=True).worksheets[0]
-            sheet.reset_dimensions()  # some programs write A1:A1 whatever there is
+            sheet.reset_dimensions()  # some programs write A1:A1 for a sheet of any size
             return list(sheet.iter_rows(values_only=True))
-        except Exception as problem:  # openpyxl lets through whatever zip, zlib and XML parsers raise
+        except Exception as problem:  # openpyxl passes on all exceptions of zip, zlib and XML parsers
             raise DataError(f"{table} cannot be read as a workbook ({problem}). Download it again.") from problem
 
 
@@ -63,6 +63,6 @@ def _read_text(table: Path) -> Sequence[Sequence[object]]:
 
 
 def _delimiter(first: Iterable[str]) -> str:
-    """The one of , ; and tab that the first line has most of: many countries' spreadsheets export with a semicolon."""
+    """Return the most frequent of , ; and tab in the first line: in many countries, spreadsheets export semicolons."""
     line = "".join(first)
     return max(",;\t", key=line.count)

@@ -1,4 +1,4 @@
-"""The form of figshare: a table of diagnoses, and a CSV file of 12 columns, in µV at 500 Hz, for each recording."""
+"""Read the form of figshare: a table of diagnoses, and a CSV file of 12 columns, in µV at 500 Hz, per recording."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDERS: dict[Literal["denoised", "raw"], str] = {"denoised": "ECGDataDenoised", "raw": "ECGData"}
-LARGEST = 64 << 20  # bytes; a recording has half a million, and a table of another kind should not fill the memory
+LARGEST = 64 << 20  # bytes; a recording has half a million, and other tables must not fill the memory
 
 
 def list_figshare(base: Path, signal: Literal["denoised", "raw"]) -> Listing | None:
-    """List the recordings below `base`; None where neither the table nor a folder of signals is there.
+    """List the recordings below `base`; None where neither the table nor a folder of signals exists.
 
-    Raises DataNotFound where only one of them is.
+    Raises DataNotFound where only one of them exists.
     """
     table = find_table(base)
     folder, note = _signal_folder(base, signal)
@@ -65,7 +65,7 @@ def read_csv(entry: Entry) -> Record:
 
 
 def read_leads(text: bytes) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """The samples (lead, sample) and the leads' names, from the first row if that has names and not numbers.
+    """Return the samples (lead, sample) and the leads' names, from the first row if that has names and not numbers.
 
     Numbers are read by pandas, exactly: 2.6 ms for each of 35 real files of 60,000 numbers, where numpy's own reader
     takes 4.0 ms.
@@ -99,7 +99,7 @@ def _is_numbers(row: bytes) -> bool:
 
 
 def _label(rhythms: set[str]) -> int | str:
-    """The group, or why there is none."""
+    """Return the group, or the reason why there is none."""
     if not rhythms:
         return "not in the table of diagnoses"
     groups = {group_of_acronym(rhythm) for rhythm in rhythms}
@@ -110,7 +110,7 @@ def _label(rhythms: set[str]) -> int | str:
 
 
 def _signal_folder(base: Path, signal: Literal["denoised", "raw"]) -> tuple[Path | None, str]:
-    """The folder with the CSV files, and what to tell if it is not the one that was asked for."""
+    """Return the folder with the CSV files, and a note if it is not the one that was asked for."""
     below = {path.name.lower(): path for path in sorted(base.iterdir()) if path.is_dir()}
     there = {kind: found for kind, name in FOLDERS.items() if (found := _with_files(below.get(name.lower()), name))}
     if signal in there or not there:
@@ -120,7 +120,7 @@ def _signal_folder(base: Path, signal: Literal["denoised", "raw"]) -> tuple[Path
 
 
 def _with_files(folder: Path | None, name: str) -> Path | None:
-    """The folder itself, or one of the same name in it, as some programs unpack a zip file."""
+    """Return the folder itself, or one of the same name in it, as some programs unpack a zip file."""
     for one in (folder, folder / name) if folder else ():
         if one and one.is_dir() and _csv_files(one):
             return one
@@ -128,6 +128,6 @@ def _with_files(folder: Path | None, name: str) -> Path | None:
 
 
 def _csv_files(folder: Path) -> dict[str, Path]:
-    with os.scandir(folder) as found:  # 10,646 files: no call for each of them
+    with os.scandir(folder) as found:  # 10,646 files: avoids a system call for each
         names = [one.name for one in found if one.name.lower().endswith(".csv") and not one.name.startswith(".")]
     return {name[:-4]: folder / name for name in sorted(names)}

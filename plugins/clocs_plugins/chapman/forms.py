@@ -1,4 +1,4 @@
-"""Which of the published forms lies in a folder."""
+"""Find out which of the published forms a folder contains."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def list_recordings(root: Path, signal: Literal["denoised", "raw"]) -> Listing:
 
 
 def read_any(entry: Entry) -> Record:
-    """Read a recording of whichever form."""
+    """Read a recording of any form."""
     return read_csv(entry) if entry.files[0].suffix.lower() == ".csv" else read_recording(entry)
 
 
 def _bases(root: Path) -> Iterator[Path]:
-    """The root, the folders in it, and where `wget -r` puts what it gets from PhysioNet."""
+    """Yield the root, the folders in it, and the folder where `wget -r` puts files of PhysioNet."""
     if root.is_dir():
         yield root
         yield from sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -41,7 +41,7 @@ def _nothing_found(root: Path) -> str:
     names = sorted(path.name for path in root.iterdir()) if root.is_dir() else []
     found = ", ".join(names[:5]) + (", …" if len(names) > 5 else "") if names else "nothing"
     zips = [name for name in names if name.lower().endswith(".zip")]
-    advice = f"Unpack {zips[0]} there" if zips else "Point `--root` at the folder that was downloaded and unpacked"
+    advice = f"Unpack {zips[0]} there" if zips else "Point `root=PATH` at the folder that was downloaded and unpacked"
     return (
         f"No Chapman recordings in {root}: looked for Diagnostics.xlsx with ECGDataDenoised/, for WFDBRecords/, and "
         f"for headers JS00001.hea to JS10646.hea; found {found}. {advice}."

@@ -1,4 +1,4 @@
-"""The WFDB forms, PhysioNet's own and that of the 2021 challenge: a header with SNOMED codes, and 16-bit counts."""
+"""Read the WFDB forms of PhysioNet and of the 2021 challenge: a header with SNOMED codes, and 16-bit counts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from clocs_core import Drop, Entry, Listing, Record, read_header, read_wfdb
 from clocs_plugins.chapman.leads import LEADS, lead_name
 from clocs_plugins.chapman.rhythms import groups_of_codes
 
-LAST = 10_646  # JS00001 to JS10646 are of Chapman and Shaoxing; what follows is of Ningbo
+LAST = 10_646  # JS00001 to JS10646 are from Chapman and Shaoxing; later ones are from Ningbo
 
 NUMBERED = re.compile(r"JS([0-9]{5,})")
 
-# Where headers lie below a folder, the most telling place first: of two, the first that has any is read.
+# Folders that may contain headers, the most specific first; the first one with headers is read.
 PLACES = (
     ("WFDBRecords/*/*", "PhysioNet ecg-arrhythmia: WFDBRecords/"),
     ("training/chapman_shaoxing/*", "challenge 2021: training/chapman_shaoxing/"),
@@ -26,7 +26,7 @@ PLACES = (
 
 
 def list_wfdb(base: Path) -> Listing | None:
-    """List the recordings below `base`; None where there is no header of them."""
+    """List the recordings below `base`; None where there are no headers."""
     for place, form in PLACES:
         files = [*base.glob("JS*.hea")] if place == "." else [*base.glob(f"{place}/JS*.hea")]
         ours, others = _divide(files)
@@ -51,7 +51,7 @@ def read_recording(entry: Entry) -> Record:
 
 
 def _divide(files: Iterable[Path]) -> tuple[dict[int, Path], int]:
-    """The headers of Chapman by their number, and how many there are of Ningbo."""
+    """Return the headers of Chapman by their number, and the number of headers of Ningbo."""
     ours: dict[int, Path] = {}
     others = 0
     for file in sorted(files):
@@ -91,7 +91,7 @@ def _notes(others: int, tolerated: dict[str, list[str]], headers: int) -> tuple[
     if others:
         notes += (f"{others:,} recordings above JS{LAST} were ignored: they are of Ningbo, not of Chapman.",)
     for fault, records in sorted(tolerated.items()):
-        if len(records) < headers:  # what all headers do is the custom of the place
+        if len(records) < headers:  # a fault in every header is a convention of the data set
             some = ", ".join(records[:3]) + (", …" if len(records) > 3 else "")
-            notes += (f"{len(records):,} of {headers:,} headers have a fault that was put up with ({some}): {fault}",)
+            notes += (f"{len(records):,} of {headers:,} headers have a fault that was tolerated ({some}): {fault}",)
     return notes

@@ -8,6 +8,6 @@ _BY_SPELLING = {lead.lower(): lead for lead in LEADS}
 
 
 def lead_name(written: str) -> str:
-    """A lead as it is called here, however it is written: AVR, avr and "aVR" are aVR; an unknown name stays."""
+    """Return the usual name of a lead in any spelling: AVR, avr and "aVR" are aVR; an unknown name is unchanged."""
     bare = written.strip().strip("\"'").strip()
     return _BY_SPELLING.get(bare.lower(), bare)

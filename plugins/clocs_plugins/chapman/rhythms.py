@@ -1,7 +1,7 @@
-"""Eleven rhythms in four groups, by the acronym of the table of diagnoses or by SNOMED code.
+"""Map eleven rhythms to four groups, by the acronym of the table of diagnoses or by SNOMED code.
 
-The groups are those of Zheng et al., Sci Data 7:48 (2020), which the CLOCS paper classifies; their order is that of
-the alphabet. Beware of AF, which is atrial flutter here; fibrillation is AFIB.
+The groups are those of Zheng et al., Sci Data 7:48 (2020), which the CLOCS paper classifies, in alphabetical order.
+AF is atrial flutter here; fibrillation is AFIB.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ CODES = {
     "426783006": "SR",
     "427393009": "SR",  # sinus irregularity
 }
-# One code for two things: the rhythm SAAWR, and the finding WAVN (wandering in the AV node), which the table has in two
-# recordings of bradycardia. It names the rhythm only where no other code does.
+# One code has two meanings: the rhythm SAAWR, and the finding WAVN (wandering in the AV node), which the table has in
+# two recordings of bradycardia. It names the rhythm only where no other code does.
 WANDERING = {"195101003": "GSVT"}
 
 
 def group_of_acronym(acronym: str) -> int | None:
-    """The group of a rhythm as the table writes it, which pads with spaces here and there; None if it is not known."""
+    """Return the group of a rhythm as the table writes it, sometimes padded with spaces; None if it is unknown."""
     group = ACRONYMS.get(acronym.strip().upper())
     return None if group is None else GROUPS.index(group)
 
 
 def groups_of_codes(codes: Iterable[str]) -> set[int]:
-    """The groups of the rhythms among SNOMED codes; codes of other findings say nothing of the rhythm."""
+    """Return the groups of the rhythms among SNOMED codes; codes of other findings are ignored."""
     codes = tuple(codes)
     rhythms = {CODES[code] for code in codes if code in CODES}
     rhythms = rhythms or {WANDERING[code] for code in codes if code in WANDERING}

@@ -138,7 +138,7 @@ def test_a_server_that_sends_more_than_expected_is_stopped_there(tmp_path: Path)
     with (
         serve(x=Behaviour(BODY * 200, ranges=False, says_length=False)) as site,
         pytest.raises(
-            DownloadError, match=r"x has more than 300,000 bytes, expected 300,000 bytes\. What came is kept"
+            DownloadError, match=r"x has more than 300,000 bytes, expected 300,000 bytes\. The received file is kept"
         ),
     ):
         fetch(site.url("x"), tmp_path / "x", size=len(BODY))
@@ -158,7 +158,7 @@ def test_a_server_that_promises_less_than_it_has_is_caught_by_size_or_checksum(t
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_wrong_checksum_gives_no_file_keeps_what_came_aside_and_can_be_tried_again(tmp_path: Path, ranges: bool):
     with serve(x=Behaviour(BODY[:-1] + b"?", ranges=ranges)) as site:
-        with pytest.raises(DownloadError, match=f"expected SHA-256 {SUM}. What came is kept as .*x.broken"):
+        with pytest.raises(DownloadError, match=f"expected SHA-256 {SUM}. The received file is kept as .*x.broken"):
             fetch(site.url("x"), tmp_path / "x", checksum=SUM)
         assert left(tmp_path) == ["x.broken"]
         site.pages["x"] = Behaviour(BODY, tag='"two"', ranges=ranges)
@@ -168,7 +168,7 @@ def test_a_wrong_checksum_gives_no_file_keeps_what_came_aside_and_can_be_tried_a
 
 def test_what_stopped_in_the_middle_goes_on_there(tmp_path: Path):
     with serve(x=Behaviour(BODY, length=len(BODY) * 2)) as site:  # half of it cannot be had: gives up
-        with pytest.raises(DownloadError, match="the same command goes on"):
+        with pytest.raises(DownloadError, match="the same command resumes"):
             fetch(site.url("x"), tmp_path / "x")
         before = site.served
         # the server is repaired: the same version, by its tag, and the length that it always said

@@ -94,8 +94,8 @@ def test_a_recording_is_named_by_any_of_its_files_or_none(tmp_path, ending):
     ("line", "said"),
     [
         ("A0001.mat 2 500 50", "The record's name has the ending of a file."),
-        ("A0001 2 500 50 2014-05-08 05:05:15", "The date stands before the time."),
-        ("A0001 2 500 50 05-Feb-2020 11:39:16", "The date stands before the time."),
+        ("A0001 2 500 50 2014-05-08 05:05:15", "The date is written before the time."),
+        ("A0001 2 500 50 05-Feb-2020 11:39:16", "The date is written before the time."),
         ("A0001 2 500 50 05:05:15 1/05/2000", None),
         ("A0001 2 500 50 05:05:15", None),
         ("A0001 2 500/500(0) 50", None),

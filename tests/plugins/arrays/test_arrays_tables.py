@@ -77,7 +77,7 @@ def test_ids_are_a_line_each_in_a_text_file(x: Path, tmp_path: Path):
 def test_without_ids_every_recording_is_a_patient_and_a_note_says_so(x: Path):
     listing = scan(x, ONE, AT_125)
     assert [entry.patient for entry in listing.entries] == ["x[0]", "x[1]", "x[2]", "x[3]"]
-    assert "each recording counts as its own" in listing.notes[0]
+    assert "each recording counts as one patient" in listing.notes[0]
     assert {entry.label for entry in listing.entries} == {None}
     assert listing.task is not None
     assert listing.task.classes == ()
@@ -199,7 +199,7 @@ def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
         saved("h.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, axes=("channel", "sample"))
     )
     assert "1 names for 2 channels" in fails(saved("i.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A",)))
-    assert "a name of its own" in fails(saved("j.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A", "A")))
+    assert "a unique name" in fails(saved("j.npy", np.zeros((2, 2, 50))), attrs.evolve(AT_125, names=("A", "A")))
     (tmp_path / "k.pkl").write_bytes(b"")
     assert "is a pickle" in fails(tmp_path / "k.pkl")
     (tmp_path / "k.mat").write_bytes(b"")

@@ -107,7 +107,7 @@ def test_the_broken_header_of_js01052_is_read(tmp_path: Path):
     counts = write_record(tmp_path / "JS01052", "426177001", merged=True)
     listing = listing_of(tmp_path)
     assert [entry.label for entry in listing.entries] == [3, 2]
-    assert "1 of 2 headers have a fault that was put up with (JS01052)" in listing.notes[0]
+    assert "1 of 2 headers have a fault that was tolerated (JS01052)" in listing.notes[0]
     np.testing.assert_array_equal(load(listing.entries[1], ChapmanOptions()).samples, counts)
 
 
