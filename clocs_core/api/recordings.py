@@ -69,7 +69,7 @@ class Recordings:
         self,
         x: ArrayLike | Sequence[ArrayLike],
         *,
-        patients: Sequence[Hashable],
+        patients: Sequence[Hashable] | NDArray[Any],
         labels: Sequence[Any] | ArrayLike | None = None,
         sampling_rate: float | Sequence[float],
         channels: Sequence[str] | None = None,

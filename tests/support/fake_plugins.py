@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from clocs_core import (
+    Batch,
     Dataset,
     Defaults,
     Encoder,
@@ -31,6 +32,10 @@ from clocs_core import (
     hookimpl,
     option,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Generator, Tensor, nn
 
 
 @attrs.frozen
@@ -148,27 +153,27 @@ def all_channels_needs(_options: object) -> Needs:
     return Needs(channels="all", least_channels=2)
 
 
-def build_pairs(_options: PairOptions) -> Callable[..., Views]:
+def build_pairs(_options: PairOptions) -> Callable[[Batch, Generator], Views]:
     return segments_as_views
 
 
-def segments_as_views(batch: Any, _generator: Any) -> Views:
+def segments_as_views(batch: Batch, _generator: Generator) -> Views:
     return Views(signal=batch.signal.transpose(0, 1), batch=batch)
 
 
-def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> Any:
+def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:
     from torch import nn
 
     return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, embedding_dim, bias=options.bias))
 
 
-def build_spread(options: SpreadOptions) -> Callable[..., Any]:
+def build_spread(options: SpreadOptions) -> Callable[[Tensor, Tensor], Tensor]:
     from functools import partial
 
     return partial(spread, temperature=options.temperature)
 
 
-def spread(z: Any, _patient: Any, temperature: float) -> Any:
+def spread(z: Tensor, _patient: Tensor, temperature: float) -> Tensor:
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
@@ -176,19 +181,19 @@ def spread(z: Any, _patient: Any, temperature: float) -> Any:
     return cross_entropy(first @ second.T / temperature, torch.arange(len(first), device=z.device))
 
 
-def build_heads(*_arguments: object) -> Any:
+def build_heads(*_arguments: object) -> nn.Module:
     raise AssertionError("this objective is listed and described in tests, and never built")
 
 
-def build_noise(_options: NoiseOptions, _unit: str) -> Callable[..., Any]:
+def build_noise(_options: NoiseOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
     return no_noise
 
 
-def no_noise(signal: Any, _generator: Any) -> Any:
+def no_noise(signal: Tensor, _generator: Generator) -> Tensor:
     return signal
 
 
-def hit_rate(probability: Any, label: Any, weight: Any) -> float:
+def hit_rate(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
     """The weighted share of rows whose first class is guessed right."""
     hits = (probability[:, 0] > 0.5) == (label == 0) if label.ndim == 1 else (probability[:, 0] > 0.5) == label[:, 0]
     return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")

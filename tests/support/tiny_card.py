@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import Framing, Task
 
+Card = TypeVar("Card", bound=NetworkCard)
 
-def tiny_card(kind, **other):
+
+def tiny_card(kind: type[Card], **other: Any) -> Card:
     """A card of this kind. other: its further fields, and those that differ."""
-    fields = {
+    fields: dict[str, Any] = {
         "dataset": "set",
         "encoder": "net",
         "options": {},

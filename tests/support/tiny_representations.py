@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
 
 from clocs_core.contracts.records import TOGETHER, Drop, Listing
@@ -17,7 +20,7 @@ from clocs_core.inference.rows import Rows
 CPU = torch.device("cpu")
 
 
-def tiny_cohort(folder):
+def tiny_cohort(folder: Path) -> Cohort:
     """The tiny data set, divided by patient, and a recording that was left out."""
     entries = tiny_entries()
     prepared = tiny_prepared(folder, entries)
@@ -26,7 +29,9 @@ def tiny_cohort(folder):
     return Cohort(listing, split, prepared, prepared, CHANNELS, TASK)
 
 
-def representations(cohort, seed=0, together=False, embedding=None):
+def representations(
+    cohort: Cohort, seed: int = 0, together: bool = False, embedding: NDArray[np.float64] | None = None
+) -> Representations:
     """Random embeddings of all usable frames."""
     store = fill_store(cohort.evaluate, cohort.labels, TASK, CHANNELS, CPU)
     patients = frozenset(cohort.split.parts)

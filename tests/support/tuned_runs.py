@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fake_runs import make_run, points
+from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.cli import main
@@ -28,7 +32,7 @@ def tune_run(folder: Path, *more: str, run: tuple[str, ...] = ()) -> Path:
     return evaluate_run(make_run(folder, *run), *TUNE, *more)
 
 
-def rewritten(path: Path, change) -> Path:
+def rewritten(path: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], object]) -> Path:
     """The same classifier file with its weights or its description changed."""
     tensors, about = read_tensors(path)
     change(tensors, about)
@@ -36,7 +40,7 @@ def rewritten(path: Path, change) -> Path:
     return path
 
 
-def expected_probability(path: Path, signal: np.ndarray, kind: str, normalise: bool) -> list[float]:
+def expected_probability(path: Path, signal: NDArray[np.floating], kind: str, normalise: bool) -> list[float]:
     """The probabilities of one frame (channel, sample) by loops over the weights of the encoder `flat`, in float64."""
     weights = {name: tensor.double().tolist() for name, tensor in read_tensors(path)[0].items()}
     inputs: list[float] = []
