@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from clocs_core.data.cohort import get_cohort
 from clocs_core.data.prepared import Prepared
 from clocs_core.files import write_atomically
-from clocs_core.plan.data import resolve_recordings
+from clocs_core.plan.data import resolve_data
 from clocs_core.plugins.session import open_session
 
 REPEATS = 3
@@ -69,7 +69,7 @@ def main() -> int:
 def prepare(name: str, root: Path, data_root: Path, workers: int) -> Prepared:
     """Prepare a data set as `clocs` does."""
     session = open_session()
-    asked = resolve_recordings(session.catalogue, name, {"data": {"root": str(root), "data_root": str(data_root)}})
+    asked = resolve_data(session.catalogue, name, {"data": {"root": str(root), "data_root": str(data_root)}})
     framing = asked.dataset.offer.framing(1)
     return get_cohort(asked, framing, framing, workers, lambda done, total: None).evaluate
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Label, Listing, Record, Task
 from clocs_core.errors import DataError, SettingsError
-from clocs_core.plan.data import resolve_recordings
+from clocs_core.plan.data import resolve_data
 from clocs_core.plan.layers import name_settings
 from clocs_core.plugins.host import Plugin
 from clocs_core.plugins.session import Session, installed_session
@@ -69,7 +69,7 @@ class Recordings:
         self,
         x: ArrayLike | Sequence[ArrayLike],
         *,
-        patients: Sequence[Hashable],
+        patients: Sequence[Hashable] | NDArray[Any],
         labels: Sequence[Any] | ArrayLike | None = None,
         sampling_rate: float | Sequence[float],
         channels: Sequence[str] | None = None,
@@ -233,7 +233,7 @@ def dataset(name: str, *, root: str | Path | None = None, task: str | None = Non
         for key, value in {"root": root, "task": task, **options}.items()
         if value is not None
     }
-    resolve_recordings(installed_session().catalogue, name, {}, name_settings(given))
+    resolve_data(installed_session().catalogue, name, {}, name_settings(given))
     return InstalledDataset(name, given)
 
 

@@ -14,7 +14,7 @@ from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.data.cohort import Cohort
-    from clocs_core.plan.data import Recordings
+    from clocs_core.plan.data import DataPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,13 +36,13 @@ def recordings_options(command: F) -> F:
 
 def ask_recordings(
     session: Session, name: str, data_root: str | None, root: str | None, task: str | None, assignments: tuple[str, ...]
-) -> Recordings:
+) -> DataPlan:
     """Resolve the recordings that the options of `recordings_options` choose."""
-    from clocs_core.plan.data import resolve_recordings
+    from clocs_core.plan.data import resolve_data
 
     given = {"data_root": data_root, "root": root, "task": task}
     table: dict[str, object] = {key: value for key, value in given.items() if value is not None}
-    return resolve_recordings(session.catalogue, name, {"data": table}, assignments)
+    return resolve_data(session.catalogue, name, {"data": table}, assignments)
 
 
 @click.command("prepare")
@@ -78,7 +78,7 @@ def verify_command(session: Session, /, name: str, **where: Any) -> None:
     _print(cohort)
 
 
-def _cohort(asked: Recordings, workers: int) -> Cohort:
+def _cohort(asked: DataPlan, workers: int) -> Cohort:
 
     from clocs_core.cli.display import console_display
     from clocs_core.data.cohort import get_cohort

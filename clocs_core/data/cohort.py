@@ -16,7 +16,7 @@ from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.splits import published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
-from clocs_core.plan.data import Recordings
+from clocs_core.plan.data import DataPlan
 from clocs_core.settings.places import data_root, dataset_folder
 
 Tick = Callable[[int, int], None]
@@ -55,7 +55,7 @@ class Cohort:
         return any(entry.label is not None for entry in self.listing.entries)
 
 
-def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Cohort:
+def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Cohort:
     """Find, divide and prepare recordings, in one framing or two. Frames that are prepared already are only opened.
 
     The split is made here, before any framing, over the patients with an entry: it depends on the data set, the
@@ -84,14 +84,14 @@ def get_cohort(asked: Recordings, pretrain: Framing, evaluate: Framing, workers:
     )
 
 
-def divide(asked: Recordings, listing: Listing) -> Split:
+def divide(asked: DataPlan, listing: Listing) -> Split:
     """Return the published split of these recordings, or else the one drawn by the split seed."""
     if listing.parts is not None:
         return published_split(listing.parts, asked.data.split_seed)
     return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
 
 
-def scan(asked: Recordings) -> Listing:
+def scan(asked: DataPlan) -> Listing:
     """List the recordings. Raises DataNotFound where the data set is not on this machine."""
     dataset = asked.dataset.offer
     root = find_root(asked)
@@ -109,13 +109,13 @@ def scan(asked: Recordings) -> Listing:
     return listing
 
 
-def _settled(asked: Recordings, listing: Listing) -> Recordings:
+def _settled(asked: DataPlan, listing: Listing) -> DataPlan:
     """Fill in the task's classes and the channels' names where only the files have them."""
     channels = asked.data.channels or listing.channels
     return attrs.evolve(asked, task=listing.task or asked.task, data=attrs.evolve(asked.data, channels=channels))
 
 
-def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
+def _names_given(asked: DataPlan, listing: Listing) -> tuple[str, ...]:
     """Return the user's names for channels that the files only number: one per channel, and none a number."""
     wanted = asked.data.channels
     names = asked.names if wanted and set(wanted) < set(asked.names) else wanted
@@ -130,7 +130,7 @@ def _names_given(asked: Recordings, listing: Listing) -> tuple[str, ...]:
     return names
 
 
-def find_root(asked: Recordings) -> Path:
+def find_root(asked: DataPlan) -> Path:
     """Return the folder of this data set: its own root, or its folder in the data root."""
     if asked.data.root is not None:
         return asked.data.root.expanduser()
@@ -148,7 +148,7 @@ def _not_there(dataset: Dataset, root: Path) -> str:
     )
 
 
-def _refuse_one_class(asked: Recordings, listing: Listing) -> None:
+def _refuse_one_class(asked: DataPlan, listing: Listing) -> None:
     seen: set[int] = set()
     for entry in listing.entries:
         seen |= _classes(entry.label)
@@ -169,7 +169,7 @@ def _classes(label: Label) -> set[int]:
 
 
 def prepare_recordings(
-    asked: Recordings, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
+    asked: DataPlan, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
 ) -> Prepared:
     """Prepare the frames of entries below the data root; runs with the same framing share them."""
     dataset = asked.dataset.offer

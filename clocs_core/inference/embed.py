@@ -26,7 +26,7 @@ from clocs_core.inference.network import AsTrained
 from clocs_core.inference.rows import ChosenFrames, Rows, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
 from clocs_core.plan.compatibility import fit_channels
-from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.plugins.catalogue import Catalogue
@@ -81,7 +81,7 @@ def choose_recordings(
     data, task = settle(offer, data)
     own = dataset == card.dataset
     names = card.run_channels if own else ()
-    return Target(Recordings(Chosen(offer, layers.table("dataset", offer.options)), data, task, names), framing, own)
+    return Target(DataPlan(Chosen(offer, layers.table("dataset", offer.options)), data, task, names), framing, own)
 
 
 def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[Assignment]) -> Tables:

@@ -24,7 +24,7 @@ from clocs_core.inference.predicted import Predicted
 from clocs_core.inference.rows import ChosenFrames, Rows, as_trained, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
 from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_unit
-from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.plugins.catalogue import Catalogue
@@ -57,7 +57,7 @@ def choose_target(
     data, task = settle(offer, known_channels(card, offer, layers.table("data", DataSettings)))
     framing = card.framing if own else fit_framing(card, None, trained_at)
     chosen = Chosen(offer, layers.table("dataset", offer.options))
-    return Target(Recordings(chosen, data, task, card.recorded if own else ()), framing, own)
+    return Target(DataPlan(chosen, data, task, card.recorded if own else ()), framing, own)
 
 
 def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assignment]) -> Tables:

@@ -27,7 +27,7 @@ class Chosen(Generic[O]):
 
 
 @attrs.frozen
-class Recordings:
+class DataPlan:
     """A data set with its settings and its task. Channels and task are resolved.
 
     names: names that an earlier run gave all channels, for files that only number them.
@@ -44,9 +44,9 @@ class Recordings:
         return self.dataset.offer.name
 
 
-def resolve_recordings(
+def resolve_data(
     catalogue: Catalogue, name: str, tables: Tables, assignments: Sequence[str | Assignment] = ()
-) -> Recordings:
+) -> DataPlan:
     """Resolve the recordings of a data set from its name and the tables [data] and [dataset]."""
     dataset = catalogue.datasets.get(name).offer
     classes: dict[str, type[Any]] = {"data": DataSettings, "dataset": dataset.options}
@@ -54,7 +54,7 @@ def resolve_recordings(
     layers = layers.checked(classes)
     chosen = Chosen(dataset, layers.table("dataset", dataset.options))
     data, task = settle(dataset, layers.table("data", DataSettings))
-    return Recordings(chosen, data, task)
+    return DataPlan(chosen, data, task)
 
 
 def settle(dataset: Dataset, data: DataSettings) -> tuple[DataSettings, Task]:

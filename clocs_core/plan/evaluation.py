@@ -13,7 +13,7 @@ from clocs_core.contracts.offers import Dataset, Encoder, Metric
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan
@@ -38,10 +38,10 @@ class EvaluationPlan:
     metrics: tuple[Metric, ...]
 
     @property
-    def recordings(self) -> Recordings:
+    def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
         run = self.encoder.run_channels if self.encoder.dataset == self.dataset.offer.name else ()
-        return Recordings(self.dataset, self.data, self.task, run)
+        return DataPlan(self.dataset, self.data, self.task, run)
 
     @property
     def inits(self) -> tuple[str, ...]:

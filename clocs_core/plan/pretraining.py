@@ -22,7 +22,7 @@ from clocs_core.contracts.offers import (
 )
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.plan.data import Chosen, Recordings, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plugins.catalogue import Catalogue, Shelf
 from clocs_core.settings.options import field_types, plain, structure
@@ -51,9 +51,9 @@ class Plan:
     task: Task
 
     @property
-    def recordings(self) -> Recordings:
+    def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return Recordings(self.dataset, self.data, self.task)
+        return DataPlan(self.dataset, self.data, self.task)
 
     @property
     def needs(self) -> Needs:

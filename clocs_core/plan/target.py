@@ -10,7 +10,7 @@ from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Framing
 from clocs_core.plan.compatibility import fit_channels
-from clocs_core.plan.data import Recordings
+from clocs_core.plan.data import DataPlan
 from clocs_core.progress import Display
 from clocs_core.settings.sections import DataSettings
 
@@ -22,7 +22,7 @@ Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 class Target:
     """The recordings that a network reads, and their framing. own: whether it was trained on this data set."""
 
-    recordings: Recordings
+    recordings: DataPlan
     framing: Framing
     own: bool
 

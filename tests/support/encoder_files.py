@@ -1,32 +1,42 @@
-"""Make encoder files without training, for tests of the commands that follow a run."""
+"""Encoder files of runs that never trained, for tests of what happens after a run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import attrs
 import torch
+from torch import nn
 
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.encoder import save_encoder
+from clocs_core.artifacts.split import Split
 from clocs_core.contracts.offers import Needs
 from clocs_core.data.splits import split_patients
 from clocs_core.plan.data import Chosen
-from clocs_core.plan.pretraining import resolve
+from clocs_core.plan.pretraining import Plan, resolve
+from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.plugins.session import open_session
 from clocs_core.settings.options import plain
+from clocs_core.settings.toml_file import Tables
 from clocs_core.train.build import build_encoders
 
 CPU = torch.device("cpu")
 PATIENTS = 12
 
 
-def installed():
-    """Return the offers of all installed plugins."""
-    return open_session(None, (), False).catalogue
+def installed() -> Catalogue:
+    """The offers of everything that is installed."""
+    return open_session().catalogue
 
 
-def plan_of(catalogue, needs=None, **data):
-    """Make a plan for simulated recordings of a dozen patients; `needs` replaces the needs of the method."""
-    tables = {"run": {"method": "cmsc", "dataset": "demo", "embedding_dim": 8}, "dataset": {"patients": PATIENTS}}
+def plan_of(catalogue: Catalogue, needs: Needs | None = None, **data: object) -> Plan:
+    """A plan for simulated recordings of a dozen patients; `needs` replaces what the method needs."""
+    tables: Tables = {
+        "run": {"method": "cmsc", "dataset": "demo", "embedding_dim": 8},
+        "dataset": {"patients": PATIENTS},
+    }
     plan = resolve(catalogue, {**tables, "data": data})
     if needs is None:
         return plan
@@ -34,8 +44,14 @@ def plan_of(catalogue, needs=None, **data):
     return attrs.evolve(plan, views=Chosen(views, plan.views.options))
 
 
-def write_encoder(folder, plan, split=None, versions=None, frame_rate=500.0):
-    """Write an encoder file into a folder, as a run does; return the encoders' initial weights and the file's path."""
+def write_encoder(
+    folder: Path,
+    plan: Plan,
+    split: Split | None = None,
+    versions: Mapping[str, str] | None = None,
+    frame_rate: float | None = 500.0,
+) -> tuple[nn.ModuleList, Path]:
+    """An encoder file in a folder, as a run leaves it; the first weights of the encoders and the file's path."""
     channels = plan.data.channels
     encoders = build_encoders(plan, len(channels), CPU)
     split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 
 import fake_clock
 import torch
 from fake_offers import SLOW
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
+
+from clocs_core import Views
 
 
 class FakeEncoder(nn.Module):
     """A pooled convolution and a linear layer, with one flaw or none."""
 
-    def __init__(self, channels: int, samples: int, dim: int, flaw: str):
+    shift: Tensor | float  # outside the state of the module: the flaw
+
+    def __init__(self, channels: int, samples: int, dim: int, flaw: str) -> None:
         super().__init__()
         self.flaw = flaw
         if samples < 40 and flaw != "short":
@@ -33,7 +38,7 @@ class FakeEncoder(nn.Module):
                 torch.seed()
                 nn.init.normal_(self.linear.bias)
 
-    def forward(self, signal):
+    def forward(self, signal: Tensor) -> Tensor:
         flaw = self.flaw
         if flaw == "in-place":
             signal.mul_(0.5)
@@ -52,7 +57,7 @@ class FakeEncoder(nn.Module):
         if flaw == "item":
             signal = signal + 0 * signal.sum().item()
         features = F.adaptive_avg_pool1d(self.convolution(signal).tanh(), 5).flatten(1)
-        z = self.linear(features)  # (n, dim)
+        z: Tensor = self.linear(features)  # (n, dim)
         if flaw == "jitter":  # less than rounding, but not nothing
             source = torch.Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))
             return z + 5e-7 * torch.rand(z.shape, generator=source, device=z.device)
@@ -68,7 +73,10 @@ class FakeEncoder(nn.Module):
 class FakeObjective(nn.Module):
     """Predicts the embedding that a moving average of the encoder gives the other view, with one flaw or none."""
 
-    def __init__(self, encoder: nn.Module, dim: int, flaw: str):
+    count: Tensor
+    shift: Tensor | float  # outside the state of the module: the flaw
+
+    def __init__(self, encoder: nn.Module, dim: int, flaw: str) -> None:
         super().__init__()
         self.flaw = flaw
         self.target = encoder if flaw == "shares" else copy.deepcopy(encoder)
@@ -86,11 +94,11 @@ class FakeObjective(nn.Module):
             self.shift = float(torch.randn(1))
         self.register_buffer("count", torch.zeros(()))
 
-    def forward(self, encode, views):
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         flaw = self.flaw
         z = encode(views.signal)  # (view, batch, dim)
         with torch.no_grad():
-            target = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
+            target: Tensor = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
         if flaw in ("hidden-state", "hidden-number"):
             target = target + self.shift
         if flaw == "detached":
@@ -112,7 +120,7 @@ class FakeObjective(nn.Module):
             return loss + 0 * float(loss.detach())
         return loss
 
-    def after_step(self, encoder):
+    def after_step(self, encoder: nn.Module) -> None:
         flaw = self.flaw
         if flaw == "shares":
             return

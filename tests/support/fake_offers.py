@@ -1,6 +1,6 @@
 """A good offer of every kind, for tests of the conformance kit; the option `flaw` breaks one thing about it.
 
-Other processes can import it, and it does not import torch, like the card of a plugin.
+Importable by other processes, and without torch, as a plugin's card is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import socket
 import sys
 import tempfile
 import types
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import fake_clock
 import numpy as np
 
 from clocs_core import (
+    Batch,
     Dataset,
     Defaults,
     Drop,
@@ -40,6 +43,10 @@ from clocs_core import (
     Views,
     option,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Generator, Tensor, nn
 
 RECORDS = 12
 SLOW = 3.0  # s, which pass on the fake clock alone
@@ -68,7 +75,7 @@ def scan(root: Path, task: Task, options: Flaw) -> Listing:
     if flaw == "empty":
         return Listing(())
     if flaw == "no-listing":
-        return headers
+        return headers  # type: ignore[return-value]  # the flaw
     if flaw == "unstable-scan":
         random.shuffle(headers)
     if flaw == "hash-order":
@@ -90,7 +97,8 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
         files.append(header.with_suffix(".mat"))
     if flaw == "no-files":
         files = []
-    label = {"rhythm": int(number), "findings": frozenset({int(number) % 2})}.get(
+    # Any: some flaws give labels of wrong types.
+    label: Any = {"rhythm": int(number), "findings": frozenset({int(number) % 2})}.get(
         task.name, (Episode(0, 249, 0), Episode(250, 499, 1))
     )
     if task.name == "rhythm":
@@ -156,20 +164,20 @@ DATASET = Dataset(
 # -------------------------------------------------------------------------------------------- views, perturbation
 
 
-def needs(options: Flaw):
+def needs(options: Flaw) -> Needs:
     if options.flaw == "no-needs":
-        return 2
+        return 2  # type: ignore[return-value]  # the flaw
     if options.flaw == "impossible-needs":
         return Needs(segments=2, least_channels=0)
     return Needs(segments=2)
 
 
-def build_views(options: Flaw):
+def build_views(options: Flaw) -> Callable[[Batch, Generator], Views]:
     return partial(make_views, flaw=options.flaw)
 
 
-def make_views(batch, generator, flaw):
-    """Return two segments, shifted in level by the mean of the batch's signal."""
+def make_views(batch: Batch, generator: Generator, flaw: str) -> Views:
+    """Two segments, shifted in level by the mean of the batch's signal."""
     import torch
 
     signal = batch.signal.transpose(0, 1)  # (view, batch, channel, sample)
@@ -205,21 +213,26 @@ def make_views(batch, generator, flaw):
     if flaw == "mask":
         signal = signal + 0 * batch.patient[batch.patient > 0].sum().to(signal.dtype)
     target = torch.zeros(len(signal), 1, device=device) if flaw == "target" else None
-    pairs = {"pair-of-itself": ((0, 0),), "pair-twice": ((0, 1), (1, 0)), "pair-beyond": ((0, 2),)}.get(flaw, ())
-    perturb = "one each" if flaw == "one-each-of-two" else "every"
+    wrong_pairs: dict[str, tuple[tuple[int, int], ...]] = {
+        "pair-of-itself": ((0, 0),),
+        "pair-twice": ((0, 1), (1, 0)),
+        "pair-beyond": ((0, 2),),
+    }
+    pairs = wrong_pairs.get(flaw, ())
+    perturb: Literal["every", "one each"] = "one each" if flaw == "one-each-of-two" else "every"
     return Views(signal, batch, target, (0,) if flaw == "encoders" else (), pairs, perturb)
 
 
 VIEWS = ViewGenerator(name="fake", summary="two segments", options=Flaw, needs=needs, build=build_views)
 
 
-def build_perturbation(options: Flaw, unit: str):
+def build_perturbation(options: Flaw, unit: str) -> Callable[[Tensor, Generator], Tensor]:
     if options.flaw == "unit" and unit == "":
         raise KeyError(unit)
     return partial(perturb, flaw=options.flaw)
 
 
-def perturb(signal, generator, flaw):
+def perturb(signal: Tensor, generator: Generator, flaw: str) -> Tensor:
     import torch
 
     if flaw == "draws-nothing":
@@ -255,7 +268,7 @@ PERTURBATION = Perturbation(name="fake", summary="noise", options=Flaw, build=bu
 # ----------------------------------------------------------------------------------- encoder, loss and objective
 
 
-def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int):
+def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int) -> nn.Module:
     from fake_modules import FakeEncoder
 
     return FakeEncoder(channels, samples, embedding_dim, options.flaw)
@@ -264,12 +277,12 @@ def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int
 ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder)
 
 
-def build_loss(options: Flaw):
+def build_loss(options: Flaw) -> Callable[[Tensor, Tensor], Tensor]:
     return partial(compute_loss, flaw=options.flaw)
 
 
-def compute_loss(z, patient, flaw):
-    """Attract segments of an instance, and instances of a patient, to each other."""
+def compute_loss(z: Tensor, patient: Tensor, flaw: str) -> Tensor:
+    """Segments of an instance and instances of a patient attract each other."""
     import torch
     from torch.nn.functional import normalize
 
@@ -319,7 +332,7 @@ def compute_loss(z, patient, flaw):
 LOSS = Loss(name="fake", summary="a contrast", options=Flaw, build=build_loss)
 
 
-def build_objective(options: Flaw, setup: Setup):
+def build_objective(options: Flaw, setup: Setup) -> nn.Module:
     from fake_modules import FakeObjective
 
     return FakeObjective(setup.encoder, setup.embedding_dim, options.flaw)
@@ -342,16 +355,18 @@ METHOD = Method(
 
 @attrs.frozen
 class Score:
-    """The weighted share of rows whose largest probability is at their label; for `any_of`, of right decisions."""
+    """The weighted share of rows whose largest probability is of their label; of right decisions, any of."""
 
     flaw: str = ""
 
-    def __call__(self, probability, label, weight):
+    def __call__(
+        self, probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]
+    ) -> float:
         flaw = self.flaw
         right = (probability > 0.5) == (label == 1) if label.ndim == 2 else (probability.argmax(1) == label)[:, None]
         right = right.mean(1)
         if flaw == "text":
-            return "good"
+            return "good"  # type: ignore[return-value]  # the flaw
         if flaw == "error":
             right = 1 - right
         if flaw == "slow":
@@ -374,7 +389,7 @@ class Score:
         if flaw == "first-row":
             return score + 1e-3 * float(probability[weight > 0][0, 0])
         if flaw == "single-precision" and len(np.unique(label.argmax(1) if label.ndim == 2 else label)) == 3:
-            return np.float32(score)
+            return np.float32(score)  # type: ignore[return-value]  # the flaw
         if flaw == "in-place":
             weight *= 0
         return score

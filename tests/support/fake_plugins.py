@@ -1,4 +1,4 @@
-"""Fake plugins for tests of the extension layer: entry points without a distribution on disk, modules
+"""Plugins out of nothing, for tests of the extension layer: entry points without a distribution on disk, modules
 without a file, and one small offer of every kind. The functions are at module level, so that a plan can be pickled."""
 
 from __future__ import annotations
@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from clocs_core import (
+    Batch,
     Dataset,
     Defaults,
     Encoder,
@@ -32,10 +33,14 @@ from clocs_core import (
     option,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Generator, Tensor, nn
+
 
 @attrs.frozen
 class FakePoint:
-    """The part of an entry point that the host uses: a name, a distribution, and `load`."""
+    """What the host uses of an entry point: a name, a distribution, and `load`."""
 
     name: str
     found: Any
@@ -47,14 +52,14 @@ class FakePoint:
         return SimpleNamespace(name=self.distribution, version=self.version)
 
     def load(self) -> Any:
-        """Import the module, or raise the error that the test asks for."""
+        """Import the module, or fail the way the test wants it to."""
         if isinstance(self.found, BaseException):
             raise self.found
         return self.found
 
 
 def fake_module(name: str, **hooks: Callable[..., Any]) -> ModuleType:
-    """Make a module whose functions are all marked as hooks."""
+    """A module whose functions are all marked as hooks."""
     module = ModuleType(name)
     for hook, function in hooks.items():
         setattr(module, hook, hookimpl(function))
@@ -62,12 +67,12 @@ def fake_module(name: str, **hooks: Callable[..., Any]) -> ModuleType:
 
 
 def fake_point(name: str, distribution: str = "fakes", **hooks: Callable[..., Any]) -> FakePoint:
-    """Make the entry point of a plugin with these hooks."""
+    """The entry point of a plugin with these hooks."""
     return FakePoint(name, fake_module(name, **hooks), distribution)
 
 
 def no_offers() -> list[Any]:
-    """Offer nothing; `list` itself cannot be marked as a hook."""
+    """A hook that offers nothing; `list` itself cannot be marked as a hook."""
     return []
 
 
@@ -114,7 +119,7 @@ class NoiseOptions:
 
 
 def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
-    """List two recordings of every patient; the class belongs to the patient."""
+    """Two recordings of every patient; the class belongs to the patient."""
     names = [f"p{number}" for number in range(options.people)]
     return Listing(
         [
@@ -126,7 +131,7 @@ def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
 
 
 def tiny_load(entry: Entry, options: TinyOptions) -> Record:
-    """Return two channels of two seconds: a slow or a fast wave, by patient, in noise."""
+    """Two channels of two seconds: a slow or a fast wave, by patient, in noise."""
     number = int(entry.patient[1:])
     noise = np.random.default_rng([number, int(entry.record[-1])])
     time = np.arange(200) / 100.0
@@ -136,7 +141,7 @@ def tiny_load(entry: Entry, options: TinyOptions) -> Record:
 
 
 def tiny_framing(segments: int) -> Framing:
-    """Cut frames of 50 samples, at twice the rate for a method of several segments."""
+    """Frames of 50 samples; a method of several segments works at twice the rate."""
     return Framing(frame_samples=50, sampling_rate=None if segments == 1 else 200.0)
 
 
@@ -148,27 +153,27 @@ def all_channels_needs(_options: object) -> Needs:
     return Needs(channels="all", least_channels=2)
 
 
-def build_pairs(_options: PairOptions) -> Callable[..., Views]:
+def build_pairs(_options: PairOptions) -> Callable[[Batch, Generator], Views]:
     return segments_as_views
 
 
-def segments_as_views(batch: Any, _generator: Any) -> Views:
+def segments_as_views(batch: Batch, _generator: Generator) -> Views:
     return Views(signal=batch.signal.transpose(0, 1), batch=batch)
 
 
-def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> Any:
+def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:
     from torch import nn
 
     return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, embedding_dim, bias=options.bias))
 
 
-def build_spread(options: SpreadOptions) -> Callable[..., Any]:
+def build_spread(options: SpreadOptions) -> Callable[[Tensor, Tensor], Tensor]:
     from functools import partial
 
     return partial(spread, temperature=options.temperature)
 
 
-def spread(z: Any, _patient: Any, temperature: float) -> Any:
+def spread(z: Tensor, _patient: Tensor, temperature: float) -> Tensor:
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
@@ -176,20 +181,20 @@ def spread(z: Any, _patient: Any, temperature: float) -> Any:
     return cross_entropy(first @ second.T / temperature, torch.arange(len(first), device=z.device))
 
 
-def build_heads(*_arguments: object) -> Any:
+def build_heads(*_arguments: object) -> nn.Module:
     raise AssertionError("this objective is listed and described in tests, and never built")
 
 
-def build_noise(_options: NoiseOptions, _unit: str) -> Callable[..., Any]:
+def build_noise(_options: NoiseOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
     return no_noise
 
 
-def no_noise(signal: Any, _generator: Any) -> Any:
+def no_noise(signal: Tensor, _generator: Generator) -> Tensor:
     return signal
 
 
-def hit_rate(probability: Any, label: Any, weight: Any) -> float:
-    """Return the weighted share of rows whose first class is predicted correctly."""
+def hit_rate(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
+    """The weighted share of rows whose first class is guessed right."""
     hits = (probability[:, 0] > 0.5) == (label == 0) if label.ndim == 1 else (probability[:, 0] > 0.5) == label[:, 0]
     return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
 
@@ -199,7 +204,7 @@ FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
 
 
 def tiny(name: str = "tiny", **changes: Any) -> Dataset:
-    """Return the data set `tiny`, with any field changed."""
+    """The data set `tiny`, with any field changed."""
     fields: dict[str, Any] = {
         "name": name,
         "summary": "ten patients",
@@ -230,13 +235,13 @@ def spread_loss() -> Loss:
 
 
 def together(name: str = "together", **changes: Any) -> Method:
-    """Return the method `together`, with any field changed."""
+    """The method `together`, with any field changed."""
     fields: dict[str, Any] = {"name": name, "summary": "pairs", "views": "pairs", "encoder": "flat", "loss": "spread"}
     return Method(**(fields | changes))
 
 
 def offers() -> dict[str, Callable[[], list[Any]]]:
-    """Return the offer hooks of one plugin with every kind of offer, by name."""
+    """The offer hooks of one plugin that has it all, by name."""
     return {
         "clocs_datasets": lambda: [tiny()],
         "clocs_views": lambda: [

@@ -1,9 +1,10 @@
-"""Write the folders of a grid as its jobs do: a report, and the note beside it."""
+"""Folders of a grid as its jobs leave them: a report, and the note beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 from grid.cells import GridCell, Pretraining
@@ -33,8 +34,8 @@ SPLIT = SplitSummary(
 )
 
 
-def write_run(out: Path, run: Pretraining, patients: Sequence[PatientSeparation] = (), **note: object) -> Path:
-    """Write a pre-training run; a failed one where the note has an error."""
+def write_run(out: Path, run: Pretraining, patients: Sequence[PatientSeparation] = (), **note: Any) -> Path:
+    """A pre-training; one that failed where the note has an error."""
     report = Report(
         method=run.method,
         dataset=run.dataset,
@@ -57,9 +58,9 @@ def write_evaluation(
     scores: Sequence[Score] = (),
     curves: Sequence[Curve] = (),
     patients: str = SPLIT.hash,
-    **note: object,
+    **note: Any,
 ) -> Path:
-    """Write the evaluation of some F of one encoder; a failed one where the note has an error."""
+    """The evaluation of some F of one encoder; one that failed where the note has an error."""
     first, run = cells[0], cells[0].pretraining
     report = EvaluationReport(
         protocol=first.protocol,
@@ -80,7 +81,7 @@ def write_evaluation(
     return _write(folder, Note(name="x", run=run, cells=tuple(cells), finished="x"), report, note)
 
 
-def _write(folder: Path, about: Note, report: Report | EvaluationReport, changes: dict[str, object]) -> Path:
+def _write(folder: Path, about: Note, report: Report | EvaluationReport, changes: dict[str, Any]) -> Path:
     found = attrs.evolve(about, **changes)
     folder.mkdir(parents=True, exist_ok=True)
     note_path(folder).write_text(dump_record(found), encoding="utf-8")

@@ -6,8 +6,8 @@ Most flaws fail one check. Where one fails several, it breaks several rules, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import fake_offers as fake
@@ -18,7 +18,11 @@ from clocs_core.contracts.offers import Offer
 from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
 from clocs_core.plugins.host import Plugin
 
-OWNER = Plugin("fake", "fakes", "1", SimpleNamespace())
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+OWNER = Plugin("fake", "fakes", "1", ModuleType("fake"))
 
 
 def shelf(offer: Offer) -> Shelf[Any]:
@@ -31,6 +35,10 @@ CATALOGUE = Catalogue(
 )
 
 
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 @attrs.frozen
 class Mutant:
     """A flawed offer, or the text of a flawed plugin module: exactly these checks must fail.
@@ -40,7 +48,7 @@ class Mutant:
 
     name: str
     subject: Offer | str
-    broken: frozenset[str] = attrs.field(converter=lambda names: frozenset(names.split()))
+    broken: frozenset[str] = attrs.field(converter=_names)
     options: object = None
     says: str = ""
 
@@ -82,7 +90,7 @@ class Required:
 class Clinging:
     """A class that can be pickled, but its instances cannot."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         raise TypeError("not without me")
 
 
@@ -98,7 +106,7 @@ class Helpless:
 
 @attrs.frozen
 class WrongType:
-    size: int = option("large", "a size")
+    size: int = option("large", "a size")  # type: ignore[assignment]  # the flaw
 
 
 @attrs.frozen
@@ -115,7 +123,9 @@ MISTAKEN.__module__ = __name__
 class Singular:
     """A score that equals only itself, and so differs from its copy that returns from another process."""
 
-    def __call__(self, probability, label, weight):
+    def __call__(
+        self, probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]
+    ) -> float:
         return fake.METRIC.score(probability, label, weight)
 
 

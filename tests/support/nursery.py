@@ -1,45 +1,51 @@
-"""Run jobs of the conformance kit in forks of one process that has already imported the fakes.
+"""Runs jobs of the conformance kit in forks of one process that has imported the fakes already.
 
-`clocs_core.testing.isolated.run_isolated` starts an interpreter for each job, which spends 0.25 s on imports. A fork
-is as fresh, has another hash seed than the tests' process, and starts in milliseconds.
+`clocs_core.testing.isolated.run_isolated` starts an interpreter for each, of which a quarter of a second is imports.
+A fork has done nothing either, hashes otherwise than the tests' own process, and is there in milliseconds.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
 @contextmanager
-def open_nursery() -> Iterator[Any]:
-    """Yield a function that replaces `run_isolated`."""
+def open_nursery() -> Iterator[Callable[..., Any]]:
+    """A function that stands in for `run_isolated`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "12345"}
     command = [sys.executable, "-P", "-B", __file__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
+        questions, answers = process.stdin, process.stdout
+        assert questions is not None
+        assert answers is not None
 
         def run(job: str, *arguments: object) -> Any:
-            pickle.dump((job, sys.path, arguments), process.stdin)
-            process.stdin.flush()
-            return pickle.load(process.stdout)
+            pickle.dump((job, sys.path, arguments), questions)
+            questions.flush()
+            return pickle.load(answers)
 
         yield run
-        process.stdin.close()  # which ends it
+        questions.close()  # which ends it
 
 
 def serve() -> None:
-    """Fork for each job that arrives and send back its result, until the connection closes."""
+    """Fork for each job that comes in, and send back what it says, until nobody is there to ask."""
     import fake_offers  # noqa: F401  what the forks shall have imported
 
     from clocs_core.testing.child import try_dataset, try_imports
 
-    jobs = {"dataset": try_dataset, "imports": try_imports}
-    while sys.stdin.buffer.peek(1):
-        job, path, arguments = pickle.load(sys.stdin.buffer)
+    jobs: dict[str, Callable[..., Any]] = {"dataset": try_dataset, "imports": try_imports}
+    questions = sys.stdin.buffer
+    assert isinstance(questions, io.BufferedReader)
+    while questions.peek(1):
+        job, path, arguments = pickle.load(questions)
         fork = os.fork()
         if fork == 0:
             sys.path[:] = path

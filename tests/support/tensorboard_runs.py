@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,8 +17,12 @@ PNG = bytes.fromhex(
 
 
 def run_at(folder: Path, first_epoch: int = 1, method: str = "m", **more: dict[str, object]) -> RunStarted:
-    settings = {"run": {"seed": 4}, "train": {"epochs": 3, "learning_rate": 1e-4}, "loss": {"name": "a|b"}} | more
-    return RunStarted(folder=folder, method=method, dataset="d", settings=settings, first_epoch=first_epoch)
+    tables: dict[str, dict[str, object]] = {
+        "run": {"seed": 4},
+        "train": {"epochs": 3, "learning_rate": 1e-4},
+        "loss": {"name": "a|b"},
+    }
+    return RunStarted(folder=folder, method=method, dataset="d", settings=tables | more, first_epoch=first_epoch)
 
 
 def epoch_done(epoch: int, train: float, losses: list[float]) -> EpochDone:
@@ -37,7 +42,7 @@ def epoch_done(epoch: int, train: float, losses: list[float]) -> EpochDone:
     )
 
 
-def score(protocol: str, init: str, value: float, fraction: float = 1.0) -> Score:
+def score(protocol: Literal["linear", "finetune", "prior"], init: str, value: float, fraction: float = 1.0) -> Score:
     return Score(protocol, init, "d", fraction, "auroc", "frame", value, value - 0.125, value + 0.125)
 
 
@@ -53,7 +58,7 @@ def run_done(count: int = 3, method: str = "m", value: float = 0.75) -> RunDone:
         ),
         comparisons=(Comparison(method, "random", "linear", "d", 1.0, "auroc", "frame", value - 0.5, 0.0, 0.5),),
         embeddings=EmbeddingMap(
-            embedding=np.arange(count * 2, dtype=np.float32).reshape(count, 2) / 3,
+            embedding=np.arange(count * 2, dtype=np.float32).reshape(count, 2) / np.float32(3),
             patient=tuple(f"p\t{i}" for i in range(count)),
             record=tuple(f"r\n{i}" for i in range(count)),
             label=tuple("AF" for _ in range(count)),

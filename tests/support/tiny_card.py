@@ -1,13 +1,18 @@
-"""The card of a small network that reads one ECG channel at a time, in frames of 100 samples."""
+"""What the file of a small network says of it: of one ECG channel at a time, by frames of 100 samples."""
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
+from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import Framing, Task
 
+Card = TypeVar("Card", bound=NetworkCard)
 
-def tiny_card(kind, **other):
-    """Make such a card. other: additional fields, and fields that differ."""
-    fields = {
+
+def tiny_card(kind: type[Card], **other: Any) -> Card:
+    """A card of this kind. other: its further fields, and those that differ."""
+    fields: dict[str, Any] = {
         "dataset": "set",
         "encoder": "net",
         "options": {},

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 import attrs
 import numpy as np
 import torch
 
-from clocs_core.contracts.records import Entry, Framing, Record, Task
+from clocs_core.contracts.records import Entry, Framing, Label, Record, Task
 from clocs_core.data.preparation import prepare
-from clocs_core.data.store import fill_store
+from clocs_core.data.prepared import Prepared
+from clocs_core.data.store import Store, fill_store
 
 TASK = Task("kind", classes=("a", "b", "c"))
 CHANNELS = ("X", "Y", "Z")
@@ -40,7 +44,7 @@ def tiny_load(entry: Entry, options: TinyOptions) -> Record:
     return Record(entry.patient, entry.record, CHANNELS, "mV", 100.0, samples, entry.label)
 
 
-def tiny_prepared(folder, entries=None, frames: int = 4):
+def tiny_prepared(folder: Path, entries: Sequence[Entry] | None = None, frames: int = 4) -> Prepared:
     return prepare(
         entries or tiny_entries(),
         tiny_load,
@@ -55,6 +59,11 @@ def tiny_prepared(folder, entries=None, frames: int = 4):
     )
 
 
-def tiny_store(prepared, channels=CHANNELS, task=TASK, labels=None):
+def tiny_store(
+    prepared: Prepared,
+    channels: Sequence[str] = CHANNELS,
+    task: Task = TASK,
+    labels: Mapping[str, Label] | None = None,
+) -> Store:
     labels = labels or {entry.record: entry.label for entry in tiny_entries()}
     return fill_store(prepared, labels, task, channels, torch.device("cpu"))

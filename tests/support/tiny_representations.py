@@ -1,9 +1,12 @@
-"""The tiny data set as a cohort, and random embeddings of its frames."""
+"""The tiny data set as a cohort, and embeddings of its frames out of nothing."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
 
 from clocs_core.contracts.records import TOGETHER, Drop, Listing
@@ -17,8 +20,8 @@ from clocs_core.inference.rows import Rows
 CPU = torch.device("cpu")
 
 
-def tiny_cohort(folder):
-    """Make the tiny data set, split by patient, with one dropped recording."""
+def tiny_cohort(folder: Path) -> Cohort:
+    """The tiny data set, divided by patient, and a recording that was left out."""
     entries = tiny_entries()
     prepared = tiny_prepared(folder, entries)
     listing = Listing(entries, [Drop("no signal", "r9-9")])
@@ -26,8 +29,10 @@ def tiny_cohort(folder):
     return Cohort(listing, split, prepared, prepared, CHANNELS, TASK)
 
 
-def representations(cohort, seed=0, together=False, embedding=None):
-    """Make random embeddings of all usable frames."""
+def representations(
+    cohort: Cohort, seed: int = 0, together: bool = False, embedding: NDArray[np.float64] | None = None
+) -> Representations:
+    """Random embeddings of all usable frames."""
     store = fill_store(cohort.evaluate, cohort.labels, TASK, CHANNELS, CPU)
     patients = frozenset(cohort.split.parts)
     instances, _ = list_instances(cohort.evaluate, patients, CHANNELS, 1, together, CPU)

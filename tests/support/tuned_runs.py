@@ -1,11 +1,15 @@
-"""Make runs with fine-tuned classifiers in a second, for tests of commands that use them."""
+"""Runs with fine-tuned classifiers in a second, for tests of what is done with them afterwards."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fake_runs import make_run, points
+from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.cli import main
@@ -15,7 +19,7 @@ QUICK = ["-o", "resamples=20", "--device", "cpu", "--workers", "1"]
 
 
 def evaluate_run(run: Path, *more: str) -> Path:
-    """Evaluate a run on the data set `many`; return the folder of the evaluation."""
+    """Evaluate a run on the data set `many`; the folder of the evaluation."""
     before = set((run / "evaluations").glob("*"))
     words = ["evaluate", str(run), "--dataset", "many", "--data-root", str(run.parent / "data"), *QUICK, *more]
     assert main(words, points()) == 0
@@ -24,20 +28,20 @@ def evaluate_run(run: Path, *more: str) -> Path:
 
 
 def tune_run(folder: Path, *more: str, run: tuple[str, ...] = ()) -> Path:
-    """Make a run with one evaluation by fine-tuning on `many`; return the folder of the evaluation."""
+    """A run, and in it one evaluation by fine-tuning on `many`; the folder of the evaluation."""
     return evaluate_run(make_run(folder, *run), *TUNE, *more)
 
 
-def rewritten(path: Path, change) -> Path:
-    """Rewrite a classifier file with other weights or another description."""
+def rewritten(path: Path, change: Callable[[dict[str, Tensor], dict[str, Any]], object]) -> Path:
+    """The same classifier file with its weights or its description changed."""
     tensors, about = read_tensors(path)
     change(tensors, about)
     save_tensors(tensors, about, path)
     return path
 
 
-def expected_probability(path: Path, signal: np.ndarray, kind: str, normalise: bool) -> list[float]:
-    """Compute the probabilities of one frame (channel, sample) in loops over the weights of `flat`, in float64."""
+def expected_probability(path: Path, signal: NDArray[np.floating], kind: str, normalise: bool) -> list[float]:
+    """The probabilities of one frame (channel, sample) by loops over the weights of the encoder `flat`, in float64."""
     weights = {name: tensor.double().tolist() for name, tensor in read_tensors(path)[0].items()}
     inputs: list[float] = []
     for channel in signal.astype(np.float32).astype(float).tolist():

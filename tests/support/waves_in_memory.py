@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import clocs_core as clocs
 
-QUICK = {"epochs": 2, "embedding_dim": 8, "resamples": 20, "device": "cpu", "progress": False}
+QUICK: dict[str, Any] = {"epochs": 2, "embedding_dim": 8, "resamples": 20, "device": "cpu", "progress": False}
 SAMPLES = 800
 
 

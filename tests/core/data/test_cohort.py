@@ -11,7 +11,7 @@ from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
 from clocs_core.data.cohort import get_cohort
 from clocs_core.data.store import list_instances
 from clocs_core.errors import DataError, DataNotFound
-from clocs_core.plan.data import Chosen, Recordings
+from clocs_core.plan.data import Chosen, DataPlan
 from clocs_core.settings.sections import DataSettings
 
 TASK = Task("kind", classes=("a", "b"))
@@ -51,7 +51,7 @@ DATASET = Dataset(
 
 
 def cohort(tmp_path, dataset=DATASET, options=None, pretrain=FRAMING, evaluate=FRAMING, **settings):
-    asked = Recordings(
+    asked = DataPlan(
         Chosen(dataset, options or Options()), DataSettings(data_root=str(tmp_path), **settings), dataset.tasks[0]
     )
     return get_cohort(asked, pretrain, evaluate, 1, lambda done, total: None)
@@ -107,7 +107,7 @@ def numbered_scan(root: Path, task: Task, options: Options) -> Listing:
 def test_names_that_a_run_gave_to_numbered_channels_find_single_ones_again(tmp_path):
     """Files that only number channels cannot say which of them is the one that the run called PPG."""
     made = attrs.evolve(DATASET, channels=(), scan=numbered_scan)
-    asked = Recordings(
+    asked = DataPlan(
         Chosen(made, Options()), DataSettings(data_root=str(tmp_path), channels=("PPG",)), TASK, names=("ECG", "PPG")
     )
     found = get_cohort(asked, FRAMING, FRAMING, 1, lambda done, total: None)

@@ -17,7 +17,7 @@ from clocs_core.data.framing import cut_frames
 from clocs_core.errors import SettingsError, Unavailable
 from clocs_core.inference import onnx_file as export
 from clocs_core.inference.onnx_file import as_module, choose_window, export_onnx
-from clocs_core.plan.data import resolve_recordings
+from clocs_core.plan.data import resolve_data
 
 REAL = {"chapman": ("chapman", 500.0), "cardiology": ("cardiology", 200.0)}
 
@@ -71,7 +71,7 @@ def test_windows_that_cannot_be_are_refused(tmp_path, catalogue):
 def real_windows(catalogue, test_data, name, card, rate, most=2):
     """Windows of real recordings (n, 1, sample) in their own unit, and the frames that clocs makes of them."""
     folder, _ = REAL[name]
-    recordings = resolve_recordings(catalogue, name, {"data": {"root": str(test_data / folder)}})
+    recordings = resolve_data(catalogue, name, {"data": {"root": str(test_data / folder)}})
     offer = recordings.dataset.offer
     listing = offer.scan(test_data / folder, recordings.task, recordings.dataset.options)
     windows, frames = [], []
