@@ -8,37 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
-import torch
 from torch import Tensor
 
-from clocs_core import seeds
 from clocs_core.artifacts.card import EncoderCard
-from clocs_core.artifacts.metrics import EpochRow, row_of
+from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.predictions import PredictedRows, predicted_rows
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_keeper import RunKeeper
-from clocs_core.artifacts.split import PARTS
-from clocs_core.contracts.events import Health, RunDone, RunStarted
-from clocs_core.contracts.records import DropReport, Part
-from clocs_core.data.audit import Audit, certified_audit
-from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.data.exposure import expose, limit_instances
-from clocs_core.data.store import Instances, Store, fill_store, list_instances
-from clocs_core.errors import DataError, SettingsError
+from clocs_core.contracts.events import Health, RunDone
+from clocs_core.data.exposure import expose
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
 from clocs_core.plan.evaluation import own_evaluation
-from clocs_core.plan.pretraining import Plan, refuse_too_few
-from clocs_core.progress import Display, collect_warnings
+from clocs_core.plan.pretraining import Plan
+from clocs_core.progress import Display
 from clocs_core.report.page import render
 from clocs_core.report.pictures import draw_pictures
 from clocs_core.settings.options import plain
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs
-from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
-from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor
-from clocs_core.train.learner import Learner
-from clocs_core.train.loop import train_epochs
-from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.workflows.environment import environment
 from clocs_core.workflows.summary import (
     draw_views,
@@ -50,8 +36,7 @@ from clocs_core.workflows.summary import (
     summarise_split,
 )
 from clocs_core.workflows.surroundings import Surroundings
-
-_ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
+from clocs_core.workflows.training import Ready, Trained, patients_of, prepare_run, train_run
 
 
 @attrs.frozen(eq=False)
@@ -65,30 +50,6 @@ class FinishedRun:
     card: EncoderCard
 
 
-@attrs.frozen(eq=False)
-class _Ready:
-    """A plan with prepared recordings and an untrained learner."""
-
-    plan: Plan
-    cohort: Cohort
-    instances: dict[Part, Instances]
-    drops: DropReport
-    leaks: Audit
-    learner: Learner
-    run_epoch: RunEpoch
-    device: torch.device
-
-
-@attrs.frozen(eq=False)
-class _Trained:
-    """The epochs of a run, the instances and the frames that it was trained on, and the warnings it raised."""
-
-    history: tuple[EpochRow, ...]
-    run: RunStarted
-    training: Training
-    warnings: tuple[str, ...]
-
-
 def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: bool = False) -> FinishedRun:
     """Pre-train, evaluate and report; resume from the keeper's folder if it has a checkpoint.
 
@@ -98,11 +59,11 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     clock, show = around.clock, around.show
     began = clock()
     with keeper.open():
-        ready = _prepare(plan, around)
+        ready = prepare_run(plan, around)
         keeper.begin(ready.plan.tables(), ready.cohort.split)
         prepared = clock()
         show.stage("pre-training")
-        trained = _train(ready, keeper, around, profile)
+        trained = train_run(ready, keeper, around, profile)
         card = _card(ready, environment(ready.device, around.host))
         keeper.keep_encoder(ready.learner.best, card)
         pretrained = clock()
@@ -121,142 +82,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     return FinishedRun(report, trained.history, predictions, ready.learner.best, card)
 
 
-# -------------------------------------------------------------------------------------------------- prepare recordings
-
-
-def _prepare(plan: Plan, around: Surroundings) -> _Ready:
-    show = around.show
-    device = choose_device(plan.run.device)
-    run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
-    show.stage("preparing recordings")
-    cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
-    plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
-    refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
-    instances, drops = _instances(plan, cohort, device)
-    learner = build_learner(plan, len(cohort.channels), device)
-    show.say(_found(plan, cohort, instances, drops))
-    leaks = certified_audit(cohort.evaluate, cohort.split)
-    tolerated = cohort.evaluate.tolerated
-    put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
-    for note in (*cohort.listing.notes, *put_up_with, leaks.sentence()):
-        show.say(note)
-    return _Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device)
-
-
-def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
-    """Return the method's instances in each part, and all recordings and frames that were dropped."""
-    needs = plan.needs
-    drops = DropReport.of(cohort.listing.drops) + cohort.pretrain.drops
-    instances: dict[Part, Instances] = {}
-    for part in PARTS:
-        instances[part], short = list_instances(
-            cohort.pretrain,
-            frozenset(cohort.split.patients(part)),
-            cohort.channels,
-            needs.segments,
-            needs.channels == "all",
-            device,
-        )
-        drops = drops + DropReport.of(short)
-        if part != "test" and not len(instances[part]):
-            raise DataError(
-                f"Method {plan.method.name!r} contrasts {needs.segments} frames in a row of "
-                f"{plan.pretrain_framing.frame_samples} samples, and no recording of the {part} patients has them; "
-                "use shorter frames (`frame_samples=...`) or a method that needs fewer."
-            )
-    return instances, drops
-
-
-def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: DropReport) -> str:
-    entries, patients = len(cohort.listing.entries), len(cohort.split.parts)
-    counts = " / ".join(f"{n:,}" for n in cohort.split.counts().values())
-    each = " / ".join(f"{len(instances[part]):,}" for part in PARTS)
-    form = f" ({cohort.listing.form})" if cohort.listing.form else ""
-    return (
-        f"{plan.dataset.offer.name}{form}: {entries:,} recordings of {patients:,} patients, "
-        f"{counts} to train / validate / test; instances {each}; {drops.sentence()}"
-    )
-
-
-# ----------------------------------------------------------------------------------------------------------- pre-train
-
-
-def _train(ready: _Ready, keeper: RunKeeper, around: Surroundings, profile: bool) -> _Trained:
-    """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
-    plan, cohort, learner, show = ready.plan, ready.cohort, ready.learner, around.show
-    profiler = _profiler(keeper, ready.device) if profile else None
-    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
-    training = Training(
-        store=store,
-        make_views=build_views(plan, cohort.pretrain.unit),
-        train=_limit(plan, store, ready.instances["train"], show),
-        validation=ready.instances["validation"],
-        settings=plan.train,
-        seed=plan.run.seed,
-    )
-    if keeper.checkpoint is not None and keeper.checkpoint.exists():
-        load_checkpoint(learner, keeper.checkpoint)
-        show.say(f"resuming after epoch {learner.progress.epoch}")
-    rows = keeper.rows_until(learner.progress.epoch)
-    first = learner.progress.epoch + 1
-    run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
-    run_epoch = ready.run_epoch if profiler is None else profiler.watch(ready.run_epoch)
-    with collect_warnings(show.warn) as warnings:
-        if not learner.progress.finished:
-            around.started(run)
-        _describe_contrast(plan, training, show)
-        alarms = 0
-        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick):
-            rows.append(row_of(done))
-            keeper.keep_epoch(rows[-1])
-            if keeper.checkpoint is not None:
-                save_checkpoint(learner, keeper.checkpoint)
-            around.epoch(run, done)
-            show.epoch(done, plan.train.epochs)
-            problem = done.health.warning()
-            alarms = alarms + 1 if problem else 0
-            if problem and alarms == _ALARMS:
-                show.warn(f"epoch {done.epoch}: {problem}")
-    for line in () if profiler is None else profile_lines(profiler.found, keeper.path):
-        show.say(line)
-    return _Trained(tuple(rows), run, training, tuple(warnings))
-
-
-def _profiler(keeper: RunKeeper, device: torch.device) -> StepProfiler:
-    if keeper.profile is None:
-        raise SettingsError("A profile is kept as a trace in the run folder; name one with `out=...`.")
-    return StepProfiler(keeper.profile, device)
-
-
-def _limit(plan: Plan, store: Store, train: Instances, show: Display) -> Instances:
-    """Return the training instances, at most as many as the setting `instances` allows."""
-    most = plan.train.instances
-    if most is None:
-        return train
-    limited = limit_instances(train, _patients(store, train), most, seeds.derive(plan.data.split_seed, "instances"))
-    some, every = (len(_patients(store, one).unique()) for one in (limited, train))
-    show.say(f"trains on {len(limited):,} of {len(train):,} instances, of {some:,} of {every:,} patients")
-    return limited
-
-
-def _patients(store: Store, instances: Instances) -> torch.Tensor:
-    return store.patient[instances.frame[:, 0]]  # (n,)
-
-
-def _describe_contrast(plan: Plan, training: Training, show: Display) -> None:
-    """Print how many positives and negatives an anchor has, and warn of identical views."""
-    if plan.needs.perturbations != "any" and (same := equal_views(training)):
-        views = ", ".join(str(view + 1) for view in same)
-        show.warn(f"view {views} equals view 1 in every instance: after normalisation the perturbations change nothing")
-    if plan.loss is not None:
-        others, own = pairs_per_anchor(training)
-        show.say(
-            f"per anchor, on average: {others:.1f} negatives from other patients, {own:.2f} positives of the same "
-            "patient beside its own views"
-        )
-
-
-def _card(ready: _Ready, versions: dict[str, str]) -> EncoderCard:
+def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:
     plan, cohort = ready.plan, ready.cohort
     return EncoderCard(
         method=plan.method.name,
@@ -286,7 +112,7 @@ def _card(ready: _Ready, versions: dict[str, str]) -> EncoderCard:
 # -------------------------------------------------------------------------------------------------- evaluate and report
 
 
-def _evaluate(ready: _Ready, around: Surroundings) -> Scored:
+def _evaluate(ready: Ready, around: Surroundings) -> Scored:
     """Score the best weights of the first encoder beside its controls, with the code of `clocs evaluate`."""
     plan = ready.plan
     channels = plan.needs.of_first(ready.cohort.channels)
@@ -296,9 +122,9 @@ def _evaluate(ready: _Ready, around: Surroundings) -> Scored:
     return score_own_encoder(own_evaluation(plan, first, channels), cohort, ready.device, watch)
 
 
-def _report(ready: _Ready, trained: _Trained, scored: Scored, card: EncoderCard, show: Display) -> Report:
+def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, show: Display) -> Report:
     plan, cohort, progress = ready.plan, ready.cohort, ready.learner.progress
-    patients = _patients(trained.training.store, trained.training.train)
+    patients = patients_of(trained.training.store, trained.training.train)
     return Report(
         method=plan.method.name,
         dataset=plan.dataset.offer.name,
@@ -328,7 +154,7 @@ def _report(ready: _Ready, trained: _Trained, scored: Scored, card: EncoderCard,
     )
 
 
-def _done(ready: _Ready, trained: _Trained, scored: Scored, report: Report) -> RunDone:
+def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> RunDone:
     plan, training = ready.plan, trained.training
     embeddings = name_embeddings(plan, scored.frames.store, scored.features[plan.method.name])
     views = draw_views(plan, ready.cohort, training.store, training.validation)
