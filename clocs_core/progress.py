@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
 
 from clocs_core.errors import ClocsWarning
 
@@ -35,30 +38,52 @@ class Display:
         """Show that an epoch of at most `epochs` is over."""
 
 
+@attrs.frozen(eq=False)
+class _Collector:
+    """Collects the warnings of one thread."""
+
+    thread: int
+    warn: Callable[[str], None] | None
+    collected: list[str]
+
+
+# warnings.showwarning is one for the whole process; runs in several threads share one replacement of it.
+_collectors: list[_Collector] = []
+_lock = threading.Lock()
+_replaced: list[Any] = []  # what warnings.showwarning was before
+
+
 @contextmanager
 def collect_warnings(warn: Callable[[str], None] | None = None) -> Iterator[list[str]]:
-    """Collect every ClocsWarning raised inside, each once, and show it by `warn`, without a line of source.
+    """Collect every ClocsWarning that this thread raises inside, each once, and show it by `warn`, without source.
 
     Without `warn` they are passed on to whoever collects outside. Other warnings are passed on unchanged.
     """
-    collected: list[str] = []
-    before = warnings.showwarning
-
-    def show(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: object, **named: object
-    ) -> None:
-        ours = issubclass(category, ClocsWarning)
-        if ours and str(message) in collected:
-            return
-        if ours:
-            collected.append(str(message))
-        if ours and warn is not None:
-            warn(str(message))
-        else:
-            before(message, category, filename, lineno, *more, **named)  # type: ignore[arg-type]
-
-    warnings.showwarning = show
+    mine = _Collector(threading.get_ident(), warn, [])
+    with _lock:
+        if not _collectors:
+            _replaced.append(warnings.showwarning)
+            warnings.showwarning = _show
+        _collectors.append(mine)
     try:
-        yield collected
+        yield mine.collected
     finally:
-        warnings.showwarning = before
+        with _lock:
+            _collectors.remove(mine)
+            if not _collectors:
+                warnings.showwarning = _replaced.pop()
+
+
+def _show(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+    """Hand a ClocsWarning to the collectors of this thread, the innermost first; pass on any other warning."""
+    here = [one for one in reversed(_collectors) if one.thread == threading.get_ident()]
+    if issubclass(category, ClocsWarning):
+        for one in here:
+            if str(message) in one.collected:
+                return
+            one.collected.append(str(message))
+            if one.warn is not None:
+                one.warn(str(message))
+                return
+    for before in _replaced:
+        before(message, category, *more, **named)

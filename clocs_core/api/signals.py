@@ -29,7 +29,7 @@ def as_unsaid(
     unseen_channels: bool,
 ) -> Unsaid:
     """What the arguments say of a signal. Channels that are not named are the network's, where they are as many."""
-    rows = 1 if np.ndim(signal) == 1 else len(signal)  # type: ignore[arg-type]  # an array or a sequence of rows
+    rows = np.atleast_2d(as_array(signal)).shape[0]
     if channels is None:
         if rows != len(card.channels):
             raise DataError(
@@ -62,7 +62,10 @@ def spread(card: NetworkCard, rows: OwnFrames, outputs: NDArray[Any]) -> tuple[N
 
 def as_array(values: ArrayLike | Tensor) -> NDArray[Any]:
     """Values as an array of real numbers. Raises DataError for anything else."""
-    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    except ValueError as problem:  # rows of unequal length
+        raise DataError(f"The values are no array: {problem}") from None
     if array.dtype.kind not in "iuf":
         raise DataError(f"Values of type {array.dtype} are no signal, expected real numbers.")
     return array

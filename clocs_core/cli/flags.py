@@ -41,7 +41,8 @@ class AnyOption(click.Command):
             if not word.startswith("--") or name in known or word == "--":
                 rest.append(word)
                 continue
-            others.append(word if equals or not left else f"{word}={left.pop(0)}")
+            has_value = not equals and left and not left[0].startswith("--")
+            others.append(f"{word}={left.pop(0)}" if has_value else word)
         ctx.meta[_OTHERS] = others
         return super().parse_args(ctx, rest)
 
@@ -140,4 +141,5 @@ def _other_flag(word: str) -> Assignment:
     if not equals:
         raise SettingsError(f"--{name} needs a value.")
     table, _, field = name.replace("-", "_").rpartition(".")
-    return Assignment(table, field, value)
+    # Whoever types --sampling-rate means the rate of the recordings; the rate of a framing is set by -o.
+    return Assignment("dataset" if field == "sampling_rate" and not table else table, field, value)

@@ -57,7 +57,7 @@ def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> s
     if not cohort.has_labels:
         return f"{scoring.dataset} has no labels"
     parts: tuple[Part, ...] = ("train", scoring.settings.part)
-    for part, word in zip(parts, ("training", "test"), strict=True):
+    for part, word in zip(parts, ("training", scoring.settings.part), strict=True):
         if not len(frames.parts[part]):
             return f"no {word} frame of {scoring.dataset} has a label for {scoring.task.name!r}"
     return scoring.why_no_metric()

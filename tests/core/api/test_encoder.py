@@ -286,3 +286,11 @@ def test_a_clone_and_a_copy_in_another_process_open_the_file_again(places, encod
 def test_frames_of_another_shape_are_refused(encoders, which, frames, message):
     with pytest.raises(clocs.DataError, match=message):
         encoders[which].transform(frames)
+
+
+@pytest.mark.parametrize(
+    "signal", [5.0, None, [[1.0, 2.0], [1.0]], [], "abc"], ids=["number", "none", "ragged", "empty", "text"]
+)
+def test_what_is_no_signal_is_a_sentence(encoders, signal):
+    with pytest.raises(clocs.DataError):
+        encoders["one"].embed(signal, sampling_rate=500, channels=["II"])

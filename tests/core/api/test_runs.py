@@ -6,6 +6,7 @@ import inspect
 import json
 import pickle
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +178,20 @@ def test_settings_of_a_run_can_be_read_back(data: clocs.Recordings, tmp_path: Pa
     clocs.pretrain("cmsc", data, out=tmp_path / "run", **QUICK)
     held = json.loads((tmp_path / "run" / "report.json").read_text())
     assert held["settings"]["run"]["dataset"] == "recordings"
+
+
+def test_runs_in_threads_keep_their_warnings_apart(data: clocs.Recordings) -> None:
+    """Python has one hook for warnings in a process; a run that ends must not leave its own behind."""
+    before = warnings.showwarning
+    made: dict[int, clocs.Run] = {}
+
+    def train(number: int) -> None:
+        made[number] = clocs.pretrain("cmsc", data, seed=number, **QUICK)
+
+    threads = [threading.Thread(target=train, args=(number,)) for number in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(made) == [0, 1]
+    assert warnings.showwarning is before

@@ -77,6 +77,14 @@ def test_an_option_that_no_part_has_is_refused_with_its_neighbours(session: Sess
         plan(session, "--dataset", "onw", "--unit", "mV")
 
 
+def test_a_flag_is_no_value_of_another_and_a_rate_is_that_of_the_recordings(session: Session) -> None:
+    with pytest.raises(SettingsError, match="^--temperature needs a value"):
+        plan(session, "--dataset", "tiny", "--temperature", "--gain", "3")
+    with pytest.raises(SettingsError, match="'dataset' has no option 'sampling_rate'"):
+        plan(session, "--dataset", "tiny", "--sampling-rate", "250")
+    assert plan(session, "--dataset", "tiny", "-o", "sampling_rate=250").evaluate_framing.sampling_rate == 250
+
+
 def test_two_names_of_one_setting_are_not_given_together(session: Session) -> None:
     assert plan(session, "--dataset", "tiny", "--leads", "left").data.channels == ("left",)
     with pytest.raises(SettingsError, match="--leads and --channels are two names for one setting"):
