@@ -78,7 +78,7 @@ def test_an_option_that_no_part_has_is_refused_with_its_neighbours(session: Sess
 
 
 def test_a_flag_is_no_value_of_another_and_a_rate_is_that_of_the_recordings(session: Session) -> None:
-    with pytest.raises(SettingsError, match="^--temperature needs a value"):
+    with pytest.raises(SettingsError, match=r"^--temperature needs a value"):
         plan(session, "--dataset", "tiny", "--temperature", "--gain", "3")
     with pytest.raises(SettingsError, match="'dataset' has no option 'sampling_rate'"):
         plan(session, "--dataset", "tiny", "--sampling-rate", "250")
