@@ -79,7 +79,7 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays_whole(tmp_path, limit)
         "run", *SMALL, "--epochs", "3", "--data-root", data, "--out", tmp_path / "after", preexec_fn=small_disk
     )
     assert code == 2, err
-    assert err.strip().splitlines()[-1].startswith("Error: The system refused")
+    assert err.strip().splitlines()[-1].startswith("Error: I/O error")
     assert "Traceback" not in err
     assert {path: path.read_bytes() for path in before.rglob("*") if path.is_file()} == kept
     if (tmp_path / "after").exists():  # there is room again: it goes on
