@@ -65,7 +65,7 @@ def test_a_run_in_memory_keeps_nothing_and_writes_nothing(tmp_path, monkeypatch)
     keep_all(keeper)
     assert keeper.rows_until(9) == []
     assert (keeper.checkpoint, keeper.profile) == (None, None)
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match=os.devnull):  # a listener that tries to write into the folder of such a run
         (keeper.path / "events").write_text("", encoding="utf-8")
 
@@ -100,7 +100,7 @@ def test_an_encoder_without_scores_means_no_report(tmp_path):
     with keeper.open():
         keeper.begin(TABLES, SPLIT)
         keeper.folder.encoder.write_bytes(b"half")
-        with pytest.raises(RunFolderError, match="encoder.safetensors"):
+        with pytest.raises(RunFolderError, match=r"encoder\.safetensors"):
             keeper.finish(REPORT, "")
     assert not keeper.folder.report.exists()
     assert not keeper.folder.page.exists()
@@ -132,9 +132,8 @@ def test_a_new_folder_is_made_and_locked_by_begin(tmp_path):
 
 
 def test_a_run_that_fails_lets_go_of_its_folder(tmp_path):
-    keeper = FolderKeeper(tmp_path / "run")
-    with pytest.raises(KeyboardInterrupt), keeper.open():
-        keeper.begin(TABLES, SPLIT)
+    create_run_folder(tmp_path / "run", TABLES)
+    with pytest.raises(KeyboardInterrupt), FolderKeeper(tmp_path / "run").open():
         raise KeyboardInterrupt
     assert not is_locked(tmp_path / "run")
 
@@ -150,4 +149,4 @@ def test_epochs_after_the_checkpoint_and_half_a_line_are_dropped(tmp_path):
 
 def test_nothing_predicted_leaves_no_file_of_predictions(tmp_path):
     FolderKeeper(tmp_path).keep_predictions({}, (), ())
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
