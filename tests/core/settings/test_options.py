@@ -5,16 +5,27 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from pathlib import Path
 from typing import Literal
 
 import attrs
+import numpy as np
 import pytest
 import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clocs_core.errors import SettingsError
-from clocs_core.settings.options import field_types, from_text, help_of, option, plain, structure
+from clocs_core.settings.options import (
+    field_types,
+    from_text,
+    from_value,
+    help_of,
+    metavar_of,
+    option,
+    plain,
+    structure,
+)
 
 
 @attrs.frozen
@@ -242,3 +253,75 @@ def test_help_stands_beside_the_field() -> None:
     """`clocs plugins --json` prints it."""
     fields = attrs.fields_dict(Everything)
     assert help_of(fields["maybe"]) == "a number, or none"
+
+
+# -------------------------------------------------------------------------------------------- words for help, and paths
+
+
+@attrs.frozen
+class Places:
+    """Fields with a path, and one with a word of its own."""
+
+    folder: Path = option(Path(), "a path")
+    maybe_folder: Path | None = option(None, "a path, or none")
+    rate: float = option(1.0, "a number", metavar="HZ")
+
+
+@pytest.mark.parametrize(
+    ("cls", "field", "word"),
+    [
+        (Everything, "whole", "N"),
+        (Everything, "share", "X"),
+        (Everything, "maybe", "X"),
+        (Everything, "switch", "true|false"),
+        (Everything, "word", "TEXT"),
+        (Everything, "mode", "fast|slow|3"),
+        (Everything, "maybe_words", "A,B,…"),
+        (Places, "folder", "PATH"),
+        (Places, "maybe_folder", "PATH"),
+        (Places, "rate", "HZ"),
+    ],
+)
+def test_the_word_for_a_value_is_its_own_or_follows_from_its_type(cls: type, field: str, word: str) -> None:
+    assert metavar_of(attrs.fields_dict(cls)[field], field_types(cls)[field]) == word
+
+
+@pytest.mark.parametrize("field", ["folder", "maybe_folder"])
+def test_a_typed_path_is_the_same_from_another_folder(
+    field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert from_text(field_types(Places)[field], "a/b") == tmp_path / "a" / "b"
+
+
+def test_a_path_is_written_as_text_and_read_as_a_path() -> None:
+    made = Places(folder=Path("/a"), maybe_folder=Path("/b"))
+    assert plain(made) == {"folder": "/a", "maybe_folder": "/b", "rate": 1.0}
+    assert structure(Places, plain(made), "part") == made
+    assert structure(Places, plain(Places()), "part").maybe_folder is None
+
+
+def test_a_number_is_no_path() -> None:
+    with pytest.raises(SettingsError, match=r"^part\.folder: expected a path, got 3\.$"):
+        structure(Places, {"folder": 3}, "part")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "read"),
+    [
+        ("numbers", {3}, [3]),
+        ("numbers", np.array([1, 2]), [1, 2]),
+        ("grid", np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+        ("grid", [(1,), np.array([2])], [[1], [2]]),
+        ("switch", np.True_, True),
+        ("maybe_words", "none", "none"),
+        ("maybe_words", "a,b", ["a", "b"]),
+        ("word", "a,b", "a,b"),
+        ("numbers", None, "none"),
+    ],
+)
+def test_a_value_from_python_becomes_one_that_a_file_can_hold(field: str, value: object, read: object) -> None:
+    found = from_value(field_types(Everything)[field], value)
+    assert found == read
+    assert type(found) is type(read)
+    assert tomllib.loads(tomli_w.dumps({"x": found})) == {"x": read}

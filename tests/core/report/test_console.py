@@ -1,0 +1,92 @@
+"""Progress in a terminal, and as plain lines where there is none."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import attrs
+from rich.console import Console
+from tiny_epoch import EPOCH
+
+from clocs_core.report.console import ConsoleDisplay
+
+
+def shown(act, terminal=False, **more):
+    """The text that a display wrote while it was used."""
+    file = StringIO()
+    console = Console(file=file, force_terminal=terminal, width=200, color_system=None, _environ={})
+    with ConsoleDisplay(console, **more) as show:
+        act(show)
+    return file.getvalue()
+
+
+def test_without_a_terminal_there_is_a_line_per_stage_and_no_bar():
+    def act(show):
+        for stage in ("Preparing", "Training"):
+            show.stage(stage)
+            show.tick(1, 2)
+            show.tick(2, 2)
+
+    assert shown(act) == "Preparing …\nTraining …\n"
+
+
+def test_in_a_terminal_a_stage_is_a_bar_and_no_line():
+    def act(show):
+        show.stage("Preparing")
+        show.tick(3, 4)
+        show.progress.refresh()
+
+    text = shown(act, terminal=True)
+    assert "3/4" in text
+    assert "…\n" not in text
+
+
+def test_the_bars_of_a_stage_go_when_the_next_begins():
+    def act(show):
+        show.stage("Training")
+        show.epoch(EPOCH, 5)
+        show.stage("Evaluating")
+        assert [task.description for task in show.progress.tasks] == ["Evaluating"]
+        show.epoch(EPOCH, 5)
+        assert [(task.description, task.completed, task.total) for task in show.progress.tasks[1:]] == [
+            ("epochs", 2, 5)
+        ]
+
+    shown(act)
+
+
+def test_a_tick_before_the_first_stage_is_no_error():
+    assert shown(lambda show: show.tick(1, 2)) == ""
+
+
+def test_the_last_epoch_is_told_in_a_line():
+    def act(show):
+        show.epoch(EPOCH, 5)
+        show.epoch(attrs.evolve(EPOCH, epoch=3, last=True, validation_score=0.75), 5)
+
+    assert shown(act) == "trained for 3 epochs: loss 0.500, validation 0.250 (score 0.750), best epoch 1\n"
+    one = attrs.evolve(EPOCH, epoch=1, last=True)
+    assert shown(lambda show: show.epoch(one, 5)).startswith("trained for 1 epoch: ")
+
+
+def test_wording_changes_every_message():
+    def act(show):
+        show.say("give `a=1`")
+        show.warn("give `b=1`")
+        show.stage("give `c=1`")
+
+    words = shown(act, wording=lambda text: text.replace("=", " ").replace("`", ""))
+    assert words == "give a 1\nWarning: give b 1\ngive c 1 …\n"
+
+
+def test_a_message_is_printed_as_it_is():
+    """A path in brackets is no markup, and a long line is not broken: a user searches for it, or copies it."""
+    text = "[bold]/a/folder[/bold] " + "x" * 300
+    assert shown(lambda show: show.say(text)) == f"{text}\n"
+    assert shown(lambda show: show.warn(text)) == f"Warning: {text}\n"
+
+
+def test_progress_goes_to_stderr(capfd):
+    with ConsoleDisplay() as show:
+        show.say("text")
+    assert capfd.readouterr() == ("", "text\n")

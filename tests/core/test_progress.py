@@ -1,0 +1,76 @@
+"""Warnings for users are collected, each once, and shown without a line of source; others pass through."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from clocs_core.errors import ClocsWarning
+from clocs_core.progress import Display, collect_warnings
+
+pytestmark = pytest.mark.filterwarnings("always")
+
+
+def warn(text, category=ClocsWarning):
+    warnings.warn(text, category, stacklevel=1)
+
+
+def test_each_warning_is_collected_and_shown_once():
+    shown = []
+    with collect_warnings(shown.append) as collected:
+        for text in ("few patients", "no labels", "few patients"):
+            warn(text)
+    assert collected == shown == ["few patients", "no labels"]
+
+
+def test_without_a_display_the_outer_one_hears_too():
+    """A classifier keeps its warnings for evaluations that share it; the command shows them at the end."""
+    shown = []
+    with collect_warnings(shown.append) as outer:
+        for _ in range(2):
+            with collect_warnings() as inner:
+                warn("few patients")
+            assert inner == ["few patients"]
+    assert outer == shown == ["few patients"]
+
+
+def test_with_a_display_the_outer_one_hears_nothing():
+    with collect_warnings() as outer, collect_warnings(lambda text: None):
+        warn("few patients")
+    assert outer == []
+
+
+def test_other_warnings_pass_through_unchanged():
+    with warnings.catch_warnings(record=True) as passed, collect_warnings(pytest.fail) as collected:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            warn("old", DeprecationWarning)
+    assert collected == []
+    assert [(str(one.message), one.category, one.filename) for one in passed] == [
+        ("old", DeprecationWarning, __file__)
+    ] * 2
+
+
+def test_a_warning_of_a_plugins_own_kind_is_collected():
+    class Mine(ClocsWarning):
+        pass
+
+    with collect_warnings(lambda text: None) as collected:
+        warn("mine", Mine)
+    assert collected == ["mine"]
+
+
+def test_afterwards_warnings_are_shown_as_before_even_after_an_error():
+    before = warnings.showwarning
+    with pytest.raises(KeyError), collect_warnings():
+        raise KeyError
+    assert warnings.showwarning is before
+
+
+def test_the_plain_display_shows_nothing(capfd):
+    show = Display()
+    for tell in (show.say, show.warn, show.stage):
+        tell("text")
+    show.tick(1, 2)
+    assert capfd.readouterr() == ("", "")
