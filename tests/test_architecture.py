@@ -55,6 +55,96 @@ EVERYDAY = {
 }
 
 
+# Modules without a test file of their own, and the tests that fail where they break. Shrink it; add with a reason.
+KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its checks; test_conformance.py: built-ins"
+ELSEWHERE = {
+    "api.classifier": "core/api/test_evaluations.py",
+    "api.comparing": "core/api/test_evaluations.py",
+    "api.listing": "core/api/test_evaluations.py",
+    "api.results": "core/api/test_evaluations.py core/api/test_runs.py",
+    "api.signals": "core/api/test_encoder.py",
+    "artifacts.embeddings": "core/inference/test_embed.py",
+    "artifacts.evaluation_folder": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
+    "artifacts.networks": "core/artifacts/test_encoder.py core/artifacts/test_classifier.py",
+    "cli.data_prepare": "core/cli/test_cli_data_commands.py",
+    "cli.data_show": "core/cli/test_cli_data_commands.py",
+    "cli.display": "core/cli/test_cli_similar.py",
+    "cli.embed": "core/cli/test_cli_similar.py core/workflows/test_first_channels.py",
+    "cli.main": "core/cli/test_cli_run.py core/cli/test_cli_plugins.py core/cli/test_cli_memory.py",
+    "cli.plugins_new": "test_scaffold.py",
+    "cli.plugins_test": "test_scaffold.py",
+    "cli.reading": "core/cli/test_cli_predict.py core/cli/test_cli_similar.py",
+    "cli.session": "every test in core/cli/test_cli_run.py opens one",
+    "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
+    "cli.verify": "core/testing/test_agreement.py",
+    "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",
+    "contracts.events": "core/train/test_health.py core/workflows/test_pretrain_hooks.py",
+    "contracts.hookspecs": "core/workflows/test_pretrain_hooks.py core/plugins/test_host.py",
+    "contracts.offers": "core/plugins/test_catalogue.py core/plan/test_pretraining.py",
+    "contracts.records": "core/data/test_framing.py core/data/test_preparation.py core/plan/test_pretraining.py",
+    "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
+    "contracts.units": "core/api/test_encoder.py core/data/test_signal_file.py",
+    "data.fetching": "core/data/test_download.py core/cli/test_cli_data.py",
+    "data.prepared": "core/data/test_preparation.py",
+    "data.transfer": "core/data/test_download.py",
+    "data.wfdb_header": "core/data/test_wfdb.py",
+    "errors": "core/settings/test_options.py core/plugins/test_catalogue.py: messages and neighbours",
+    "inference.network": "core/inference/test_embed.py core/inference/test_onnx_file.py core/inference/test_predict.py",
+    "inference.predicted": "core/inference/test_predict.py core/report/test_predicted.py",
+    "inference.rows": "core/inference/test_embed.py core/inference/test_predict.py",
+    "plan.data": "core/plan/test_pretraining.py core/plan/test_evaluation.py",
+    "plan.target": "core/inference/test_embed.py",
+    "plugins.api_version": "core/plugins/test_host.py",
+    "report.compared": "core/workflows/test_compare.py core/cli/test_cli_compare.py",
+    "report.traces": "core/report/test_figures.py core/report/test_neighbours.py",
+    "scaffold.naming": "test_scaffold.py",
+    "scaffold.rendering": "test_scaffold.py",
+    "settings.places": "core/settings/test_sections.py",
+    "settings.toml_file": "core/settings/test_sections.py",
+    "testing.assembly": "test_methods.py",
+    "testing.checks": KIT,
+    "testing.child": KIT,
+    "testing.datasets": KIT,
+    "testing.encoders": KIT,
+    "testing.every_offer": KIT,
+    "testing.isolated": KIT,
+    "testing.kit": KIT,
+    "testing.labels": KIT,
+    "testing.loads": KIT,
+    "testing.losses": KIT,
+    "testing.methods": KIT,
+    "testing.metrics": KIT,
+    "testing.objectives": KIT,
+    "testing.pace": KIT,
+    "testing.perturbations": KIT,
+    "testing.plugins": KIT,
+    "testing.project": "test_scaffold.py",
+    "testing.recordings": KIT,
+    "testing.synthetic": KIT,
+    "testing.tensors": KIT,
+    "testing.views": KIT,
+    "train.build": "core/evaluation/test_own_encoder.py core/plan/test_pretrained.py test_methods.py",
+    "train.checkpoint": "core/train/test_loop.py core/train/test_captured.py faults/test_interrupt.py",
+    "train.learner": "core/train/test_loop.py core/train/test_gradcache.py",
+    "train.min_max_kernel": "core/train/test_normalise.py",
+    "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
+    "workflows.differences": "core/workflows/test_compare.py",
+    "workflows.environment": "test_third_party.py test_cuda_run.py",
+}
+
+LINES, PARAMETERS = 60, 7
+LONGER = {
+    "api.recordings.Recordings.__init__": "the arguments of a user, each with its own meaning",
+    "cli.evaluate.evaluate_command": "its parameters are flags",
+    "cli.predict.predict_command": "its parameters are flags",
+    "cli.run.run_command": "its parameters are flags",
+    "data.preparation.prepare": "all that the fingerprint of prepared frames depends on, by name",
+    "testing.synthetic.synthetic_batch": "the shape of a batch, each with a default",
+    "testing.synthetic.synthetic_record": "the shape of a recording, each with a default",
+    "train.min_max_kernel.min_max_kernel": "a GPU kernel takes pointers and strides one by one",
+}
+
+
 @attrs.frozen
 class Import:
     """One import, as an absolute name, and where it stands."""
@@ -250,6 +340,61 @@ def test_files_are_small_and_named_for_what_they_hold() -> None:
     ]
     assert not long, says(long)
     assert not [path for path in [*CORE, *PLUGINS] if path.stem in ("utils", "util", "helpers", "common", "misc")]
+
+
+def has_test_file(path: Path) -> bool:
+    """Whether tests/core has test_STEM.py, test_STEM_*.py or the same with test_cli_, in the folder of its module."""
+    folder = ROOT / "tests" / "core" / path.relative_to(ROOT / "clocs_core").parent
+    names = (f"test_{begin}{path.stem}{end}.py" for begin in ("", "cli_") for end in ("", "_*"))
+    return any(next(folder.glob(name), None) for name in names)
+
+
+def test_every_module_of_core_has_a_test_file_or_a_reason() -> None:
+    """A reader finds the tests of a module by its name, or in ELSEWHERE; an entry that is no longer needed goes."""
+    modules = {
+        module_name(path).removeprefix("clocs_core."): path
+        for path in CORE
+        if path.stem not in ("__init__", "__main__")
+    }
+    without = {name for name, path in modules.items() if not has_test_file(path)}
+    wrong = [f"{name} has no test file in tests/core and no entry in ELSEWHERE" for name in without - set(ELSEWHERE)]
+    wrong += [f"{name} needs no entry in ELSEWHERE" for name in set(ELSEWHERE) - without]
+    for name, where in ELSEWHERE.items():
+        named = re.findall(r"[\w/]+\.py", where)
+        wrong += [] if named else [f"{name} is tested in no file"]
+        wrong += [f"{name} is tested in {one}, which is gone" for one in named if not (ROOT / "tests" / one).exists()]
+    assert not wrong, says(sorted(wrong))
+
+
+def functions_of(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Every function of a file by its full name, with its lines and its parameters, self and cls not counted."""
+
+    def visit(node: ast.AST, above: str) -> Iterator[tuple[str, int, int]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name, taken = f"{above}.{child.name}", child.args
+                all_of = [*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg]
+                count = sum(1 for one in all_of if one is not None and one.arg not in ("self", "cls"))
+                assert child.end_lineno is not None
+                yield name, child.end_lineno - child.lineno + 1, count
+                yield from visit(child, name)
+            else:
+                yield from visit(child, f"{above}.{child.name}" if isinstance(child, ast.ClassDef) else above)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8")), module_name(path).removeprefix("clocs_core."))
+
+
+def test_functions_of_core_are_short() -> None:
+    """A function of more than 60 lines or 7 parameters does two things, but for those that say why they do not."""
+    long = {
+        name: f"{name} has {lines} lines and {parameters} parameters"
+        for path in CORE
+        for name, lines, parameters in functions_of(path)
+        if lines > LINES or parameters > PARAMETERS
+    }
+    wrong = [told for name, told in long.items() if name not in LONGER]
+    wrong += [f"{name} is short, and needs no exception" for name in LONGER if name not in long]
+    assert not wrong, says(wrong)
 
 
 # ------------------------------------------------------------------------------------------- what is imported, and when
