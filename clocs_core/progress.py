@@ -61,6 +61,8 @@ def collect_warnings(warn: Callable[[str], None] | None = None) -> Iterator[list
     """
     mine = _Collector(threading.get_ident(), warn, [])
     with _lock:
+        with warnings.catch_warnings():  # makes Python forget which warnings it has shown: each run has its own
+            pass
         if not _collectors:
             _replaced.append(warnings.showwarning)
             warnings.showwarning = _show

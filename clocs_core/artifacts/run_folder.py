@@ -130,7 +130,7 @@ def _make_and_move(folder: RunFolder, settings: str) -> None:
         write_atomically(RunFolder(temporary).settings, settings)
         temporary.replace(path)
         sync_folder(path.parent)
-    except OSError:
+    except BaseException:  # Ctrl-C too
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 

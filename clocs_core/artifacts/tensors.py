@@ -33,9 +33,7 @@ def read_tensors(source: Path | bytes) -> tuple[dict[str, Tensor], dict[str, Any
     Raises RunFolderError where the file is damaged or was not written by clocs.
     """
     if isinstance(source, bytes):
-        length = int.from_bytes(source[:8], "little")
-        header = json.loads(source[8 : 8 + length])
-        return load(source), json.loads(header["__metadata__"]["clocs"])
+        return _unpack(source)
     return _read(source, with_tensors=True)
 
 
@@ -53,6 +51,15 @@ def refuse_other_schema(description: dict[str, Any], path: Path, what: str) -> N
             else "it says nothing of itself"
         )
         raise RunFolderError(f"{path} holds no {what} of this version of clocs: {found}.")
+
+
+def _unpack(source: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        length = int.from_bytes(source[:8], "little")
+        header = json.loads(source[8 : 8 + length])
+        return load(source), json.loads(header.get("__metadata__", {}).get("clocs", "{}"))
+    except (SafetensorError, ValueError, AttributeError) as problem:
+        raise RunFolderError(f"The bytes are no file of clocs: {problem}.") from None
 
 
 def _read(path: Path, with_tensors: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:

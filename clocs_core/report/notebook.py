@@ -68,7 +68,7 @@ class NotebookDisplay(Display):
         losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}, best epoch {done.best_epoch}"
         self.bar = f"<progress value='{done.epoch}' max='{epochs}'></progress> epoch {done.epoch} of {epochs}: {losses}"
         if done.last:
-            self.lines.append(f"trained for {done.epoch} epochs: {losses}")
+            self.lines.append(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {losses}")
         self._draw(always=done.last)
 
     def _draw(self, bar: str = "", always: bool = False) -> None:

@@ -139,7 +139,9 @@ def from_value(kind: Any, value: object) -> object:
         return value if value == "none" else Path(value).expanduser().absolute()  # independent of the current folder
     if hasattr(value, "tolist"):  # an array or number of NumPy or torch
         value = value.tolist()
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (set, frozenset)):  # its order changes from process to process
+        raise SettingsError(f"{value!r} is a set, which has no order; give a list.")
+    if isinstance(value, (list, tuple)):
         return [from_value(Any, item) for item in value]
     if any(_origin(member) is tuple for member in _members(kind)):  # a single value where a list is expected
         return [value] if not isinstance(value, str) else from_text(kind, value)

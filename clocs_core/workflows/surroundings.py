@@ -57,5 +57,5 @@ class Surroundings:
         for listener in self.listeners:
             try:
                 getattr(listener, event)(**arguments)
-            except Exception as problem:  # a listener may raise anything; training continues
+            except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
                 self.show.warn(f"{type(listener).__name__}.{event} failed: {type(problem).__name__}: {problem}")

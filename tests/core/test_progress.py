@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -74,3 +76,18 @@ def test_the_plain_display_shows_nothing(capfd):
         tell("text")
     show.tick(1, 2)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_second_run_collects_what_the_first_has_raised() -> None:
+    """Python shows a warning of one line only once in a process; every report has to say it."""
+    program = (
+        "import warnings\n"
+        "from clocs_core.errors import ClocsWarning\n"
+        "from clocs_core.progress import collect_warnings\n"
+        "for _ in range(2):\n"
+        "    with collect_warnings(lambda text: None) as found:\n"
+        "        warnings.warn('slow', ClocsWarning)\n"
+        "    print(found)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['slow']\n['slow']\n"

@@ -90,3 +90,9 @@ def test_a_file_of_another_schema_is_refused_with_both_schemas(about, why):
 
 def test_a_file_of_this_schema_is_not_refused():
     refuse_other_schema({"schema": SCHEMA}, Path("some.file"), "encoder")
+
+
+@pytest.mark.parametrize("damaged", [b"", b"not a file", b"\xff" * 100], ids=["empty", "text", "length"])
+def test_bytes_that_are_no_file_are_a_sentence(damaged: bytes) -> None:
+    with pytest.raises(RunFolderError, match="The bytes are no file of clocs"):
+        read_tensors(damaged)
