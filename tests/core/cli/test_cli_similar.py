@@ -136,14 +136,14 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         ),
         (
             ["embed", "run", "--out", "z", "--unseen-channels"],
-            "--unseen-channels is about --input; of a data set, --ch",
+            "--unseen-channels is about --input; for a data set, choose",
         ),
         (["export", "run", "--out", "gone/e.onnx"], "Cannot write gone/e.onnx: "),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "0"], "--sampling-rate must be a positive number of"),
         (["export", "run", "--out", "e.onnx", "--sampling-rate", "333.3"], "A frame lasts 5 s, which at 333.3 Hz are"),
         (
             ["export", "run", "--out", "e.onnx", "--sampling-rate", "2"],
-            "At 2 Hz, 10 samples would be stretched to a fra",
+            "At 2 Hz, 10 samples would be upsampled to a fra",
         ),
         (
             ["similar", "run", "--record", "patient-00003-visit-11"],

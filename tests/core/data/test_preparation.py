@@ -66,7 +66,11 @@ def in_another_process(program: str, *arguments: object, wait: bool = True):
         """
     )
     text = head + textwrap.indent(textwrap.dedent(program), "    ")
-    path = [str(Path(__file__).parents[2]), str(Path(module.__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    path = [
+        str(Path(__file__).parents[2] / "support"),
+        str(Path(module.__file__).parents[2]),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     started = subprocess.Popen(
         [sys.executable, "-c", text, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
