@@ -67,7 +67,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def about(self) -> EncoderCard:
-        """What the file says of itself: method, settings, signal, label names, split hash, scores, versions."""
+        """The card of the encoder: method, settings, signal, label names, split hash, scores, versions."""
         return self._open().card
 
     @property

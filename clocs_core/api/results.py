@@ -1,4 +1,4 @@
-"""What a run or an evaluation found, for notebooks: a verdict, scores and comparisons as tables, and notes."""
+"""Show the report of a run or an evaluation in a notebook: a verdict, scores and comparisons as tables, notes."""
 
 from __future__ import annotations
 

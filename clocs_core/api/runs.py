@@ -117,7 +117,7 @@ def pretrain(
 
 
 def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
-    """What keeps the run; None where the folder holds it finished already."""
+    """Choose the keeper of a run; None where the folder already holds it, finished."""
     if path is None:
         return RunKeeper()
     if not RunFolder(path).settings.exists():

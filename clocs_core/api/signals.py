@@ -28,7 +28,10 @@ def as_unsaid(
     trained_at: float | None,
     unseen_channels: bool,
 ) -> Unsaid:
-    """What the arguments say of a signal. Channels that are not named are the network's, where they are as many."""
+    """Collect the facts that the arguments give about a signal.
+
+    Channels that are not named are the network's, where there are as many. Raises DataError where there are not.
+    """
     rows = np.atleast_2d(as_array(signal)).shape[0]
     if channels is None:
         if rows != len(card.channels):

@@ -17,7 +17,7 @@ from clocs_core.artifacts.curves import CurvePoint, curve_beside, read_curve, sa
 from clocs_core.artifacts.documents import dump_record, load_record
 from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions, save_predictions
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
-from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
+from clocs_core.artifacts.run_folder import ReportFolder, create_run_folder
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 from clocs_core.settings.toml_file import Tables, dump_tables
@@ -36,34 +36,12 @@ class Finished:
 
 
 @attrs.frozen
-class EvaluationFolder:
-    """The paths of an evaluation. `settings` is written first, `report` last, when the evaluation is finished.
+class EvaluationFolder(ReportFolder):
+    """The paths of an evaluation.
 
     A finished classifier has its predictions, curve and summary in `cells`, written in this order. They are deleted
     once the report and all predictions are written.
     """
-
-    path: Path
-
-    @property
-    def settings(self) -> Path:
-        """The effective settings."""
-        return self.path / "settings.toml"
-
-    @property
-    def split(self) -> Path:
-        """The part of each patient."""
-        return self.path / "split.json"
-
-    @property
-    def predictions(self) -> Path:
-        """The predictions of each classifier for each scored row."""
-        return self.path / "predictions.npz"
-
-    @property
-    def report(self) -> Path:
-        """Scores with their controls."""
-        return self.path / "report.json"
 
     @property
     def cells(self) -> Path:
@@ -77,12 +55,6 @@ class EvaluationFolder:
     def checkpoint(self, key: Classifier) -> Path:
         """Return the path of the training checkpoint of a classifier."""
         return self.cells / f"{_name(key)}.safetensors"
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other processes out of this folder."""
-        with RunFolder(self.path).lock():
-            yield
 
     def read_report(self) -> EvaluationReport:
         """Read the report of a finished evaluation."""

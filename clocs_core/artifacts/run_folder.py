@@ -16,15 +16,46 @@ from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
 
 
 @attrs.frozen
-class RunFolder:
-    """The paths of a run. `settings` is written first, `report` last, when the run is finished."""
+class ReportFolder:
+    """The paths that runs and evaluations share. `settings` is written first, `report` last, when it is finished."""
 
     path: Path
 
     @property
     def settings(self) -> Path:
-        """The effective settings; `clocs run --config` with this file repeats the run."""
+        """The effective settings; `clocs run --config` with those of a run repeats it."""
         return self.path / "settings.toml"
+
+    @property
+    def split(self) -> Path:
+        """The part of each patient."""
+        return self.path / "split.json"
+
+    @property
+    def predictions(self) -> Path:
+        """The predictions of each classifier for each scored row."""
+        return self.path / "predictions.npz"
+
+    @property
+    def report(self) -> Path:
+        """Scores with their controls."""
+        return self.path / "report.json"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock this folder. The system releases the lock when the process ends, even by a kill."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise RunFolderError(f"Another process is working in {self.path}; wait until it has ended.") from None
+
+
+@attrs.frozen
+class RunFolder(ReportFolder):
+    """The paths of a run."""
 
     @property
     def checkpoint(self) -> Path:
@@ -42,40 +73,14 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     @property
-    def split(self) -> Path:
-        """The part of each patient."""
-        return self.path / "split.json"
-
-    @property
     def profile(self) -> Path:
         """Traces of training steps, if requested."""
         return self.path / "profile"
 
     @property
-    def predictions(self) -> Path:
-        """The predictions of each classifier for each test row."""
-        return self.path / "predictions.npz"
-
-    @property
-    def report(self) -> Path:
-        """Scores with their controls."""
-        return self.path / "report.json"
-
-    @property
     def page(self) -> Path:
         """The report as an HTML page."""
         return self.path / "report.html"
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock this folder. The system releases the lock when the process ends, even by a kill."""
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(self.path / ".lock", timeout=0):
-                yield
-        except Timeout:
-            raise RunFolderError(f"Another process is working in {self.path}; wait until it has ended.") from None
 
 
 def refuse_taken(path: Path) -> None:
