@@ -30,8 +30,8 @@ RUN_ELSEWHERE = {
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
     "::test_what_is_downloaded_can_be_read",
-    "python benchmarks/kill_and_resume.py --kills 50": "tests/faults/test_kill.py"
-    "::test_five_kills_at_random_moments_leave_nothing_broken_and_change_no_result",
+    "python benchmarks/campaign.py --seconds 60 --jobs 2": "tests/benchmarks/test_faults.py"
+    "::test_a_minute_of_the_campaign_breaks_no_promise",
     "python benchmarks/patient_nce.py --sweep --out sweep.json": "tests/plugins/contrastive_losses"
     "/test_patient_nce_benchmark.py::test_the_sweep_ranks_the_tiles_of_both_kernels",
 }
