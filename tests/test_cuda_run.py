@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
+from fake_frames import TASK, fake_prepared
+from fake_recordings import CHANNELS, fake_entries
 
 from clocs_core.cli import main
 from clocs_core.data.store import fill_store, list_instances
@@ -41,8 +42,8 @@ def test_a_batch_that_the_gpu_cannot_hold_ends_with_the_one_to_try(tmp_path, cap
 
 
 def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(tmp_path):
-    prepared = tiny_prepared(tmp_path)
-    labels = {entry.record: entry.label for entry in tiny_entries()}
+    prepared = fake_prepared(tmp_path)
+    labels = {entry.record: entry.label for entry in fake_entries()}
     batches = []
     for name in ("cpu", "cuda"):
         device = torch.device(name)
@@ -59,8 +60,8 @@ def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(
 def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(tmp_path, monkeypatch):
     """The gather is then made on the host, and the batch travels."""
     monkeypatch.setattr("clocs_core.data.store._SHARE_OF_DEVICE", 0.0)
-    prepared = tiny_prepared(tmp_path)
-    labels = {entry.record: entry.label for entry in tiny_entries()}
+    prepared = fake_prepared(tmp_path)
+    labels = {entry.record: entry.label for entry in fake_entries()}
     device = torch.device("cuda")
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     assert store.signal.is_pinned()

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_plugins import fake_point, tiny
+from fake_offers import tiny
+from fake_plugins import fake_point
 
 from clocs_core import API_VERSION, ClocsError
 from clocs_core.cli import main

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from waves_in_memory import QUICK, SAMPLES, recordings
+from fake_recordings import SAMPLES, recordings_in_memory
+from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 
 
 @pytest.fixture(scope="module")
 def data() -> clocs.Recordings:
-    return recordings()
+    return recordings_in_memory()
 
 
 @pytest.fixture(scope="module")
 def run(data: clocs.Recordings) -> clocs.Run:
-    return clocs.pretrain("cmsc", data, **QUICK)
+    return clocs.pretrain("cmsc", data, **ARGUMENTS)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_a_signal_that_does_not_fit_names_the_argument(tuned: clocs.EvaluationRe
 
 
 def test_runs_are_compared_in_memory_and_from_folders(run: clocs.Run, data: clocs.Recordings, tmp_path: Path) -> None:
-    other = clocs.pretrain("simclr", data, out=tmp_path / "other", **QUICK)
+    other = clocs.pretrain("simclr", data, out=tmp_path / "other", **ARGUMENTS)
     found = clocs.compare([run, other], progress=False)
     assert "run.method" in found.settings["setting"]
     assert {row["b"] for row in found.differences} == {"B (simclr)"}

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 import pytest
-from fake_plugins import FakePoint, fake_point, offers, tiny, together
+from fake_offers import offers, tiny, together
+from fake_plugins import FakePoint, fake_point
 
 from clocs_core import API_VERSION, Variant, __version__
 from clocs_core.cli import main

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_plugins import TinyOptions, tiny_load
-from fake_runs import make_run, points
-from tuned_runs import TUNE, evaluate_run, rewritten
+from fake_offers import TinyOptions, tiny_load
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, make_run, rewritten
 
 from clocs_core import Entry
 from clocs_core.artifacts.classifier import choose_classifier
@@ -49,7 +49,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def write_recording(path: Path, **facts: object) -> Path:
-    samples = tiny_load(Entry("p3-1", "p3", 1), TinyOptions()).samples
+    samples = tiny_load(Entry("r3-1", "p3", 1), TinyOptions()).samples
     np.savez(path, x=samples, channels=["left", "right"], **facts)
     return path
 
@@ -134,14 +134,14 @@ def test_a_file_of_ones_own_is_predicted(evaluation: Path, place: Path, capsys: 
     assert predict(evaluation, "--part", "all", "--out", "all.csv") == 0
     (row,) = table(place / "p.csv")
     assert (row["record"], row["patient"]) == ("mine", "mine")
-    (same,) = [one for one in table(place / "all.csv") if one["record"] == "p3-1"]
+    (same,) = [one for one in table(place / "all.csv") if one["record"] == "r3-1"]
     assert float(row["odd"]) == pytest.approx(float(same["odd"]), rel=1e-5)
 
 
 def test_a_channel_that_it_never_saw_is_predicted_only_where_it_is_meant(
     evaluation: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    np.save(place / "mine.npy", tiny_load(Entry("p3-1", "p3", 1), TinyOptions()).samples[0])
+    np.save(place / "mine.npy", tiny_load(Entry("r3-1", "p3", 1), TinyOptions()).samples[0])
     words = [evaluation, "--input", "mine.npy", "--sampling-rate", 100, "--channels", "up"]
     assert predict(*words) == 2
     assert "Error: mine.npy: the classifier was trained on left, right, not on 'up'." in capsys.readouterr().err

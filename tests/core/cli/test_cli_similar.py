@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from encoder_files import ALL_AT_ONCE, PATIENTS, installed, plan_of, write_encoder
+from fake_encoders import ALL_AT_ONCE, PATIENTS, installed, plan_of, write_encoder
 
 from clocs_core import ClocsWarning, DataError
 from clocs_core.cli import main

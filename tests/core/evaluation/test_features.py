@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_prepared, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
 from clocs_core.data.store import list_instances
@@ -11,9 +12,9 @@ from clocs_core.evaluation.features import Features, embed
 
 
 def cohort(folder):
-    prepared = tiny_prepared(folder)
+    prepared = fake_prepared(folder)
     instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
-    return tiny_store(prepared), instances
+    return fake_store(prepared), instances
 
 
 def rows_of(label):
