@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from fake_frames import TASK, fake_prepared
+from fake_frames import TASK
 from fake_recordings import CHANNELS, fake_entries
 
 from clocs_core.cli import main
@@ -41,8 +41,7 @@ def test_a_batch_that_the_gpu_cannot_hold_ends_with_the_one_to_try(tmp_path, cap
     assert "with `--contrast-batch 800` beside it, as many instances are contrasted as before" in said
 
 
-def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(tmp_path):
-    prepared = fake_prepared(tmp_path)
+def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(prepared):
     labels = {entry.record: entry.label for entry in fake_entries()}
     batches = []
     for name in ("cpu", "cuda"):
@@ -57,10 +56,9 @@ def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(
         assert torch.equal(getattr(host, field), getattr(device, field).cpu())
 
 
-def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(tmp_path, monkeypatch):
+def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(prepared, monkeypatch):
     """The gather is then made on the host, and the batch travels."""
     monkeypatch.setattr("clocs_core.data.store._SHARE_OF_DEVICE", 0.0)
-    prepared = fake_prepared(tmp_path)
     labels = {entry.record: entry.label for entry in fake_entries()}
     device = torch.device("cuda")
     store = fill_store(prepared, labels, TASK, CHANNELS, device)

@@ -13,11 +13,6 @@ CPU = torch.device("cpu")
 EVERYONE = frozenset(f"p{number}" for number in range(6))
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    return fake_prepared(tmp_path_factory.mktemp("prepared"))
-
-
 def expected_instances(segments, channels, together):
     """Every instance as (record, first frame, channels), in plain loops over the recordings."""
     found = []

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_frames import FRAME, TASK, fake_cohort
+from fake_frames import FRAME, TASK
 from fake_offers import FlatOptions, build_flat, flat, hit_rate
 from finetune_oracle import DIM
 
@@ -31,8 +31,8 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory):
-    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames")), False, False, CPU)
+def frames(cohort):
+    return list_labelled_frames(cohort, False, False, CPU)
 
 
 def plan(init="method", fractions=(0.5, 1.0), **settings):

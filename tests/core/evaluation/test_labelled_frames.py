@@ -26,8 +26,8 @@ def test_frames_without_a_label_are_left_out_of_every_part(tmp_path, task):
     assert (rows.label >= 0).all()
 
 
-def test_rows_say_whose_they_are_and_what_they_have(tmp_path):
-    bench = list_labelled_frames(fake_cohort(tmp_path), False, True, CPU)
+def test_rows_say_whose_they_are_and_what_they_have(cohort):
+    bench = list_labelled_frames(cohort, False, True, CPU)
     rows = bench.rows["train"]
     for row in range(len(rows)):
         frame = int(bench.parts["train"].frame[row, 0])
@@ -38,9 +38,9 @@ def test_rows_say_whose_they_are_and_what_they_have(tmp_path):
         assert PARTS[name] == "train"
 
 
-def test_channels_together_make_one_row_of_a_frame(tmp_path):
+def test_channels_together_make_one_row_of_a_frame(cohort):
     """An encoder that reads all leads needs a frame in which each of them is usable."""
-    bench = list_labelled_frames(fake_cohort(tmp_path), True, True, CPU)
+    bench = list_labelled_frames(cohort, True, True, CPU)
     assert [len(part) for part in bench.parts.values()] == [4 * 8 - 1, 8, 8]
     assert bench.parts["test"].channel.tolist() == [[0, 1, 2]] * 8
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import attrs
 import numpy as np
 import pytest
-from fake_frames import TASK, fake_cohort, fake_representations
+from fake_frames import TASK, fake_representations
 from fake_recordings import fake_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,12 +16,6 @@ from hypothesis import strategies as st
 from clocs_core.contracts.records import Listing
 from clocs_core.errors import DataError, UnknownName
 from clocs_core.inference.similar import find_patient, find_similar
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return fake_cohort(tmp_path_factory.mktemp("similar"))
-
 
 # ---------------------------------------------------------------------------------------------------------------- loops
 

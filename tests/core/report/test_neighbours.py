@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from fake_frames import fake_cohort, fake_representations
+from fake_frames import fake_representations
 from fake_recordings import CHANNELS
 
 from clocs_core.inference.similar import find_similar
@@ -40,11 +40,6 @@ def test_a_picture_says_what_it_shows_and_what_it_leaves_out():
 
 
 # -------------------------------------------------------------------------------------------------------------- drawing
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return fake_cohort(tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.mark.parametrize(("level", "together"), [("recording", False), ("frame", False), ("frame", True)])

@@ -6,7 +6,7 @@ import re
 import attrs
 import pytest
 import torch
-from fake_frames import FRAME, TASK, fake_prepared
+from fake_frames import FRAME, TASK
 from fake_recordings import CHANNELS, fake_entries
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,9 +55,8 @@ class Following(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def training(tmp_path_factory):
+def training(prepared):
     device = torch.device("cuda")
-    prepared = fake_prepared(tmp_path_factory.mktemp("prepared"))
     labels = {entry.record: entry.label for entry in fake_entries()}
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from fake_frames import FRAME, fake_prepared, fake_store
+from fake_frames import FRAME, fake_store
 from fake_recordings import CHANNELS
 from torch import nn
 
@@ -36,8 +36,7 @@ def contrast(z, patient):
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = fake_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, CPU)
     return fake_store(prepared), train
 

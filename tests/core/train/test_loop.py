@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from fake_frames import FRAME, fake_prepared, fake_store
+from fake_frames import FRAME, fake_store
 from fake_recordings import CHANNELS
 from torch import nn
 
@@ -23,8 +23,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = fake_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({"p0", "p1", "p2", "p3"}), CHANNELS, 2, False, CPU)
     validation, _ = list_instances(prepared, frozenset({"p4", "p5"}), CHANNELS, 2, False, CPU)
     return fake_store(prepared), train, validation
