@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-import tomllib
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +15,10 @@ import pytest
 from fake_offers import tiny
 from fake_plugins import fake_point
 
-from clocs_core import API_VERSION, ClocsError
+from clocs_core import API_VERSION
 from clocs_core.cli import main
 from clocs_core.scaffold.naming import DEFAULT_KINDS, KINDS, LONGEST, choose_kinds, name_plugin
-from clocs_core.scaffold.rendering import BY_KIND, render_plugin, write_plugin
+from clocs_core.scaffold.rendering import render_plugin, write_plugin
 from clocs_core.testing.project import open_project
 
 NAME = "clocs-plugin-scaffolded"
@@ -43,42 +41,6 @@ def new(folder: Path, *arguments: str) -> int:
 # ------------------------------------------------------------------------------------------------------ names and kinds
 
 
-@pytest.mark.parametrize(
-    ("distribution", "package", "plugin"),
-    [
-        ("clocs-plugin-eeg", "clocs_plugin_eeg", "eeg"),
-        ("clocs-eeg", "clocs_eeg", "eeg"),
-        ("Sleep.Lab--Belts", "sleep_lab_belts", "sleep-lab-belts"),
-        ("clocsy", "clocsy", "clocsy"),
-    ],
-)
-def test_all_names_follow_from_the_name_of_the_distribution(distribution: str, package: str, plugin: str) -> None:
-    names = name_plugin(distribution)
-    assert (names.distribution, names.package, names.plugin) == (distribution, package, plugin)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("a b", "cannot be the name of a distribution"),
-        ("", "cannot be the name of a distribution"),
-        ("eeg-", "cannot be the name of a distribution"),
-        ("../eeg", "cannot be the name of a distribution"),
-        ("ée", "cannot be the name of a distribution"),
-        ("3d-eeg", "would be imported as '3d_eeg', which Python cannot"),
-        ("lambda", "would be imported as 'lambda', which Python cannot"),
-        ("clocs", "says nothing of what the plugin is about"),
-        ("clocs-plugin", "says nothing of what the plugin is about"),
-        ("e" * (LONGEST + 1), f"has {LONGEST + 1} characters, expected at most {LONGEST}"),
-    ],
-)
-def test_a_name_that_cannot_be_one_is_refused(name: str, problem: str) -> None:
-    """pip, Python and the command line have rules of their own for names; all are told of before a file is written."""
-    with pytest.raises(ClocsError) as caught:
-        name_plugin(name)
-    assert problem in str(caught.value)
-
-
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of two plugins with one name neither would be loaded."""
     points = [fake_point("eeg"), fake_point("other", clocs_datasets=lambda: [tiny()])]
@@ -86,23 +48,6 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, capsys: pytest.CaptureF
         assert main(["plugins", "new", name, "--out", str(tmp_path / "x")], points) == 2
         assert capsys.readouterr().err.startswith(f"Error: A {taken} is ")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_kinds_are_chosen_in_the_order_of_the_hooks_and_a_method_brings_its_parts() -> None:
-    assert choose_kinds([]) == DEFAULT_KINDS
-    assert choose_kinds(["metric,loss", "dataset"]) == ("dataset", "loss", "metric")
-    assert choose_kinds(["method"]) == ("views", "encoder", "loss", "method")
-    with pytest.raises(ClocsError, match=r"There is no kind of offer 'encodr'. Did you mean 'encoder'\?"):
-        choose_kinds(["encodr"])
-
-
-def test_every_kind_of_offer_has_an_example(tmp_path: Path) -> None:
-    """A kind that is added to the hooks must be added here."""
-    from clocs_core.plugins.catalogue import build_catalogue
-    from clocs_core.plugins.host import load_plugins
-
-    catalogue, _ = build_catalogue(load_plugins([]))
-    assert [shelf.kind.kind for shelf in catalogue.shelves()] == list(KINDS) == list(BY_KIND)
 
 
 # ----------------------------------------------------------------------------------------------------- what is written
@@ -115,13 +60,6 @@ def test_a_folder_that_is_there_is_not_touched(tmp_path: Path, capsys: pytest.Ca
     assert list((tmp_path / "mine").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_finished_does_not_appear(tmp_path: Path) -> None:
-    """Half a plugin would be refused as an existing folder the next time."""
-    with pytest.raises(FileExistsError):
-        write_plugin(tmp_path / "half", {"a": "text", "b/c": "text", "a/d": "a file is no folder"})
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plugin_of_one_kind_offers_that_kind_and_is_written_for_this_version(kind: str, tmp_path: Path) -> None:
     """The parts of the card and of the pages must fit together in every choice."""
@@ -132,20 +70,6 @@ def test_a_plugin_of_one_kind_offers_that_kind_and_is_written_for_this_version(k
     assert (plugin.name, plugin.distribution, plugin.version) == ("scaffolded", NAME, "0.1.0")
     assert f"{API_VERSION[0]}.{API_VERSION[1]}" == plugin.module.CLOCS_API
     assert Path(plugin.module.__file__ or "").is_relative_to(tmp_path)
-
-
-@pytest.mark.parametrize("distribution", ["x", "e" * LONGEST])
-def test_what_is_written_is_short_of_the_line_and_says_everything(distribution: str) -> None:
-    """However long the name is; and no word of a template is left."""
-    for path, text in render_plugin(name_plugin(distribution), KINDS).items():
-        assert path.endswith(".md") or all(len(line) <= 120 for line in text.splitlines()), path
-        assert "{{" not in text, path
-        assert "{%" not in text, path
-        assert text == "" or (text.endswith("\n") and not text.endswith("\n\n")), path
-        if path.endswith(".py"):
-            assert ast.get_docstring(ast.parse(text)), path
-    project = tomllib.loads(render_plugin(name_plugin(distribution), KINDS)["pyproject.toml"])["project"]
-    assert project["entry-points"]["clocs"] == {distribution: distribution}
 
 
 @pytest.mark.slow

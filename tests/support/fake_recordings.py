@@ -115,7 +115,8 @@ def load_file_of_numbers(entry: Entry, options: FakeOptions) -> Record:
 
 def fake_wave(kind: int, samples: int) -> NDArray[np.float64]:
     """Return a slow wave, or a fast one for the second kind: a class that survives normalisation."""
-    return np.sin(2 * np.pi * (2 + 3 * kind) * np.arange(samples) / RATE)
+    wave: NDArray[np.float64] = np.sin(2 * np.pi * (2 + 3 * kind) * np.arange(samples) / RATE)
+    return wave
 
 
 def recordings_in_memory(people: int = 16) -> Recordings:

@@ -11,31 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_recordings import SAMPLES, recordings_in_memory
+from fake_recordings import SAMPLES
 from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 from clocs_core.cli import main
-
-
-@pytest.fixture(scope="module")
-def data() -> clocs.Recordings:
-    return recordings_in_memory()
-
-
-@pytest.fixture(scope="module")
-def run(data: clocs.Recordings) -> clocs.Run:
-    return clocs.pretrain("cmsc", data, seed=0, temperature=0.05, **ARGUMENTS)
-
-
-def test_a_run_has_history_encoder_and_report(run: clocs.Run) -> None:
-    assert run.history["epoch"] == [1, 2]
-    assert run.record.settings["loss"]["temperature"] == 0.05
-    assert {row["init"] for row in run.report.scores} == {"cmsc", "random"}
-    assert list(run.history.to_pandas()["epoch"]) == [1, 2]
-    assert run.encoder.embed(np.zeros((1, 400)) + np.arange(400), sampling_rate=50).embedding.shape == (2, 1, 8)
-    assert run.report.verdict in repr(run.report)
-    assert "<table>" in run.report._repr_html_()
 
 
 def test_nothing_is_kept_and_nothing_is_shown_unless_asked(
