@@ -127,3 +127,11 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     )
     os.close(writing)
     assert done.stderr == ""  # click leaves with 1, without a word
+
+
+@pytest.mark.parametrize("words", [[], ["data"], ["plugins"]])
+def test_the_list_of_commands_has_whole_sentences(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A sentence that is cut off does not say what a command does."""
+    assert main([*words, "--help"]) == 0
+    commands = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0]
+    assert all(line.endswith(".") and not line.endswith("...") for line in commands.splitlines()), commands
