@@ -31,7 +31,7 @@ COMMON = ("--plugin", "cmsc", "--dataset", "demo", "--batch-size", "32", "-o", "
 
 @attrs.frozen
 class Outcome:
-    """What a finished run leaves that must not depend on its history."""
+    """Hashes of a finished run that must not depend on its history."""
 
     weights: str
     frames: str
