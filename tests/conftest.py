@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,17 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
     from fake_frames import fake_cohort
 
     return fake_cohort(tmp_path_factory.mktemp("cohort"))
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget what a test has imported from the folder of a new plugin."""
+    from scaffolded import PACKAGE
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
+        del sys.modules[name]
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -1,4 +1,4 @@
-"""The settings that belong to no plugin, and the file they are kept in."""
+"""The settings that belong to no plugin."""
 
 from __future__ import annotations
 
