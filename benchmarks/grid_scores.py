@@ -67,7 +67,7 @@ def _rows_of(note: Note, scores: Iterable[Score]) -> Iterator[Row]:
         if score.protocol != cell.protocol:
             continue  # the class prior
         untrained = score.init == "random"
-        # What is not pre-trained depends on no pre-training set and on none of its options.
+        # An untrained encoder depends on no pre-training set and on none of its options.
         about = ("random", "") if untrained else (" ".join([run.method, *run.options]), run.dataset)
         yield (
             *(*about, run.leads, str(run.embedding_dim), cell.downstream, cell.protocol),

@@ -50,7 +50,7 @@ def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, ou
 
 
 def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
-    """Make the draws that are not kept yet. What cannot be read has none, and its cells have no interval."""
+    """Make the draws that are not kept yet. Without readable predictions, a cell has no interval."""
     missing = [source for source in dict.fromkeys(sources) if not source.kept.exists() and source.predictions.exists()]
     if at_once == 1 or len(missing) < 2:
         for number, source in enumerate(missing, 1):

@@ -19,7 +19,7 @@ DATASET = "demo"
 _FEW = ("patients=30", "resamples=20")
 _SHORT = ("epochs=1", "batch_size=32")
 
-# What is left of each axis. The two tables of the main text keep all methods.
+# The values of each axis that are kept. The two tables of the main text keep all methods.
 _MAIN = frozenset({"linear-main", "transfer-main"})
 _KEPT = frozenset({("cmsc", ()), ("byol", ("decay=0.5",))})
 _PERTURBED = frozenset({("simclr", ("perturbations=gaussian,sa_t",)), ("cmsc", ("perturbations=gaussian,sa_t",))})

@@ -51,7 +51,7 @@ class Line:
 
     @property
     def off(self) -> float | None:
-        """Ours less the paper's."""
+        """Our value minus the paper's."""
         return self.spread.mean - self.printed.mean if self.spread and self.printed else None
 
 

@@ -37,7 +37,7 @@ ELSEWHERE = (
     ("Tables 5, 6", "the network and the batch sizes: defaults of the encoder and of the data sets"),
     ("Figures 7, 8", "perturbed frames: docs/perturbations.md"),
 )
-"""What else the paper shows, and where that is."""
+"""Other tables and figures of the paper, and where their content is here."""
 
 
 @attrs.frozen(kw_only=True)

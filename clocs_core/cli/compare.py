@@ -39,10 +39,11 @@ def compare_command(
     label_fraction: str | None,
     as_json: bool,
 ) -> None:
-    """Compare the first RUN with each of the others: folders of `clocs run` or `clocs evaluate`.
+    """Compare runs or evaluations with the first one.
 
-    Prints the settings that differ, the scores, and the differences of scores with bootstrap intervals over the test
-    patients that they share. Runs that differ by their seed only are summarised as one: mean ± sd.
+    RUN is a folder of `clocs run` or of `clocs evaluate`. Prints the settings that differ, the scores, and the
+    differences of scores with bootstrap intervals over the test patients that they share. Runs that differ by their
+    seed only are summarised as one: mean ± sd.
     """
     from rich.console import Console
 

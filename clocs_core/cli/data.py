@@ -25,7 +25,7 @@ _ROOT_HELP = "Folder with one folder per data set. Default: CLOCS_DATA, or this 
 
 @click.group("data")
 def data_group() -> None:
-    """Find, download, prepare, check and look at data sets."""
+    """List, download, prepare, verify and show data sets."""
 
 
 data_group.add_command(prepare_command)
@@ -41,7 +41,7 @@ data_group.add_command(show_command)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every download address.")
 @pass_session
 def list_command(session: Session, root: str | None, as_json: bool) -> None:
-    """List the data sets with their contents and licence, and say whether they are on this machine."""
+    """List the data sets, and say which are on this machine."""
     rows = [_row(item.offer, data_root(root)) for item in session.catalogue.datasets]
     if as_json:
         click.echo(json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from clocs_core.cli.flags import with_workers
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
 
@@ -47,12 +48,13 @@ def ask_recordings(
 
 @click.command("prepare")
 @recordings_options
-@click.option("--workers", type=click.IntRange(min=1), default=os.cpu_count() or 1, show_default="one per core")
+@with_workers
 @pass_session
 def prepare_command(session: Session, /, name: str, workers: int, **where: Any) -> None:
-    """Read recordings once and keep their frames for every method; print what was found and what was dropped.
+    """Read recordings once and keep their frames for every method.
 
-    A second call is instant. A changed recording is detected. An interrupted preparation resumes where it stopped.
+    Prints what was found and what was left out. A second call is instant. A changed recording is detected. An
+    interrupted preparation resumes where it stopped.
     """
     cohort = _cohort(ask_recordings(session, name, **where), workers)
     _print(cohort)
@@ -65,7 +67,10 @@ def prepare_command(session: Session, /, name: str, workers: int, **where: Any) 
 @recordings_options
 @pass_session
 def verify_command(session: Session, /, name: str, **where: Any) -> None:
-    """Verify the checksums of prepared frames, and that no patient and no signal is in two parts of the split."""
+    """Verify prepared frames and the split.
+
+    Checks the checksums of the frames, and that no patient and no signal is in two parts of the split.
+    """
     from clocs_core.data.prepared import verify
 
     cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="Picture to write.")
 @pass_session
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
-    """Draw a recording: every channel on ruled paper at 25 mm/s, with its patient and its label."""
+    """Draw a recording on ruled paper.
+
+    The picture has every channel at 25 mm/s, and the patient and the label of the recording.
+    """
     from clocs_core.data.cohort import scan
     from clocs_core.files import write_atomically
     from clocs_core.report.paper import draw_recording

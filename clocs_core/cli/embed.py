@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def embed_command(
     context: click.Context, session: Session, /, run: str, inputs: tuple[str, ...], out: str, device: str, **asked: Any
 ) -> None:
-    """Write the embeddings of frames from the encoder of RUN (a run folder, or its encoder file).
+    """Write the embeddings of frames to a file.
 
-    The frames come from a data set or from your own files. The file has `embedding` (n, E) and, for each row,
-    `patient`, `record`, `channel`, `start`, `part` and `label`.
+    RUN is a run folder, or its encoder file. The frames come from a data set or from your own files. The file has
+    `embedding` (n, E) and, for each row, `patient`, `record`, `channel`, `start`, `part` and `label`.
     """
     from clocs_core.artifacts.embeddings import save_rows
     from clocs_core.artifacts.encoder import load_encoder

@@ -56,7 +56,7 @@ def evaluate_command(
     workers: int,
     **_flags: str | None,
 ) -> int | None:
-    """Evaluate the encoder of a run on a data set: the one it was trained on, or another.
+    """Evaluate the encoder of a run on its own or another data set.
 
     RUN is the folder of a `clocs run`, or its encoder.safetensors. The same encoder untrained and the class prior are
     always scored beside it. An interrupted evaluation is resumed when the same command is given again; a finished one

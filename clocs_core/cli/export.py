@@ -31,9 +31,10 @@ from clocs_core.plugins.session import Session
 def export_command(
     session: Session, /, run: str, kind: str, out: str, sampling_rate: str | None, trained_at: str | None
 ) -> None:
-    """Write the encoder of RUN (a run folder, or its encoder file) as ONNX, resampling and normalisation included.
+    """Write the encoder of a run as an ONNX file.
 
-    The input is windows of a recording, one per frame. The file is compared with PyTorch before it is written.
+    RUN is a run folder, or its encoder file. The ONNX file also resamples and normalises. Its input is windows of a
+    recording, one per frame. The file is compared with PyTorch before it is written.
     """
     import torch
 

@@ -141,5 +141,5 @@ def _other_flag(word: str) -> Assignment:
     if not equals:
         raise SettingsError(f"--{name} needs a value.")
     table, _, field = name.replace("-", "_").rpartition(".")
-    # Whoever types --sampling-rate means the rate of the recordings; the rate of a framing is set by -o.
+    # --sampling-rate is the rate of the recordings; -o sets the rate of a framing.
     return Assignment("dataset" if field == "sampling_rate" and not table else table, field, value)

@@ -88,7 +88,7 @@ def build_cli(session: Session) -> click.Group:
     return cli
 
 
-_EPILOG = "`clocs plugins` lists the methods and data sets that are installed; `clocs run --help` how to run one."
+_EPILOG = "`clocs plugins` lists the installed methods and data sets. `clocs run --help` shows how to run one."
 
 
 def _keep_freed_memory() -> None:

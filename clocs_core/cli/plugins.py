@@ -19,7 +19,7 @@ from clocs_core.settings.options import field_types, help_of
 @pass_session
 @click.pass_context
 def plugins_command(context: click.Context, session: Session, as_json: bool) -> None:
-    """List the plugins that are installed and what they offer; make a new one, or test one."""
+    """List the installed plugins; make or test one."""
     if context.invoked_subcommand is not None:
         return
     if as_json:

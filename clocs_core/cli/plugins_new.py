@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to write to. Default: NAME.")
 @pass_session
 def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path | None) -> None:
-    """Write a new plugin, such as clocs-plugin-eeg: it can be installed, tested and run at once."""
+    """Write a new plugin, such as clocs-plugin-eeg.
+
+    It can be installed, tested and run at once.
+    """
     from clocs_core.scaffold.naming import choose_kinds, name_plugin
     from clocs_core.scaffold.rendering import render_plugin, write_plugin
 

@@ -41,9 +41,10 @@ class _Verdict:
 )
 @pass_session
 def test_command(session: Session, folder: Path, only: tuple[str, ...], as_list: bool, root: Path | None) -> int:
-    """Check the plugins of a project's FOLDER, which need not be installed. Exits with 1 where a check fails.
+    """Check the plugins of a project, installed or not.
 
-    The plugins are those of the entry points in its pyproject.toml; their modules are looked for in src/ and beside it.
+    The entry points in the pyproject.toml of FOLDER name the plugins; their modules are looked for in src/ and beside
+    it. The exit code is 1 if a check fails.
     """
     from clocs_core.testing.project import open_project
 

@@ -53,10 +53,10 @@ def predict_command(
     device: str,
     **_asked: Any,
 ) -> None:
-    """Predict the classes of recordings with a fine-tuned classifier. No label is needed.
+    """Predict classes of recordings with a fine-tuned classifier.
 
     CLASSIFIER is the folder of a `clocs evaluate … --protocol finetune`, a run that has one, or a classifier's file.
-    Recordings are resampled, cut and normalised as that file says; channels are found by name.
+    Recordings are resampled, cut and normalised as that file says; channels are found by name. No label is needed.
     """
     from clocs_core.artifacts.classifier import choose_classifier, load_classifier
     from clocs_core.cli.display import console_display

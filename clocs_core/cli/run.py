@@ -45,7 +45,7 @@ def run_command(
     profile: bool,
     **_flags: str | None,
 ) -> int | None:
-    """Pre-train an encoder, evaluate it beside its controls, and write a report.
+    """Pre-train an encoder, evaluate it, and write a report.
 
     Options of the method, the data set, the encoder and the loss are flags too: --temperature 0.05. `clocs plugins
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 def similar_command(
     context: click.Context, session: Session, /, run: str, record: str, out: str | None, **asked: Any
 ) -> None:
-    """Find the recordings of other patients that are nearest to one, with the encoder of RUN, and draw them.
+    """Find the nearest recordings of other patients, and draw them.
 
-    RUN is a run folder, or its encoder file. --part chooses the patients to search; the recording itself may be of
-    any part.
+    RUN is a run folder, or its encoder file, whose embeddings are compared. --part chooses the patients to search; the
+    recording itself may be of any part.
     """
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display

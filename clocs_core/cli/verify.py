@@ -11,15 +11,18 @@ from clocs_core.plugins.session import Session
 @click.command("verify")
 @click.option("--plugin", "method", metavar="METHOD", required=True, help="Method to verify.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to compute on.")
-@click.option("--batch-size", "batch", type=click.IntRange(min=4), default=64, show_default=True)
+@click.option(
+    "--batch-size", "batch", type=click.IntRange(min=4), default=64, show_default=True, help="Instances per step."
+)
 @click.option("--samples", type=click.IntRange(min=16), default=2500, show_default=True, help="Samples per frame.")
-@click.option("--embedding-dim", "dim", type=click.IntRange(min=1), default=128, show_default=True)
+@click.option("--embedding-dim", "dim", type=click.IntRange(min=1), default=128, show_default=True, help="Dimension E.")
 @pass_session
 def verify_command(session: Session, method: str, device: str, batch: int, samples: int, dim: int) -> int:
-    """Compare loss and gradients of every way to compute a method with its plain step.
+    """Check that all ways to compute a method agree.
 
-    The ways are the equivalent choices of its parts (such as a fused loss), the captured step, and a contrast that is
-    encoded a batch at a time. Signals are simulated; dropout is off. Exits with 1 where a way does not agree.
+    The loss and the gradients of each way are compared with those of the plain step. The ways are the equivalent
+    choices of its parts (such as a fused loss), the captured step, and a contrast that is encoded a batch at a time.
+    Signals are simulated; dropout is off. The exit code is 1 if a way does not agree.
     """
     from rich.console import Console
     from rich.table import Table

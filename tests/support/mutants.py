@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
-import fake_offers as fake
-from fake_offers import Flaw
+import flawed_offers as fake
+from flawed_offers import Flaw
 
 from clocs_core import Task, Variant, option
 from clocs_core.contracts.offers import Offer

@@ -133,7 +133,7 @@ def _archive(path: Path, _size: int, _time: int, _process: int) -> Archive:
         members: dict[str, ZipInfo] = {}
         for member in opened.infolist():
             name = PurePosixPath(member.filename).name
-            # Finder adds "__MACOSX/._name". Of two members of one name the first counts. In a damaged file a name may
+            # Finder adds "__MACOSX/._name". If two members share a name, the first counts. In a damaged file a name may
             # be empty; is_dir() of Python 3.11 fails on it.
             if name and not name.startswith(".") and not member.is_dir():
                 members.setdefault(name, member)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from tiny_card import tiny_card
+from fake_encoders import fake_card
 
 from clocs_core.artifacts.card import ClassifierCard, EncoderCard, classifier_card, encoder_card
 from clocs_core.contracts.records import Framing, Task
@@ -33,7 +33,7 @@ OTHER_THAN_DEFAULT = {
 
 
 def an_encoder():
-    return tiny_card(
+    return fake_card(
         EncoderCard,
         **OTHER_THAN_DEFAULT,
         method="m",
@@ -45,7 +45,7 @@ def an_encoder():
 
 
 def a_classifier():
-    return tiny_card(
+    return fake_card(
         ClassifierCard,
         **OTHER_THAN_DEFAULT,
         init="m",

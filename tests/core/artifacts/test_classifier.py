@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from fake_runs import points
-from tuned_runs import evaluate_run, rewritten, tune_run
+from fake_plugins import points
+from fake_runs import evaluate_run, rewritten, tune_run
 
 from clocs_core.artifacts.classifier import choose_classifier, load_classifier, read_classifier_card
 from clocs_core.artifacts.predictions import read_predictions
@@ -101,7 +101,7 @@ def test_of_two_evaluations_of_a_run_neither_is_taken_in_silence(tmp_path):
 
 def test_a_classifier_is_what_it_was(evaluation, session):
     """The network that is opened predicts what the evaluation kept of its test frames, to the last bit."""
-    from fake_plugins import TinyOptions, tiny_load
+    from fake_offers import TinyOptions, tiny_load
 
     from clocs_core import Entry
     from clocs_core.train.normalise import min_max

@@ -8,7 +8,7 @@ import math
 import attrs
 import pytest
 import torch
-from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
+from fake_encoders import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
 from safetensors import safe_open
 from safetensors.torch import save_file
 

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from tiny_card import tiny_card
+from fake_encoders import fake_card
 
 from clocs_core.artifacts import encoder, run_keeper
 from clocs_core.artifacts.card import EncoderCard
@@ -40,7 +40,7 @@ def row(epoch):
 
 
 def card():
-    return tiny_card(EncoderCard, method="m", count=1, pretrain_framing=Framing(frame_samples=100))
+    return fake_card(EncoderCard, method="m", count=1, pretrain_framing=Framing(frame_samples=100))
 
 
 def predictions():

@@ -11,7 +11,8 @@ from pathlib import Path
 import attrs
 import click
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.cli import main

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+from clocs_process import run_clocs
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
@@ -19,14 +18,6 @@ from clocs_core.cli import main
 from clocs_core.contracts.scores import Comparison, Score
 
 BASE = ["run", "--plugin", "cmsc", "--dataset", "demo"]
-
-
-def run_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own, in an empty folder."""
-    environment = os.environ | {"CLOCS_DATA": str(folder / "data")}
-    return subprocess.run(
-        [sys.executable, "-m", "clocs_core", *arguments], capture_output=True, text=True, cwd=folder, env=environment
-    )
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -126,7 +117,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     ],
 )
 def test_a_mistake_is_one_line_in_a_process_too(tmp_path: Path, arguments: list[str]) -> None:
-    done = run_process(*arguments, folder=tmp_path)
+    done = run_clocs(*arguments, cwd=tmp_path, CLOCS_DATA=str(tmp_path / "data"))
     the_error(done.stderr, done.returncode)
     assert done.stdout == ""
     assert left_behind(tmp_path) == []
@@ -322,7 +313,7 @@ def test_the_same_command_in_another_process_gives_the_same_scores(finished: Pat
     """
     folder = finished.parent / "process"
     folder.mkdir()
-    done = run_process(*FLAGS, "--data-root", "../other", "--out", ".", folder=folder)
+    done = run_clocs(*FLAGS, "--data-root", "../other", "--out", ".", cwd=folder)
     assert done.returncode == 0, done.stderr
     for key in ("scores", "comparisons", "best_epoch", "split", "drops"):
         assert document(folder)[key] == document(finished)[key]

@@ -291,7 +291,7 @@ def test_no_frame_in_all_names_the_longest_recording_and_the_way_out(tmp_path):
     with pytest.raises(DataError) as caught:
         make(tmp_path, fake_entries(70), FakeOptions(samples=50), Framing(frame_samples=2500))
     message = str(caught.value)
-    assert "no recording gives a frame of 2500 samples. The longest, r0069, has 50 samples (0.5 s at 100 Hz)" in message
+    assert "no recording gives a frame of 2500 samples. The longest, r9-1, has 50 samples (0.5 s at 100 Hz)" in message
     assert "`frame_samples=...`" in message
     assert folders(tmp_path) == []
     with pytest.raises(DataError, match=r"a frame of 51 samples.*`source_samples=\.\.\.`"):
@@ -310,8 +310,8 @@ def test_no_entry_or_one_twice_is_refused(tmp_path):
     """Labels are joined by record name, so a name must be one recording's."""
     with pytest.raises(DataError, match="fake: there is no recording to prepare"):
         make(tmp_path, [])
-    with pytest.raises(DataError, match="record r0001 is listed 2 times"):
-        make(tmp_path, [*fake_entries(3), Entry("r0001", "p")])
+    with pytest.raises(DataError, match="record r0-1 is listed 2 times"):
+        make(tmp_path, [*fake_entries(3), Entry("r0-1", "p")])
 
 
 def test_an_interrupted_preparation_goes_on_where_it_was(tmp_path):

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import FlatOptions, build_flat, flat, hit_rate
-from tiny_bench import DIM, tiny_divided
-from tiny_frames import FRAME, TASK
+from fake_frames import FRAME, TASK
+from fake_offers import FlatOptions, build_flat, flat, hit_rate
+from finetune_oracle import DIM
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.offers import Metric
@@ -31,8 +31,8 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory):
-    return list_labelled_frames(tiny_divided(tmp_path_factory.mktemp("frames")), False, False, CPU)
+def frames(cohort):
+    return list_labelled_frames(cohort, False, False, CPU)
 
 
 def plan(init="method", fractions=(0.5, 1.0), **settings):

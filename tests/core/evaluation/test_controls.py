@@ -2,14 +2,14 @@
 
 import attrs
 import torch
-from tiny_bench import tiny_divided
+from fake_frames import fake_cohort
 
 from clocs_core.evaluation.controls import digest_rows, is_control
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 
 
 def bench_of(folder, without=(), corrected=()):
-    cohort = tiny_divided(folder, without)
+    cohort = fake_cohort(folder, without)
     entries = [
         attrs.evolve(one, label=(one.label + 1) % 3) if one.record in corrected else one
         for one in cohort.listing.entries

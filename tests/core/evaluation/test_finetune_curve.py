@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
-from tiny_frames import TASK
+from fake_frames import ANY_OF, TASK, fake_cohort
+from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encoder
 from torch import nn
 
 from clocs_core import seeds
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
-    return list_labelled_frames(tiny_divided(tmp_path_factory.mktemp("frames"), (), request.param), False, False, CPU)
+    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), (), request.param), False, False, CPU)
 
 
 def certainty(probability, _label, _weight):

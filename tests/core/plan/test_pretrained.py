@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from fake_plugins import no_offers
-from fake_runs import make_run, points
+from fake_plugins import no_offers, points
+from fake_runs import make_run
 from safetensors.torch import load_file
 
 from clocs_core.artifacts.split import from_json

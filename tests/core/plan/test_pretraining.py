@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_plugins import NoiseOptions, TinyOptions, build_noise, fake_point, offers, pairs, tiny, together
+from fake_offers import NoiseOptions, TinyOptions, build_noise, offers, pairs, tiny, together
+from fake_plugins import fake_point
 
 from clocs_core import Defaults, Framing, Needs, Perturbation, option
 from clocs_core.errors import ClocsError, SettingsError, UnknownName

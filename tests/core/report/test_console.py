@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import StringIO
 
 import attrs
+from fake_events import EPOCH
 from rich.console import Console
-from tiny_epoch import EPOCH
 
 from clocs_core.report.console import ConsoleDisplay
 

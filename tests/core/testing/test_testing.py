@@ -13,10 +13,10 @@ from pathlib import Path
 
 import attrs
 import fake_clock
-import fake_offers as fake
+import flawed_offers as fake
 import pytest
 import torch
-from fake_offers import Flaw
+from flawed_offers import Flaw
 from mutants import CATALOGUE, MUTANTS, shelf
 from nursery import open_nursery
 

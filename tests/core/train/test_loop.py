@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
 from clocs_core.artifacts.tensors import read_tensors
@@ -22,11 +23,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({"p0", "p1", "p2", "p3"}), CHANNELS, 2, False, CPU)
     validation, _ = list_instances(prepared, frozenset({"p4", "p5"}), CHANNELS, 2, False, CPU)
-    return tiny_store(prepared), train, validation
+    return fake_store(prepared), train, validation
 
 
 class NoisyTarget(nn.Module):

@@ -9,9 +9,9 @@ import shutil
 import attrs
 import numpy as np
 import pytest
-from fake_plugins import hit_rate
-from fake_runs import make_run, points
-from tuned_runs import TUNE, evaluate_run
+from fake_offers import hit_rate
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, make_run
 
 from clocs_core import seeds
 from clocs_core.artifacts.reports import read_report

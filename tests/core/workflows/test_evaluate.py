@@ -9,7 +9,8 @@ import warnings
 import attrs
 import numpy as np
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 from safetensors import safe_open
 
 from clocs_core.artifacts.predictions import read_predictions

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pluggy
 import pytest
+from fake_events import PNG, epoch_done, run_at, run_done
 from google.protobuf import text_format
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
-from tensorboard_runs import PNG, epoch_done, run_at, run_done
 
 import clocs_plugins.tensorboard as plugin
 from clocs_core import EmbeddingMap, RunDone

@@ -1,4 +1,4 @@
-"""The modules of `fake_offers`, in a separate file because they import torch."""
+"""The modules of `flawed_offers`, in a separate file because they import torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import fake_clock
 import torch
-from fake_offers import SLOW
+from flawed_offers import SLOW
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -1,6 +1,4 @@
-"""`clocs data prepare`, `verify` and `show`, as a user types them."""
-
-import struct
+"""`clocs data prepare` and `clocs data verify`, as a user types them."""
 
 import pytest
 
@@ -43,25 +41,6 @@ def test_verify_finds_a_flipped_bit_and_says_what_to_do(tmp_path, capsys):
     assert code == 2
     assert "frames.bin has checksum" in err
     assert "Delete that folder and prepare again." in err
-
-
-def test_show_draws_a_recording_and_says_what_it_is(tmp_path, capsys):
-    picture = tmp_path / "ecg.png"
-    code, out, _ = clocs(capsys, "data", "show", "demo", "--record", "patient-00002-visit-2", "--out", picture)
-    assert code == 0
-    assert "patient-00002-visit-2: patient patient-00002, SB; 12 channels, 5,000 samples at 500 Hz (10 s), mV" in out
-    data = picture.read_bytes()
-    assert data.startswith(b"\x89PNG")
-    width, height = struct.unpack(">II", data[16:24])
-    assert width > 800
-    assert height > 600
-
-
-def test_an_unknown_record_answers_with_its_neighbours(tmp_path, capsys):
-    code, _, err = clocs(capsys, "data", "show", "demo", "--record", "patient-2-visit-2", "--out", tmp_path / "x.png")
-    assert code == 2
-    assert err.startswith("Error: Data set 'demo' has no record 'patient-2-visit-2' here. Did you mean ")
-    assert not (tmp_path / "x.png").exists()
 
 
 def test_a_data_set_that_is_not_there_is_said_in_three_lines_with_the_way_to_get_it(tmp_path, capsys):

@@ -1,18 +1,20 @@
-"""Encoder files of runs that never trained, for tests of what happens after a run."""
+"""Cards of small networks, and encoder files of runs that never trained."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import attrs
 import torch
 from torch import nn
 
-from clocs_core.artifacts.card import EncoderCard
+from clocs_core.artifacts.card import EncoderCard, NetworkCard
 from clocs_core.artifacts.encoder import save_encoder
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.offers import Needs
+from clocs_core.contracts.records import Framing, Task
 from clocs_core.data.splits import split_patients
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretraining import Plan, resolve
@@ -24,6 +26,32 @@ from clocs_core.train.build import build_encoders
 
 CPU = torch.device("cpu")
 PATIENTS = 12
+ALL_AT_ONCE = Needs(segments=2, channels="all", encoder_channels="all")
+Card = TypeVar("Card", bound=NetworkCard)
+
+
+def fake_card(kind: type[Card], **other: Any) -> Card:
+    """The card of a network that reads one ECG channel at a time; `other` are further fields, and those that differ."""
+    fields: dict[str, Any] = {
+        "dataset": "set",
+        "encoder": "net",
+        "options": {},
+        "input_channels": 1,
+        "frame_samples": 100,
+        "embedding_dim": 8,
+        "channels": ("II", "V2"),
+        "unit": "mV",
+        "modality": "ecg",
+        "normalise": "none",
+        "framing": Framing(frame_samples=100),
+        "frame_rate": None,
+        "says_rate": True,
+        "task": Task("t", ("a", "b")),
+        "split_hash": "",
+        "settings": {},
+        "versions": {},
+    }
+    return kind(**fields | other)
 
 
 def installed() -> Catalogue:
@@ -56,8 +84,8 @@ def write_encoder(
     encoders = build_encoders(plan, len(channels), CPU)
     split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)
     path = folder / "encoder.safetensors"
-    had = versions or {"clocs": "0"}
-    card = EncoderCard(
+    card = fake_card(
+        EncoderCard,
         method=plan.method.name,
         dataset=plan.dataset.offer.name,
         encoder=plan.encoder.offer.name,
@@ -68,7 +96,6 @@ def write_encoder(
         count=plan.needs.encoders,
         channels=plan.needs.of_first(channels),
         run_channels=channels,
-        unit="mV",
         modality=plan.dataset.offer.modality,
         normalise=plan.data.normalise,
         pretrain_framing=plan.pretrain_framing,
@@ -78,10 +105,7 @@ def write_encoder(
         split_hash=split.hash,
         settings=plan.tables(),
         licence=plan.dataset.offer.licence,
-        versions=had,
+        versions=versions or {"clocs": "0"},
     )
     save_encoder(encoders.state_dict(), card, path)
     return encoders, path
-
-
-ALL_AT_ONCE = Needs(segments=2, channels="all", encoder_channels="all")

@@ -1,9 +1,9 @@
-"""Hand-written events of a run, for tests of the TensorBoard plugin."""
+"""Events of a run that never was, for tests of what listeners and displays make of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,21 +25,24 @@ def run_at(folder: Path, first_epoch: int = 1, method: str = "m", **more: dict[s
     return RunStarted(folder=folder, method=method, dataset="d", settings=tables | more, first_epoch=first_epoch)
 
 
-def epoch_done(epoch: int, train: float, losses: list[float]) -> EpochDone:
-    return EpochDone(
-        epoch=epoch,
-        losses=torch.tensor(losses),
-        train_loss=train,
-        validation_loss=train + 1,
-        health=Health(
-            effective_rank=7.5, embedding_dim=16, same_patient=0.75, other_patient=0.25, loss_over_log_batch=0.5
-        ),
-        improved=True,
-        best_epoch=epoch,
-        instances=4,
-        seconds=0.1,
-        last=False,
-    )
+def epoch_done(epoch: int, train: float, losses: list[float], **other: Any) -> EpochDone:
+    """An epoch with these losses; `other` are fields that differ."""
+    fields: dict[str, Any] = {
+        "epoch": epoch,
+        "losses": torch.tensor(losses),
+        "train_loss": train,
+        "validation_loss": train + 1,
+        "health": Health(7.5, embedding_dim=16, same_patient=0.75, other_patient=0.25, loss_over_log_batch=0.5),
+        "improved": True,
+        "best_epoch": epoch,
+        "instances": 4,
+        "seconds": 0.1,
+        "last": False,
+    }
+    return EpochDone(**fields | other)
+
+
+EPOCH = epoch_done(2, 0.5, [0.0], validation_loss=0.25, best_epoch=1, seconds=1.0)
 
 
 def score(protocol: Literal["linear", "finetune", "prior"], init: str, value: float, fraction: float = 1.0) -> Score:
