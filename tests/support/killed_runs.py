@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from clocs_core.artifacts.tensors import read_tensors
+
 KILLED = 137  # exit code of a process that was killed, as shells report it
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _ONE_PATH = {"os.remove": "remove", "os.mkdir": "make", "os.rmdir": "remove", "os.truncate": "truncate"}
@@ -61,6 +63,48 @@ def finish(work: Work, folder: Path) -> str:
     if code:
         raise Failed(f"exit code {code}\n{printed}")
     return printed
+
+
+def contents_of(run: Path) -> dict[str, Any]:
+    """Read all that a finished run keeps, without times, to compare an interrupted run with one that nobody killed.
+
+    Files are read byte by byte, except those with times inside. Events are read as TensorBoard reads them, because a
+    resumed run has more files of them.
+    """
+    held: dict[str, Any] = {
+        str(path.relative_to(run)): path.read_bytes()
+        for path in run.rglob("*")
+        if path.is_file() and path.name not in _WITH_TIMES and "tfevents" not in path.name
+    }
+    held["report.html"] = (run / "report.html").exists()
+    held["report.json"] = _without_times(json.loads((run / "report.json").read_text(encoding="utf-8")))
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    held["metrics.jsonl"] = [_without_times(json.loads(line)) for line in lines]
+    tensors, about = read_tensors(run / "checkpoint.safetensors")
+    held["checkpoint.safetensors"] = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+    held["progress and log"] = [about["progress"], _without_times(about["log"])]
+    for folder in (run, run / "steps"):
+        held[f"events in {folder.name}"] = _curves(folder)
+    return held
+
+
+_WITH_TIMES = ("report.html", "report.json", "metrics.jsonl", "checkpoint.safetensors")
+
+
+def _without_times(held: Any) -> Any:
+    if isinstance(held, dict):
+        return {name: _without_times(value) for name, value in held.items() if name != "seconds"}
+    return [_without_times(one) for one in held] if isinstance(held, list) else held
+
+
+def _curves(folder: Path) -> dict[str, list[Any]]:
+    """Read the points of every curve; values as text, because NaN does not equal itself."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0, "tensors": 0}).Reload()
+    curves = {tag: [(one.step, repr(one.value)) for one in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
+    texts = {tag: [one.step for one in found.Tensors(tag)] for tag in found.Tags()["tensors"] if tag == "scores"}
+    return curves | texts
 
 
 def _fork(work: Work, folder: Path, number: int | None) -> tuple[int, list[str], str]:

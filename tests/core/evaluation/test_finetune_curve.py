@@ -155,10 +155,10 @@ def test_a_kill_between_curve_and_checkpoint_repeats_the_epochs_that_the_checkpo
     path, minutes = tmp_path / "checkpoint.safetensors", itertools.count(step=60).__next__
     from clocs_core.evaluation import finetune
 
-    def die(learner, where):
+    def die(learner, where, log):
         if learner.progress.epoch == 3:
             raise KeyboardInterrupt
-        real(learner, where)
+        real(learner, where, log)
 
     with monkeypatch.context() as patch:
         real = finetune.save_checkpoint
