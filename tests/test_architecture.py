@@ -58,7 +58,6 @@ EVERYDAY = {
 # Modules without a test file of their own, and the tests that fail where they break. Shrink it; add with a reason.
 KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its checks; test_conformance.py: built-ins"
 ELSEWHERE = {
-    "workflows.training": "core/workflows/test_pretrain_hooks.py core/api/test_runs.py",
     "api.classifier": "core/api/test_evaluations.py",
     "api.comparing": "core/api/test_evaluations.py",
     "api.listing": "core/api/test_evaluations.py",
