@@ -151,7 +151,7 @@ def refuse_broken(folder: Path) -> None:
     from clocs_core.artifacts.tensors import read_tensors
 
     run = folder / "run"
-    if run.exists():
+    if (run / "settings.toml").exists():  # before, the folder holds nothing but a lock
         open_run_folder(run)
     for name in ("checkpoint.safetensors", "encoder.safetensors"):
         if (run / name).exists():

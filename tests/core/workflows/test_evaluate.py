@@ -428,3 +428,12 @@ def test_the_folder_is_locked_while_recordings_are_prepared_and_a_mistake_leaves
         evaluate(tmp_path / "above" / "e", dataset="many")
     assert len(prepared) == 1
     assert not (tmp_path / "above").exists()
+
+
+def test_time_adds_up_over_the_processes_of_an_evaluation(evaluate, tmp_path):
+    """What was trained before an interruption took time too."""
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(tmp_path / "e", FEW, screen=Screen(3), **HOW)
+    report = evaluate(tmp_path / "e", FEW, **HOW)
+    assert len(report.cells) > 2
+    assert report.seconds["train"] >= sum(cell.seconds for cell in report.cells) > 0
