@@ -58,7 +58,6 @@ EVERYDAY = {
 # Modules without a test file of their own, and the tests that fail where they break. Shrink it; add with a reason.
 KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its checks; test_conformance.py: built-ins"
 ELSEWHERE = {
-    "workflows.training": "core/workflows/test_pretrain_hooks.py core/api/test_runs.py",
     "api.signals": "core/api/test_encoder.py",
     "artifacts.embeddings": "core/inference/test_embed.py",
     "artifacts.evaluation_folder": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",

@@ -125,7 +125,7 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
         return FolderKeeper(path)
     folder, tables = open_run_folder(path)
     refuse_other_settings(path, tables, plan.tables())
-    return None if folder.report.exists() else FolderKeeper(path)
+    return None if folder.is_finished else FolderKeeper(path, tables)
 
 
 def _as_run(done: FinishedRun, path: Path | None) -> Run:
@@ -140,6 +140,8 @@ def load_run(path: str | Path) -> Run:
         raise RunFolderError(
             f"{path} is not finished: it has no report.json. Go on with it: `clocs run --resume {path}`."
         )
+    if not folder.metrics.exists():
+        raise RunFolderError(f"{path} has no {folder.metrics.name}, which a finished run has. Put it back.")
     return Run(
         path=folder.path,
         epochs=read_rows(folder.metrics.read_text(encoding="utf-8")),

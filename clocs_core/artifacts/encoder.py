@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import EncoderCard, encoder_card
 from clocs_core.artifacts.networks import build_encoders, fit_weights
+from clocs_core.artifacts.run_folder import open_run_folder
 from clocs_core.artifacts.tensors import pack_tensors, read_tensors, refuse_other_schema, save_tensors
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
@@ -65,6 +66,7 @@ def find_encoder(path: Path) -> Path:
     if not path.exists():
         raise RunFolderError(f"{path} is not there. Give a folder that `clocs run` made, or its {FILE}.")
     if (path / "settings.toml").exists():
+        open_run_folder(path)  # raises for an evaluation
         raise RunFolderError(
             f"{path} has no {FILE}: the run is not finished. Go on with it: `clocs run --resume {path}`."
         )

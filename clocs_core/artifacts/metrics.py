@@ -7,7 +7,7 @@ import json
 import attrs
 
 from clocs_core.artifacts.documents import as_plain, read_object, structure_record
-from clocs_core.contracts.events import EpochDone
+from clocs_core.contracts.events import EpochDone, Health
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +43,11 @@ def row_of(done: EpochDone) -> EpochRow:
         seconds=done.seconds,
         instances=done.instances,
     )
+
+
+def health_of(row: EpochRow, embedding_dim: int) -> Health:
+    """Return the measures of collapse of an epoch."""
+    return Health(row.effective_rank, embedding_dim, row.same_patient, row.other_patient, row.loss_over_log_batch)
 
 
 def to_line(row: EpochRow) -> str:

@@ -93,10 +93,10 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
     try:
         with console_display() as show:
             report = evaluate_encoder(plan, path, Surroundings(session.host, show, workers), controls).report
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         kept = "finished classifiers are kept; repeat the same command to resume."
-        click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
-        return 130
+        stop.add_note(f"Stopped; {kept if path.exists() else 'nothing was trained yet.'}")
+        raise
     print_summary(report.scores, report.comparisons, report.notes)
     click.echo(f"Report: {path / 'report.json'}")
     return None

@@ -8,6 +8,10 @@ import attrs
 
 RANDOM = "random"
 """Init of the control: the same encoder, untrained. Also the init of the class prior, which has no encoder."""
+CHANCE = "chance"
+"""Init of retrieval in a random order."""
+CONTROLS = (RANDOM, CHANCE)
+"""The names that no method can have."""
 
 
 @attrs.frozen

@@ -43,6 +43,7 @@ class ConsoleDisplay(Display):
             disable=not console.is_terminal,
             transient=True,
         )
+        self.doing = ""  # the present stage
         self.task: TaskID | None = None
         self.epochs: TaskID | None = None
 
@@ -69,7 +70,7 @@ class ConsoleDisplay(Display):
         for old in (self.task, self.epochs):
             if old is not None:
                 self.progress.remove_task(old)
-        self.epochs = None
+        self.epochs, self.doing = None, text
         self.task = self.progress.add_task(text, total=None, detail="")
         if not self.console.is_terminal:
             self.say(f"{text} …")

@@ -14,8 +14,11 @@ from clocs_core.settings.toml_file import SCHEMA
 from clocs_core.train.learner import Learner, Progress
 
 
-def save_checkpoint(learner: Learner, path: Path) -> None:
-    """Write everything that a resumed run needs. A kill leaves either the old or the new checkpoint, whole."""
+def save_checkpoint(learner: Learner, path: Path, log: dict[str, object] | None = None) -> None:
+    """Write everything that a resumed run needs. A kill leaves either the old or the new checkpoint, whole.
+
+    log: what the caller wants back from `load_checkpoint`, as values for JSON.
+    """
     tensors: dict[str, Tensor] = {}
     for part, state in (
         ("encoders", learner.encoders.state_dict()),
@@ -25,11 +28,14 @@ def save_checkpoint(learner: Learner, path: Path) -> None:
         tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
     for number, state in learner.optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress)}, path)
+    save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress), "log": log or {}}, path)
 
 
-def load_checkpoint(learner: Learner, path: Path) -> None:
-    """Load a checkpoint into a new learner. Raise RunFolderError if it does not fit."""
+def load_checkpoint(learner: Learner, path: Path) -> dict[str, object]:
+    """Load a checkpoint into a new learner, and return its log. Raise RunFolderError if it does not fit.
+
+    The log of a checkpoint that an earlier version wrote is empty.
+    """
     tensors, about = read_tensors(path)
     if about.get("schema") != SCHEMA:
         raise RunFolderError(
@@ -52,6 +58,9 @@ def load_checkpoint(learner: Learner, path: Path) -> None:
     progress = about["progress"]
     assert isinstance(progress, dict)
     learner.progress = Progress(**progress)
+    log = about.get("log", {})
+    assert isinstance(log, dict)
+    return log
 
 
 def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:

@@ -168,6 +168,9 @@ def test_what_is_not_there_or_not_finished_is_refused(tmp_path, catalogue):
     (tmp_path / "settings.toml").touch()
     with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `clocs run --resume "):
         load_encoder(tmp_path, catalogue, CPU)
+    (tmp_path / "settings.toml").write_text("[evaluation]\n", encoding="utf-8")
+    with pytest.raises(RunFolderError, match=r"is an evaluation, not a run: it has no encoder\."):
+        load_encoder(tmp_path, catalogue, CPU)
 
 
 def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):

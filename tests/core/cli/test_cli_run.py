@@ -16,6 +16,7 @@ from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.cli import main
 from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.errors import DataError
 
 BASE = ["run", "--plugin", "cmsc", "--dataset", "demo"]
 
@@ -197,6 +198,46 @@ def test_a_data_folder_that_cannot_be_made_is_a_mistake(place: Path, capsys: pyt
 def test_a_folder_without_permission_is_a_mistake(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "closed").mkdir(mode=0o500)
     assert "Permission denied" in mistake(capsys, *BASE, "-o", "patients=3", "--out", "closed/run")
+
+
+def test_two_runs_with_one_folder_are_not_mixed(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first reads its recordings, perhaps for an hour; the second, of another method, has to keep out."""
+    begun = []
+
+    def prepare(*_: object) -> None:
+        begun.append(1)
+        if len(begun) == 1:
+            assert main(["run", "--plugin", "simclr", "--dataset", "demo", "--seed", "1", "--out", "runs/one"]) == 2
+        raise DataError("unreadable")
+
+    monkeypatch.setattr("clocs_core.workflows.pretrain.prepare_run", prepare)
+    assert main([*BASE, "--out", "runs/one"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "Error: Another process is working in runs/one; wait until it has ended, or choose another folder with "
+        "`--out …`.",
+        "Error: unreadable",
+    ]
+    assert begun == [1]
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["run", "--resume"], ["embed"]])
+def test_an_evaluation_is_not_taken_for_a_run(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """It was called unfinished, and to be resumed; resuming called it finished, with a page that is not there."""
+    folder = place / "run" / "evaluations" / "e"
+    folder.mkdir(parents=True)
+    (folder / "settings.toml").write_text("[evaluation]\nprotocol = 'linear'\n", encoding="utf-8")
+    (folder / "report.json").touch()
+    (place / "run" / "encoder.safetensors").touch()
+    out = ["--out", "z.npz"] if arguments == ["embed"] else []
+    assert mistake(capsys, *arguments, str(folder), *out).startswith(
+        f"{folder} is an evaluation, not a run: its encoder is that of the run {place / 'run'}. Its results are in "
+    )
 
 
 def test_an_unknown_flag_is_a_mistake(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,10 +155,10 @@ def test_a_kill_between_curve_and_checkpoint_repeats_the_epochs_that_the_checkpo
     path, minutes = tmp_path / "checkpoint.safetensors", itertools.count(step=60).__next__
     from clocs_core.evaluation import finetune
 
-    def die(learner, where):
+    def die(learner, where, log):
         if learner.progress.epoch == 3:
             raise KeyboardInterrupt
-        real(learner, where)
+        real(learner, where, log)
 
     with monkeypatch.context() as patch:
         real = finetune.save_checkpoint
@@ -166,4 +166,6 @@ def test_a_kill_between_curve_and_checkpoint_repeats_the_epochs_that_the_checkpo
         with pytest.raises(KeyboardInterrupt):
             tune(bench, clock=minutes, epochs=5, checkpoint=path)
     assert len(read_curve(curve_beside(path))) == 3
-    assert tune(bench, epochs=5, checkpoint=path).curve == whole
+    resumed = tune(bench, epochs=5, checkpoint=path)
+    assert resumed.curve == whole
+    assert resumed.earlier >= 2 * 60  # each epoch took some minutes of that clock

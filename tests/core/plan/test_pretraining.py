@@ -176,6 +176,14 @@ def test_an_option_that_is_also_a_setting_of_the_run_is_ambiguous() -> None:
 # ----------------------------------------------------------------------------------------------------- tables of a file
 
 
+@pytest.mark.parametrize("name", ["random", "chance"])
+def test_a_method_with_the_name_of_a_control_is_refused(name: str) -> None:
+    """Its scores would stand under the name of the untrained encoder, and nobody could tell the two apart."""
+    catalogue = catalogue_of(clocs_methods=lambda: [together(name)])
+    with pytest.raises(SettingsError, match=f"A method cannot be named '{name}': in reports this is .* a control"):
+        resolve(catalogue, {"run": {"method": name, "dataset": "tiny"}})
+
+
 def test_an_unknown_table_answers_with_its_neighbour() -> None:
     assert refused(trian={"epochs": 1}) == (
         "The settings have a table [trian] that this run has no use for. Did you mean 'train'?"

@@ -132,6 +132,20 @@ def test_scores_are_scalars_and_a_table(tmp_path):
     assert "| linear | m | 1 | auroc | frame | 0.750 | 0.625 to 0.875 |" in text(tmp_path, "scores")
 
 
+def test_results_that_are_told_twice_are_there_once(tmp_path):
+    """A run that is killed at its end tells of it again; half a record of before must not hide what comes then."""
+    run = run_at(tmp_path)
+    begin(run, 0.0)
+    add_epoch(run, epoch_done(2, 4.0, [4.0]), 0.0)
+    (file,) = tmp_path.glob("events*")
+    add_results(run, run_done(), 0.0)
+    file.write_bytes(file.read_bytes()[:-5])
+    add_results(run, run_done(value=0.875), 0.0)
+    assert curve(tmp_path, "final/linear/auroc/frame") == [(2, 0.875)]
+    assert len(read(tmp_path).Images("report/loss")) == 1
+    assert [path.name for path in tmp_path.rglob(".*")] == []
+
+
 def test_pictures_arrive_byte_for_byte(tmp_path):
     """What TensorBoard shows is the picture of the report, not a copy drawn anew."""
     run = run_at(tmp_path)
