@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 from fake_plugins import FINDINGS, PARITY, TinyOptions, fake_point, offers, pairs, tiny, tiny_load, together
+from no_pictures import without_pictures
 
 from clocs_core import Batch, Entry, Episode, Listing, Needs, NoOptions, Record, Task, ViewGenerator, Views
 from clocs_core.cli import main
@@ -90,5 +91,6 @@ def points(**more: Callable[..., Any]) -> list[EntryPoint]:
 
 def make_run(folder: Path, *more: str) -> Path:
     """A small finished run; what it prepares lies beside it."""
-    assert main([*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), *more], points()) == 0
+    with without_pictures():
+        assert main([*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), *more], points()) == 0
     return folder / "run"

@@ -11,6 +11,8 @@ from waves_in_memory import QUICK, SAMPLES, recordings
 
 import clocs_core as clocs
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 @pytest.fixture(scope="module")
 def data() -> clocs.Recordings:
