@@ -30,7 +30,10 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "benchmarks" / "mutants.toml"
 _COPIED = ("clocs_core", "plugins", "tests", "benchmarks", "pyproject.toml")
 _LEFT_OUT = ("__pycache__", ".*", "results")
-_WARM = ("pytest", "torch", "pandas", "sklearn.linear_model", "safetensors.torch", "rich.progress")
+_WARM = (  # all that most tests import and no mutant is in; torch imports _dynamo with the first optimiser
+    *("pytest", "torch", "torch._dynamo", "pandas", "sklearn.linear_model", "safetensors.torch", "cattrs", "jinja2"),
+    *("matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image", "filelock", "rich.progress"),
+)
 _LONGEST = 120.0  # seconds; a test that a fault makes wait forever counts as failed
 _NOTHING_RAN = 99  # exit status of a child that could not run pytest to its end
 

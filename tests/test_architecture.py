@@ -158,7 +158,8 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.name}"
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
     """Every import of a file. `from a import b` is a.b where that is a module, else a."""
 
     def visit(node: ast.AST, top_level: bool, for_types_only: bool) -> Iterator[Import]:
@@ -180,9 +181,15 @@ def imports_of(path: Path) -> Iterator[Import]:
                 inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
                 yield from visit(child, top_level and not inside, for_types_only)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), True, False)
+    return tuple(visit(tree_of(path), True, False))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def is_module(name: str) -> bool:
     place = ROOT.joinpath(*name.split("."))
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
@@ -380,7 +387,7 @@ def functions_of(path: Path) -> Iterator[tuple[str, int, int]]:
             else:
                 yield from visit(child, f"{above}.{child.name}" if isinstance(child, ast.ClassDef) else above)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), module_name(path).removeprefix("clocs_core."))
+    yield from visit(tree_of(path), module_name(path).removeprefix("clocs_core."))
 
 
 def test_functions_of_core_are_short() -> None:

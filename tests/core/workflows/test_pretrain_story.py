@@ -6,6 +6,7 @@ one that is too short, and one that was published twice, in two parts. Pictures 
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from types import SimpleNamespace
 
@@ -13,8 +14,10 @@ import attrs
 import pytest
 import torch
 from fake_plugins import fake_point, offers, tiny, tiny_load
+from waves_in_memory import QUICK, recordings
 
-from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
+import clocs_core as clocs
+from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.contracts.events import Health
 from clocs_core.contracts.records import Drop, Entry, Listing
 from clocs_core.plan.pretraining import resolve
@@ -137,7 +140,7 @@ def story(tmp_path_factory):
     seen, evaluated, end = {}, [], End()
     whole, validate = pretrain.score_own_encoder, loop._validate
 
-    def watch(learner, path):
+    def watch(learner, path, *more):
         seen[learner.progress.epoch] = {name: one.clone() for name, one in learner.encoders.state_dict().items()}
 
     def lowest_after_the_best(learner, training, whole):
@@ -154,8 +157,8 @@ def story(tmp_path_factory):
     around, keeper = surroundings(host, end), Kept()
     keeper.checkpoint = folder / "checkpoint"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pretrain, "draw_pictures", lambda *_: ())  # pictures take longer than the run
-        patch.setattr(pretrain, "render", lambda *_: "")
+        for drawing in ("draw_views", "draw_pictures", "render"):  # they take longer than the run
+            patch.setattr(pretrain, drawing, lambda *_: "")
         patch.setattr(pretrain, "score_own_encoder", score)
         patch.setattr(training, "save_checkpoint", watch)
         patch.setattr(loop, "_validate", lowest_after_the_best)
@@ -210,33 +213,24 @@ def test_a_collapse_is_warned_of_once_after_ten_epochs_and_noted_at_the_end(stor
     assert noted.startswith("At the end of training the embeddings look collapsed: effective rank 1.0 of 8")
 
 
-def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tmp_path, monkeypatch):
+def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tmp_path, monkeypatch, no_pictures):
     """A kill between the line of an epoch and its checkpoint leaves a line too many."""
     save = training.save_checkpoint
+    how = QUICK | {"epochs": 4, "out": tmp_path / "run"}
 
-    def killed(learner, path):
+    def killed(learner, path, *more):
         if learner.progress.epoch == 3:
             raise KeyboardInterrupt
-        save(learner, path)
-
-    plan, host = plan_of(tmp_path, "epochs=4", "batch_size=64")
-
-    def train():
-        around, keeper = surroundings(host), FolderKeeper(tmp_path / "run")
-        with keeper.open():
-            ready = prepare_run(plan, around)
-            keeper.begin(ready.plan.tables(), ready.cohort.split)
-            return train_run(ready, keeper, around, False), around.show.said
+        save(learner, path, *more)
 
     monkeypatch.setattr(training, "save_checkpoint", killed)
     with pytest.raises(KeyboardInterrupt):
-        train()
+        clocs.pretrain("cmsc", recordings(), **how)
     monkeypatch.setattr(training, "save_checkpoint", save)
-    resumed, said = train()
-    assert "resuming after epoch 2" in said
-    assert [row.epoch for row in resumed.history] == [1, 2, 3, 4]
-    assert resumed.run.first_epoch == 3
-    assert len((tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()) == 4
+    resumed = clocs.pretrain("cmsc", recordings(), **how)
+    assert resumed.history["epoch"] == [1, 2, 3, 4]
+    kept = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["epoch"] for line in kept] == [1, 2, 3, 4]
 
 
 def test_scores_of_the_validation_part_are_called_no_test():
