@@ -86,6 +86,15 @@ def chromium() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def no_pictures() -> Iterator[None]:
+    """Leave out the drawing of pictures in a module whose tests look at none; most of the time of a small run."""
+    from no_pictures import without_pictures
+
+    with without_pictures():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_data_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep a test that forgets --data-root from reading or writing the user's data."""

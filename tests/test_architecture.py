@@ -60,7 +60,6 @@ KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its che
 ELSEWHERE = {
     "api.signals": "core/api/test_encoder.py",
     "artifacts.embeddings": "core/inference/test_embed.py",
-    "artifacts.evaluation_folder": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
     "artifacts.networks": "core/artifacts/test_encoder.py core/artifacts/test_classifier.py",
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
@@ -128,7 +127,8 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.name}"
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
     """Every import of a file. `from a import b` is a.b where that is a module, else a."""
 
     def visit(node: ast.AST, top_level: bool, for_types_only: bool) -> Iterator[Import]:
@@ -150,9 +150,15 @@ def imports_of(path: Path) -> Iterator[Import]:
                 inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
                 yield from visit(child, top_level and not inside, for_types_only)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), True, False)
+    return tuple(visit(tree_of(path), True, False))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def is_module(name: str) -> bool:
     place = ROOT.joinpath(*name.split("."))
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
@@ -350,7 +356,7 @@ def functions_of(path: Path) -> Iterator[tuple[str, int, int]]:
             else:
                 yield from visit(child, f"{above}.{child.name}" if isinstance(child, ast.ClassDef) else above)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), module_name(path).removeprefix("clocs_core."))
+    yield from visit(tree_of(path), module_name(path).removeprefix("clocs_core."))
 
 
 def test_functions_of_core_are_short() -> None:

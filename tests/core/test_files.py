@@ -3,6 +3,8 @@
 import errno
 import os
 import re
+from pathlib import Path
+from stat import S_ISDIR
 
 import pytest
 
@@ -74,3 +76,22 @@ def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr("clocs_core.files.os.fsync", failing(errno.EIO))
     with pytest.raises(OSError, match=r"Input/output error: '.*a\.txt'"):
         write_atomically(tmp_path / "a.txt", "newer")
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_call_ends(tmp_path, monkeypatch):
+    """A power cut after a rename that was not synced can leave a name without data, or the old name."""
+    events = []
+    rename = Path.replace
+
+    def sync(handle):
+        found = os.fstat(handle)
+        events.append("folder synced" if S_ISDIR(found.st_mode) else f"{found.st_size} bytes synced")
+
+    def renamed(path, target):
+        events.append("renamed")
+        return rename(path, target)
+
+    monkeypatch.setattr("clocs_core.files.os.fsync", sync)
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_atomically(tmp_path / "a.txt", "three")
+    assert events == ["5 bytes synced", "renamed", "folder synced"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from fake_plugins import points
+from no_pictures import without_pictures
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -23,7 +24,8 @@ ARGUMENTS: dict[str, Any] = {"epochs": 2, "embedding_dim": 8, "resamples": 20, "
 
 def make_run(folder: Path, *more: str) -> Path:
     """A small finished run; what it prepares lies beside it."""
-    assert main([*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), *more], points()) == 0
+    with without_pictures():
+        assert main([*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), *more], points()) == 0
     return folder / "run"
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import clocs_core as clocs
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 
 def test_an_evaluation_has_scores_at_every_label_fraction_with_controls(tuned: clocs.EvaluationResults) -> None:

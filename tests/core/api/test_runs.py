@@ -17,6 +17,8 @@ from fake_runs import ARGUMENTS
 import clocs_core as clocs
 from clocs_core.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 def test_nothing_is_kept_and_nothing_is_shown_unless_asked(
     data: clocs.Recordings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

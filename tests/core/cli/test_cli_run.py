@@ -18,6 +18,8 @@ from clocs_core.cli import main
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.errors import DataError
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 BASE = ["run", "--plugin", "cmsc", "--dataset", "demo"]
 
 

@@ -7,6 +7,7 @@ from fake_frames import FRAME, fake_store
 from fake_recordings import CHANNELS
 from torch import nn
 
+from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
 from clocs_core.evaluation.features import Features, embed
 
@@ -47,6 +48,33 @@ def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(pr
     assert encoder.training
     assert first.embedding.shape == (len(instances), 4)
     assert set(first.label) == {0, 1}
+
+
+def test_frames_are_normalised_where_asked_and_left_alone_where_not(prepared):
+    """An encoder that was trained on one of the two gives numbers for the other as well."""
+    store, instances = two_patients(prepared)
+    plain, scaled = (
+        embed(nn.Flatten(), store, instances, normalise, lambda done, total: None).embedding
+        for normalise in (False, True)
+    )
+    first = store.gather(instances, torch.tensor([0])).signal.flatten()
+    np.testing.assert_array_equal(plain[0], first)
+    np.testing.assert_allclose(scaled[0], (first - first.min()) / (first.max() - first.min()), atol=1e-6)
+    assert plain.min() < -1
+    assert (scaled.min(), scaled.max()) == (0, pytest.approx(1))
+
+
+def test_a_row_without_a_label_has_minus_one(prepared):
+    """Zero is a class, and for a task of any classes it says that none holds."""
+    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
+    labels = {record: None if record == "r0-0" else frozenset({2}) for record, _ in prepared.records}
+    task = Task("kind", classes=("a", "b", "c"), kind="any_of")
+    store = fake_store(prepared, task=task, labels=labels)
+    found = embed(nn.Flatten(), store, instances, False, lambda done, total: None)
+    missing = np.array([store.records[number] == "r0-0" for number in found.record])
+    assert 0 < missing.sum() < len(missing)
+    assert (found.label[missing] == -1).all()
+    assert (found.label[~missing] == [0, 0, 1]).all()
 
 
 @pytest.mark.parametrize("most", [1, 7, 1000])

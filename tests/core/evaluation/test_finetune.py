@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -72,6 +73,21 @@ def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):
         for name, tensor in expected.state_dict().items():
             torch.testing.assert_close(found.classifier.state_dict()[f"{part}.{name}"], tensor, rtol=1e-4, atol=1e-6)
     assert found.steps == -(-len(rows) // 16)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, normalise):
+    ranges = {True: [], False: []}
+
+    class Watching(nn.Flatten):
+        def forward(self, signal):
+            ranges[self.training] += [*signal.amin(-1).flatten().tolist(), *signal.amax(-1).flatten().tolist()]
+            return super().forward(signal)
+
+    encoder = nn.Sequential(Watching(), nn.Linear(FRAME, DIM))
+    tune(attrs.evolve(bench, normalise=normalise), encoder, np.arange(16), epochs=1)
+    for seen in ranges.values():
+        assert (min(seen) >= 0 and max(seen) <= 1) == normalise
 
 
 def test_predictions_are_the_probabilities_of_the_best_weights_in_eval_mode(bench):

@@ -93,3 +93,15 @@ def test_a_recording_that_is_stretched_as_a_whole_needs_samples_for_it():
     with pytest.raises(DataError, match=r"mine has 4 samples for a frame .* Give it a longer recording\."):
         cut(SignalFile(noise(samples=8), ("II",), 100.0), halves, channels=("II",))
     assert len(cut(SignalFile(noise(samples=10), ("II",), 100.0), halves, channels=("II",))[0].signal) == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------- units
+
+
+def test_integers_of_a_recorder_are_divided_by_their_gain_and_volts_stay_volts():
+    """A network without normalisation reads millivolts; counts of a recorder would look 200 times as large."""
+    card = attrs.evolve(CARD, normalise="none")
+    counts = np.round(1000 * noise(2)).astype(np.int16)
+    rows, _ = cut(SignalFile(counts, ("V2", "II"), 100.0, "V", gain=200.0), card)
+    np.testing.assert_allclose(rows.signal[:, 0].reshape(4, 2, 100)[1], counts[::-1, 100:200] / 200.0, rtol=1e-6)
+    assert rows.factor == 1000.0

@@ -12,6 +12,8 @@ from clocs_core.plan.pretrained import open_encoder
 from clocs_core.plugins.session import open_session
 from clocs_core.train.build import build_encoder
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CPU = torch.device("cpu")
 
 

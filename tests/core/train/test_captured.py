@@ -24,6 +24,8 @@ from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 def contrast(z, patient):
     similarity = nn.functional.normalize(z[0], dim=-1) @ nn.functional.normalize(z[1], dim=-1).T / 0.2

@@ -147,6 +147,19 @@ def test_every_instance_is_seen_once_an_epoch_and_in_another_order_the_next(coho
     assert first != second
 
 
+def test_validation_is_of_every_validation_instance_once_and_of_no_other(cohort):
+    store, _, validation = cohort
+    seen = []
+
+    def spy(z, patient):
+        if not torch.is_grad_enabled():
+            seen.extend(patient.tolist())
+        return z.square().mean()
+
+    list(epochs_of(learner(ContrastiveObjective(spy)), cohort, epochs=1))
+    assert seen == store.patient[validation.frame[:, 0]].tolist()
+
+
 def test_the_mean_loss_counts_the_ragged_last_batch_for_what_it_holds(cohort):
     _, train, _ = cohort
     objective = ContrastiveObjective(lambda z, patient: z.sum() * 0 + len(patient))
@@ -164,6 +177,50 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_the_records_of_its_batch
 
     with pytest.raises(NonFiniteLoss, match=r"not finite at step \d+ of epoch 1; its batch holds the records .*r0-"):
         list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
+
+
+def test_a_validation_loss_that_is_not_a_number_ends_the_run(cohort):
+    """No epoch is better than NaN, and NaN is better than none: the weights of such a run would be of any epoch."""
+
+    def explode(z, patient):
+        return z.square().mean() if torch.is_grad_enabled() else z.sum() * float("nan")
+
+    with pytest.raises(NonFiniteLoss, match=r"The validation loss of epoch 1 is not a number, though the training"):
+        list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
+
+
+def test_validation_has_the_same_views_at_every_epoch(cohort):
+    """Early stopping compares epochs; with other random numbers it would compare those."""
+    torch.manual_seed(0)
+    still = start(nn.ModuleList([nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8))]), NoisyTarget(), 0.0)
+    still.objective.after_step = lambda encoder: None  # nothing changes from epoch to epoch
+    done = list(epochs_of(still, cohort, epochs=3))
+    assert len({one.validation_loss for one in done}) == 1
+    assert len({one.train_loss for one in done}) == 3  # training does see other noise
+
+
+def test_encoder_and_objective_are_in_eval_mode_during_validation_and_train_mode_in_training(cohort):
+    """An objective may have dropout and statistics of its own, such as those of a target network."""
+    modes = set()
+
+    class Watching(NoisyTarget):
+        def forward(self, encode, views):
+            modes.add((torch.is_grad_enabled(), self.training, who.encoders.training, who.encoders[0][2].training))
+            return super().forward(encode, views)
+
+    who = learner(Watching())
+    list(epochs_of(who, cohort, epochs=2))
+    assert modes == {(True,) * 4, (False,) * 4}
+
+
+def test_every_weight_of_encoder_and_objective_that_needs_a_gradient_is_trained_once():
+    """A head that is not trained would stay random, and a weight in two modules must not take two steps."""
+    encoder, head = nn.Linear(3, 2), nn.Linear(2, 2)
+    frozen = nn.Linear(3, 2).requires_grad_(False)
+    who = start(nn.ModuleList([encoder]), nn.ModuleList([head, frozen, encoder]), 0.25)
+    (group,) = who.optimiser.param_groups
+    assert list(map(id, group["params"])) == [*map(id, encoder.parameters()), *map(id, head.parameters())]
+    assert group["lr"] == 0.25
 
 
 def test_a_batch_of_one_trains(cohort):

@@ -16,6 +16,8 @@ from safetensors.torch import load_file
 from clocs_core import Entry, Needs, NoOptions, ViewGenerator, Views
 from clocs_core.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 GAIN = 0.1  # the wave below the noise, so that no score is perfect
 
 
