@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import attrs
 import pytest
 import torch
-from fake_plugins import fake_point, offers, tiny, tiny_load
+from fake_offers import offers, tiny, tiny_load
+from fake_plugins import fake_point
 from fake_recordings import recordings_in_memory
 from fake_runs import ARGUMENTS
 
