@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clocs_core.cli.flags import with_workers
+from clocs_core.cli.flags import with_dataset_options, with_workers
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
 
@@ -23,9 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def recordings_options(command: F) -> F:
     """Add the options that choose recordings to a command."""
     for add in (
-        click.option(
-            "-o", "--option", "assignments", metavar="NAME=VALUE", multiple=True, help="Option of the data set."
-        ),
+        with_dataset_options,
         click.option("--task", metavar="NAME", help="Task of the data set; default: its first."),
         click.option("--root", metavar="PATH", help="Folder or file of this data set."),
         click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA."),

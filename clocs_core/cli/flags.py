@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -57,14 +58,11 @@ with_workers = click.option(
     help="Processes that read recordings.",
 )
 
-with_options = click.option(
-    "-o",
-    "--option",
-    "assignments",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. The same as --temperature 0.05.",
+_assignments = partial(click.option, "-o", "--option", "assignments", metavar="NAME=VALUE", multiple=True)
+with_options = _assignments(
+    help="Option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. The same as --temperature 0.05."
 )
+with_dataset_options = _assignments(help="Option of the data set, or a setting of it, such as `-o normalise=none`.")
 
 with_device = click.option(
     "--device",
