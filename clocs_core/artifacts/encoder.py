@@ -82,8 +82,11 @@ def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.devic
     named = file or Path("the encoder in memory")
     refuse_other_schema(description, named, "encoder")
     card = encoder_card(description, named)
-    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, named))
     if card.count == 1:
         weights = {f"0.{name}": tensor for name, tensor in weights.items()}
+    held = {name.partition(".")[0] for name in weights}
+    if card.count > 1 and len(held) != card.count:
+        raise RunFolderError(f"The card in {named} declares {card.count:,} encoders, and the file holds {len(held)}.")
+    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, weights, named))
     fit_weights(modules, weights, card, named)
     return LoadedEncoder(modules.to(device).eval(), card, file)

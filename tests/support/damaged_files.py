@@ -107,7 +107,7 @@ def with_value(document: Any, path: tuple[str | int, ...], change: Callable[[Any
     """Return a copy of a document in which the value at `path` is changed."""
     if not path:
         return change(document)
-    copy = dict(document) if isinstance(document, dict) else list(document)
+    copy: Any = dict(document) if isinstance(document, dict) else list(document)
     copy[path[0]] = with_value(copy[path[0]], path[1:], change)
     return copy
 
