@@ -123,7 +123,6 @@ ELSEWHERE = {
     "testing.synthetic": KIT,
     "testing.tensors": KIT,
     "testing.views": KIT,
-    "train.build": "core/evaluation/test_own_encoder.py core/plan/test_pretrained.py test_methods.py",
     "train.learner": "core/train/test_loop.py core/train/test_gradcache.py",
     "train.min_max_kernel": "core/train/test_normalise.py",
     "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
@@ -40,6 +41,16 @@ def as_plain(value: object) -> Any:
 def dump_record(record: Any) -> str:
     """Write a record with its schema, such as a report, as text; `load_record` reads it back bit for bit."""
     return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of ours. Raises RunFolderError where it cannot be read, or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise RunFolderError(f"Cannot read {path}: {problem.strerror or problem}.") from None
+    except UnicodeDecodeError as problem:
+        raise RunFolderError(f"{path} is damaged: it is not text in UTF-8 ({problem}).") from None
 
 
 def load_record(text: str, kind: type[T], what: str) -> T:

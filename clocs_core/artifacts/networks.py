@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,21 @@ def build_encoders(
         ) from None
 
 
-@contextmanager
-def no_larger_than(weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Stop this thread from building modules that are far larger than `weights`, before they fill the memory.
+def no_larger_than(weights: Mapping[str, Tensor]) -> AbstractContextManager[None]:
+    """Stop this thread from building modules that are far larger than `weights`, as `limit_modules` does."""
+    return limit_modules(
+        _ALWAYS + _LARGER * sum(tensor.numel() for tensor in weights.values()),
+        _ALWAYS // 100 + 100 * len(weights),
+        "its card declares a far larger network than the file has weights for.",
+    )
 
-    Raises ValueError from the constructor of the module that is too large.
+
+@contextmanager
+def limit_modules(most_weights: float, most_modules: float, problem: str) -> Iterator[None]:
+    """Stop this thread from building modules with more weights or inner modules, before they fill the memory.
+
+    Raises ValueError, with `problem`, from the constructor of the module that is too large.
     """
-    most = _ALWAYS + _LARGER * sum(tensor.numel() for tensor in weights.values())
-    most_modules = _ALWAYS // 100 + 100 * len(weights)
     thread, made, modules = threading.get_ident(), 0, 0
 
     def count(_module: nn.Module, _name: str, new: Any) -> None:
@@ -66,8 +73,8 @@ def no_larger_than(weights: Mapping[str, Tensor]) -> Iterator[None]:
         if threading.get_ident() == thread:
             made += new.numel() if isinstance(new, Tensor) and not is_lazy(new) else 0
             modules += isinstance(new, nn.Module)
-            if made > most or modules > most_modules:
-                raise ValueError("its card declares a far larger network than the file has weights for.")
+            if made > most_weights or modules > most_modules:
+                raise ValueError(problem)
 
     hooks = [
         register(count)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
+from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary, read_report
@@ -74,7 +75,7 @@ def open_candidate(path: Path) -> Candidate:
     if "evaluation" in read_tables(folder.settings):
         report = EvaluationFolder(path).read_report()
         return candidate_of_evaluation(path, report, rows, _of_its_run(path, report))
-    return candidate_of_run(path, read_report(folder.report.read_text(encoding="utf-8")), rows)
+    return candidate_of_run(path, read_report(read_text(folder.report)), rows)
 
 
 def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:

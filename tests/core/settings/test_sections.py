@@ -41,16 +41,19 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
     [
         ("train", "batch_size", 0, "[train] batch_size must be positive, got 0."),
         ("train", "epochs", -1, "[train] epochs must be positive, got -1."),
-        ("train", "learning_rate", 0.0, "[train] learning_rate must be positive, got 0.0."),
-        ("train", "learning_rate", float("nan"), "[train] learning_rate must be positive, got nan."),
+        ("train", "learning_rate", 0.0, "[train] learning_rate must be positive and at most 100, got 0.0."),
+        ("train", "learning_rate", float("nan"), "[train] learning_rate must be positive and at most 100, got nan."),
+        ("train", "learning_rate", 1e300, "[train] learning_rate must be positive and at most 100, got 1e+300."),
         ("train", "patience", 0, "[train] patience must be positive, got 0."),
-        ("run", "embedding_dim", 0, "[run] embedding_dim must be positive, got 0."),
+        ("run", "embedding_dim", 0, "[run] embedding_dim must be positive and at most 65,536, got 0."),
+        ("run", "embedding_dim", 10**8, "[run] embedding_dim must be positive and at most 65,536, got 100000000."),
+        ("run", "seed", 2**65, "run.seed: expected a whole number of at most 64 bits, got a larger one."),
         ("run", "seed", -1, "[run] seed must not be negative, got -1."),
         ("run", "device", "tpu", "run.device: expected one of auto, cpu, cuda, got 'tpu'."),
         ("data", "split", "80/20", "data.split: expected one of 60/20/20, 64/16/20, got '80/20'."),
         ("data", "split_seed", -1, "[data] split_seed must not be negative, got -1."),
         ("data", "normalise", "z", "data.normalise: expected one of min-max, none, got 'z'."),
-        ("evaluate", "resamples", 0, "[evaluate] resamples must be positive, got 0."),
+        ("evaluate", "resamples", 0, "[evaluate] resamples must be positive and at most 1,000,000, got 0."),
         ("evaluate", "label_fraction", [], "[evaluate] label_fraction must be between 0 and 1, got ()."),
         (
             "evaluate",
@@ -80,7 +83,7 @@ def test_a_run_of_no_epoch_is_refused() -> None:
 
 @given(
     seed=st.integers(0, 2**40),
-    rate=st.floats(min_value=1e-30, max_value=1e30),
+    rate=st.floats(min_value=1e-30, max_value=100),
     names=st.lists(st.text(min_size=1, max_size=4), max_size=3),
     shares=st.lists(st.floats(min_value=1e-9, max_value=1), min_size=1, max_size=3),
     folder=st.none() | st.text(max_size=5).filter(lambda text: text != "none"),
@@ -170,3 +173,31 @@ def test_a_folder_is_found_by_either_spelling_of_a_name(tmp_path):
     assert dataset_folder(tmp_path, "ppg-bp") == tmp_path / "ppg_bp"
     (tmp_path / "ppg-bp").mkdir()
     assert dataset_folder(tmp_path, "ppg-bp") == tmp_path / "ppg-bp"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nseed = " + "9" * 4400, "is not a TOML file: Exceeds the limit"),
+        ("[run]\nseed = 0x" + "f" * 9000, ""),
+        ("[run]\nx = " + "[" * 100_000, "its tables or lists are nested too deeply"),
+        ("[run]\nx = " + "{a=" * 100_000, "its tables or lists are nested too deeply"),
+        ("[run]\nx = \udcff", "is not a TOML file: 'utf-8' codec can't decode"),
+    ],
+    ids=["digits", "hexadecimal digits", "lists", "tables", "no UTF-8"],
+)
+def test_a_file_that_no_parser_reads_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SettingsError) as caught:
+        structure(RunSettings, read_tables(path)["run"], "run")
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 400 + len(str(path))
+
+
+def test_a_long_value_is_cut_in_a_message() -> None:
+    with pytest.raises(SettingsError) as caught:
+        structure(RunSettings, {"seed": "9" * 5000}, "run")
+    assert len(str(caught.value)) < 200
+    with pytest.raises(SettingsError, match="a list that is too long to print"):
+        structure(RunSettings, {"seed": [1 << 20_000]}, "run")
