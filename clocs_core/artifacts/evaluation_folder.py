@@ -163,7 +163,7 @@ def open_evaluation(path: Path, tables: Tables) -> EvaluationFolder:
             )
         create_run_folder(path, tables)
         return folder
-    if read_text(folder.settings) != dump_tables(tables):
+    if folder.settings.read_text(encoding="utf-8") != dump_tables(tables):
         raise RunFolderError(
             f"{path} holds an evaluation with other settings. Choose another folder with `out=...`, or leave it out: "
             "every evaluation then has a folder of its own."

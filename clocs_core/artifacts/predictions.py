@@ -90,7 +90,8 @@ def read_predicted_rows(path: Path) -> PredictedRows:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # by path, a damaged file would stay open
             return _as_rows({name: file[name] for name in file.files})
     except _UNREADABLE as problem:
-        raise RunFolderError(f"{path} holds no predictions that can be read: {problem}.") from None
+        why = " ".join(str(problem).split())[:200]
+        raise RunFolderError(f"{path} holds no predictions that can be read: {why}.") from None
 
 
 def predicted_rows(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -95,8 +96,8 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
             report = evaluate_encoder(plan, path, Surroundings(session.host, show, workers), controls).report
     except KeyboardInterrupt:
         kept = "finished classifiers are kept; repeat the same command to resume."
-        click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
+        echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
         return 130
     print_summary(report.scores, report.comparisons, report.notes)
-    click.echo(f"Report: {path / 'report.json'}")
+    echo(f"Report: {path / 'report.json'}")
     return None
