@@ -139,7 +139,7 @@ def load_run(path: str | Path) -> Run:
     folder, _ = open_run_folder(Path(path))
     if not folder.report.exists():
         raise RunFolderError(
-            f"{path} is not finished: it has no report.json. Go on with it: `clocs run --resume {path}`."
+            f"{path} is not finished: it has no report.json. Go on with it: `pretrain(..., out={str(path)!r})`."
         )
     return Run(
         path=folder.path,

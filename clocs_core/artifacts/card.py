@@ -183,7 +183,7 @@ def encoder_card(description: Mapping[str, Any], file: Path) -> EncoderCard:
     """Read the card of an encoder file. Raises RunFolderError where it is none, or is damaged."""
     if "encoder" not in description or "head" in description:
         raise RunFolderError(
-            f"{file} is no encoder: it holds {_held(description)}. Give the folder of a run, or its "
+            f"{file} is no encoder: it holds {_held(description)}. Give a folder that `pretrain` made, or its "
             "encoder.safetensors."
         )
 
@@ -192,7 +192,7 @@ def encoder_card(description: Mapping[str, Any], file: Path) -> EncoderCard:
             **_fields(description),
             method=description["method"],
             count=description["encoder"]["count"],
-            pretrain_framing=structure(Framing, _table(_table(description, "signal"), "pretrain_framing"), "framing"),
+            pretrain_framing=_framing(_table(description, "signal"), "pretrain_framing"),
             scores=tuple(
                 structure_record(row, Score, "a score") for row in _items(description.get("scores", []), "scores")
             ),
@@ -205,8 +205,7 @@ def classifier_card(description: Mapping[str, Any], file: Path) -> ClassifierCar
     """Read the card of a classifier file. Raises RunFolderError where it is none, or is damaged."""
     if "head" not in description:
         raise RunFolderError(
-            f"{file} is no classifier: it holds {_held(description)}. An evaluation with `protocol='finetune'` trains "
-            "one."
+            f"{file} is no classifier: it holds {_held(description)}. `evaluate(..., protocol='finetune')` trains one."
         )
 
     def read() -> ClassifierCard:
@@ -259,6 +258,10 @@ def _table(place: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
+def _framing(signal: Mapping[str, Any], name: str) -> Framing:
+    return structure(Framing, _table(signal, name), name, arguments=False)
+
+
 def _items(value: Any, name: str) -> tuple[Any, ...]:
     """Return a list as a tuple. Raises ValueError where it is none; text would become its letters."""
     if not isinstance(value, list):
@@ -305,12 +308,10 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
         "run_channels": _items(channels, "channels"),
         "channels": _items(signal.get("first_channels", channels), "first_channels"),  # default: all channels
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
-        "framing": structure(
-            Framing, _table(signal, "framing" if "framing" in signal else "evaluate_framing"), "framing"
-        ),
+        "framing": _framing(signal, "framing" if "framing" in signal else "evaluate_framing"),
         "frame_rate": signal.get("frame_rate"),
         "says_rate": "frame_rate" in signal,
-        "task": structure(Task, _table(description, "task"), "task"),
+        "task": structure(Task, _table(description, "task"), "task", arguments=False),
         **{name: description[name] for name in ("split_hash", "settings", "versions")},
         "licence": description["licence_of_the_data"],
     }

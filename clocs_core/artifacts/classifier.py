@@ -91,14 +91,14 @@ def read_classifier_card(file: Path) -> ClassifierCard:
 def _files_in(path: Path) -> list[Path]:
     """List the classifier files of an evaluation folder, or of all evaluations of a run, sorted by name."""
     if not path.exists():
-        raise RunFolderError(f"{path} is not there. Give a folder that `clocs evaluate` made, or a classifier in it.")
+        raise RunFolderError(f"{path} is not there. Give a folder that `evaluate` made, or a classifier in it.")
     files = sorted(path.glob("classifiers/*.safetensors")) or sorted(
         path.glob("evaluations/*/classifiers/*.safetensors")
     )
     if not files:
         what = "has no fine-tuned classifier" if (path / "settings.toml").exists() else "is no run and no evaluation"
         raise RunFolderError(
-            f"{path} {what}: `clocs evaluate RUN --protocol finetune` trains one; the linear protocol keeps none."
+            f"{path} {what}: `evaluate(..., protocol='finetune')` trains one; the linear protocol keeps none."
         )
     return files
 

@@ -63,12 +63,12 @@ def find_encoder(path: Path) -> Path:
     if (path / FILE).is_file():
         return path / FILE
     if not path.exists():
-        raise RunFolderError(f"{path} is not there. Give a folder that `clocs run` made, or its {FILE}.")
+        raise RunFolderError(f"{path} is not there. Give a folder that `pretrain` made, or its {FILE}.")
     if (path / "settings.toml").exists():
         raise RunFolderError(
-            f"{path} has no {FILE}: the run is not finished. Go on with it: `clocs run --resume {path}`."
+            f"{path} has no {FILE}: the run is not finished. Go on with it: `pretrain(..., out={str(path)!r})`."
         )
-    raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `clocs run` made.")
+    raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `pretrain` made.")
 
 
 def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:

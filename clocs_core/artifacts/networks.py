@@ -38,7 +38,7 @@ def build_encoders(
             f"{file} holds an encoder {card.encoder!r} that is not installed here{_missing(card, catalogue)}. {problem}"
         ) from None
     try:
-        options = structure(offer.options, card.options, "encoder")
+        options = structure(offer.options, card.options, "encoder", arguments=False)
         # Weights drawn here are overwritten; the caller's random state is kept.
         with torch.random.fork_rng(devices=[]), no_larger_than(weights):
             return [

@@ -122,10 +122,11 @@ def _common(report: Report | EvaluationReport, rows: PredictedRows | None) -> di
 
 def _no_report(path: Path) -> str:
     if not path.exists():
-        return f"{path} is not there. Give folders that `clocs run` or `clocs evaluate` made."
+        return f"{path} is not there. Give folders that `pretrain` or `evaluate` made."
     if (path / "settings.toml").exists():
         return (
-            f"{path} has no report.json: it is not finished. Go on with it: `clocs run --resume {path}`, or evaluate."
+            f"{path} has no report.json: it is not finished. Go on with it: `pretrain(..., out={str(path)!r})`, or "
+            "`evaluate` again."
         )
     return f"{path} is no run and no evaluation: it has no report.json."
 

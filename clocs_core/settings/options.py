@@ -96,8 +96,11 @@ def field_types(cls: type[Any]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in attrs.fields(cls)}
 
 
-def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
-    """Make `cls` from plain values. Raises SettingsError that names the table, the key, and what was expected."""
+def structure(cls: type[T], values: Mapping[str, object], table: str, arguments: bool = True) -> T:
+    """Make `cls` from plain values. Raises SettingsError that names the table, the key, and what was expected.
+
+    arguments: whether the values are settings, which a message names as arguments, or stand in a file of ours.
+    """
     from cattrs import transform_error
 
     known = field_types(cls)
@@ -108,7 +111,10 @@ def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
         return _converter().structure(values, cls)
     except Exception as problem:  # cattrs groups all that hooks and validators raise
         cause, _, path = transform_error(problem, path=table, format_exception=_cause)[0].rpartition(" @ ")
-        where = f"{path}: " if path != table else f"[{table}] "
+        name, _, rest = cause.partition(" ")
+        if path == table and name in known and rest.startswith("must "):  # by a rule of `option`
+            path, cause = f"{table}.{name}", rest
+        where = f"[{table}] " if path == table else f"`{path}=...`: " if arguments else f"{path}: "
         raise SettingsError(f"{where}{cause.rstrip('.')}.") from None
 
 

@@ -71,7 +71,8 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
 
 def _read_progress(found: object) -> Progress:
     """Read how far training was. Raises ValueError where it is not there, or is not possible."""
-    progress = structure(Progress, found if isinstance(found, dict) else {"progress": found}, "progress")
+    held = found if isinstance(found, dict) else {"progress": found}
+    progress = structure(Progress, held, "progress", arguments=False)
     if not 0 <= progress.best_epoch <= progress.epoch:
         raise ValueError(f"its best epoch is {progress.best_epoch} of {progress.epoch}.")
     return progress

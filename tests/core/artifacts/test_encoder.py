@@ -165,12 +165,12 @@ def test_a_missing_plugin_is_named(tmp_path, catalogue):
 
 
 def test_what_is_not_there_or_not_finished_is_refused(tmp_path, catalogue):
-    with pytest.raises(RunFolderError, match=r"nothing is not there\. Give a folder that `clocs run` made"):
+    with pytest.raises(RunFolderError, match=r"nothing is not there\. Give a folder that `pretrain` made"):
         load_encoder(tmp_path / "nothing", catalogue, CPU)
     with pytest.raises(RunFolderError, match=r"is not a run folder: it has no encoder\.safetensors"):
         load_encoder(tmp_path, catalogue, CPU)
     (tmp_path / "settings.toml").touch()
-    with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `clocs run --resume "):
+    with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `pretrain\(\.\.\., out="):
         load_encoder(tmp_path, catalogue, CPU)
 
 
@@ -188,7 +188,9 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):
     others = {"a checkpoint of training": {"progress": {}}, "a classifier": {"encoder": {}, "head": {}}}
     for held, about in {**others, "something else": {}}.items():
         save_tensors({"x": torch.zeros(1)}, {"schema": SCHEMA, **about}, path)
-        with pytest.raises(RunFolderError, match=f"is no encoder: it holds {held}. Give the folder of a run, or its "):
+        with pytest.raises(
+            RunFolderError, match=f"is no encoder: it holds {held}. Give a folder that `pretrain` made, or its "
+        ):
             load_encoder(path, catalogue, CPU)
 
 

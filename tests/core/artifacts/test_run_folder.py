@@ -66,7 +66,7 @@ def test_a_folder_that_holds_something_and_a_file_are_taken(tmp_path, name):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("mine", encoding="utf-8")
     for make in (refuse_taken, lambda path: create_run_folder(path, TABLES)):
-        with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*--resume"):
+        with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*`pretrain"):
             make(tmp_path / name)
     assert names_in(tmp_path / "taken") == ["file"]
 
