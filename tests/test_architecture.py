@@ -60,7 +60,6 @@ KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its che
 ELSEWHERE = {
     "api.signals": "core/api/test_encoder.py",
     "artifacts.embeddings": "core/inference/test_embed.py",
-    "artifacts.networks": "core/artifacts/test_encoder.py core/artifacts/test_classifier.py",
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
     "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",
@@ -93,7 +92,6 @@ ELSEWHERE = {
     "testing.synthetic": KIT,
     "testing.tensors": KIT,
     "testing.views": KIT,
-    "train.build": "core/evaluation/test_own_encoder.py core/plan/test_pretrained.py test_methods.py",
     "train.min_max_kernel": "core/train/test_normalise.py",
     "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
     "workflows.differences": "core/workflows/test_compare.py",

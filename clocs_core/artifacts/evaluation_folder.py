@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from clocs_core.artifacts.curves import CurvePoint, curve_beside, read_curve, save_curve
-from clocs_core.artifacts.documents import dump_record, load_record
+from clocs_core.artifacts.documents import dump_record, load_record, read_text
 from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions, save_predictions
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.artifacts.run_folder import ReportFolder, is_free
@@ -58,14 +58,14 @@ class EvaluationFolder(ReportFolder):
 
     def read_report(self) -> EvaluationReport:
         """Read the report of a finished evaluation."""
-        return load_record(self.report.read_text(encoding="utf-8"), EvaluationReport, str(self.report))
+        return load_record(read_text(self.report), EvaluationReport, str(self.report))
 
     def finished(self, key: Classifier) -> Finished | None:
         """Read a finished classifier; None where it is not finished."""
         predicted, curve, numbers = self._cell(key)
         if not numbers.exists():
             return None
-        summary = load_record(numbers.read_text(encoding="utf-8"), CellSummary, str(numbers))
+        summary = load_record(read_text(numbers), CellSummary, str(numbers))
         if not predicted.exists():
             return Finished(summary)
         (rows,) = read_predictions(predicted).values()

@@ -71,6 +71,6 @@ def read_rows(text: str) -> tuple[EpochRow, ...]:
 def _is_json(line: str) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

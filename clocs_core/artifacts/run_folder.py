@@ -181,7 +181,7 @@ def refuse_taken(path: Path) -> None:
     if not is_free(path):
         raise RunFolderError(
             f"{path} is there already. Choose another folder with `out=...`, or, if it is a run that was interrupted, "
-            f"go on with it: `clocs run --resume {path}`."
+            f"go on with it: `pretrain(..., out={str(path)!r})`."
         )
     above = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):  # fail now, not after an hour of reading recordings
@@ -217,7 +217,7 @@ def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
     folder = RunFolder(path)
     if not folder.settings.is_file():
         found = "is not there" if not path.exists() else "has no settings.toml"
-        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `clocs run` made.")
+        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `pretrain` made.")
     try:
         tables = read_tables(folder.settings)
     except SettingsError as problem:

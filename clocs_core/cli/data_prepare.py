@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clocs_core.cli.flags import with_dataset_options, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
 
@@ -56,9 +57,7 @@ def prepare_command(session: Session, /, name: str, workers: int, **where: Any) 
     """
     cohort = _cohort(ask_recordings(session, name, **where), workers)
     _print(cohort)
-    click.echo(
-        f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {where['root']}" if where["root"] else "")
-    )
+    echo(f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {where['root']}" if where["root"] else ""))
 
 
 @click.command("verify")
@@ -75,9 +74,7 @@ def verify_command(session: Session, /, name: str, **where: Any) -> None:
     for prepared in {one.fingerprint: one for one in (cohort.pretrain, cohort.evaluate)}.values():
         verify(prepared)
         size = sum(path.stat().st_size for path in prepared.folder.iterdir())
-        click.echo(
-            f"{prepared.fingerprint}: {len(prepared.frames):,} frames, {size / 1e6:,.0f} MB, checksums are right"
-        )
+        echo(f"{prepared.fingerprint}: {len(prepared.frames):,} frames, {size / 1e6:,.0f} MB, checksums are right")
     _print(cohort)
 
 
@@ -98,36 +95,30 @@ def _print(cohort: Cohort) -> None:
 
     listing, split = cohort.listing, cohort.split
     form = f" ({listing.form})" if listing.form else ""
-    click.echo(f"Found {len(listing.entries):,} recordings of {len(split.parts):,} patients{form}.")
+    echo(f"Found {len(listing.entries):,} recordings of {len(split.parts):,} patients{form}.")
     for note in listing.notes:
-        click.echo(note)
+        echo(note)
     drops = DropReport.of(listing.drops) + cohort.evaluate.drops
     sentence = drops.sentence()
-    click.echo(f"{sentence[0].upper()}{sentence[1:]}.")
+    echo(f"{sentence[0].upper()}{sentence[1:]}.")
     for reason, names in drops.first.items():
-        click.echo(f"  {reason}: {drops.counts[reason]:,}, such as {', '.join(names[:3])}")
+        echo(f"  {reason}: {drops.counts[reason]:,}, such as {', '.join(names[:3])}")
     if cohort.evaluate.tolerated.counts:
-        click.echo(f"Read despite faults: {cohort.evaluate.tolerated.reasons()}.")
+        echo(f"Read despite faults: {cohort.evaluate.tolerated.reasons()}.")
     for prepared, use in ((cohort.evaluate, "one frame at a time"), (cohort.pretrain, "frames in a row")):
         frames, channels, samples = prepared.frames.shape
         rate = f" at {prepared.frame_rate:g} Hz" if prepared.frame_rate else ""
         kind = "16-bit" if prepared.frames.dtype.itemsize == 2 else "float32"
-        click.echo(
-            f"For {use}: {frames:,} frames x {channels} channels x {samples} samples{rate}, {prepared.unit}, {kind}"
-        )
+        echo(f"For {use}: {frames:,} frames x {channels} channels x {samples} samples{rate}, {prepared.unit}, {kind}")
         if cohort.pretrain.fingerprint == cohort.evaluate.fingerprint:
             break
     if cohort.has_labels:
         classes = ", ".join(f"{count:,} {name}" for name, count in cohort.labelled_frames().items())
-        click.echo(f"Labels for {cohort.task.name!r}, by frame: {classes}")
+        echo(f"Labels for {cohort.task.name!r}, by frame: {classes}")
     counts = " / ".join(f"{count:,}" for count in split.counts().values())
-    click.echo(
-        f"Split {split.rule}, seed {split.seed}: {counts} patients to train / validate / test; {split.hash[:16]}"
-    )
+    echo(f"Split {split.rule}, seed {split.seed}: {counts} patients to train / validate / test; {split.hash[:16]}")
     leaks = certified_audit(cohort.evaluate, split)
-    click.echo(f"Certificate {split.hash[:16]}: {leaks.sentence()}")
+    echo(f"Certificate {split.hash[:16]}: {leaks.sentence()}")
     for twin in leaks.twins[:10]:
-        click.echo(
-            f"  {twin.record} ({twin.part}) = {twin.other} ({twin.other_part}), correlation {twin.correlation:.5f}"
-        )
-    click.echo(f"Frames: {Path(cohort.evaluate.folder)}")
+        echo(f"  {twin.record} ({twin.part}) = {twin.other} ({twin.other_part}), correlation {twin.correlation:.5f}")
+    echo(f"Frames: {Path(cohort.evaluate.folder)}")

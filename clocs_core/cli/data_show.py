@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.data_prepare import ask_recordings, recordings_options
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import DataError, UnknownName, neighbours
 from clocs_core.plugins.session import Session
@@ -44,11 +45,11 @@ def show_command(session: Session, /, name: str, record: str | None, seconds: fl
     title = f"{name}  {entry.record}  patient {entry.patient}  {label}"
     write_atomically(Path(out), draw_recording(loaded, title, seconds))
     channels, samples = loaded.samples.shape
-    click.echo(
+    echo(
         f"{entry.record}: patient {entry.patient}, {label}; {channels} channels, {samples:,} samples at "
         f"{loaded.sampling_rate:g} Hz ({samples / loaded.sampling_rate:g} s), {loaded.unit or 'no unit'}"
     )
-    click.echo(f"Picture: {out}")
+    echo(f"Picture: {out}")
 
 
 def _entry(listing: Listing, record: str | None, name: str) -> Entry:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -98,5 +99,5 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
         stop.add_note(f"Stopped; {kept if path.exists() else 'nothing was trained yet.'}")
         raise
     print_summary(report.scores, report.comparisons, report.notes)
-    click.echo(f"Report: {path / 'report.json'}")
+    echo(f"Report: {path / 'report.json'}")
     return None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.reading import hertz, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -48,7 +49,7 @@ def export_command(
     difference = export_onnx(loaded, window, Path(out))
     card = loaded.card
     at = "" if window.rate is None else f" at {window.rate:g} Hz"
-    click.echo(
+    echo(
         f"{out}: signal (n, {card.input_channels}, {window.samples}) in {card.unit or 'its unit'}{at} to embedding "
         f"(n, {card.embedding_dim}); differs from PyTorch by at most {difference:.1g}"
     )

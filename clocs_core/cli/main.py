@@ -18,6 +18,7 @@ from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.export import export_command
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
+from clocs_core.cli.output import echo
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
@@ -53,7 +54,7 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
     ours = argparse.Namespace(traceback="--traceback" in given)
     try:
         ours, rest = _take_global_options(given)
-        trace = (lambda text: click.echo(text.rstrip(), err=True)) if ours.trace_hooks else None
+        trace = (lambda text: echo(text.rstrip(), err=True)) if ours.trace_hooks else None
         session = open_session(entry_points, ours.without, trace)
         plugins = session.host.plugins
         cli = build_cli(session)
@@ -92,7 +93,7 @@ def build_cli(session: Session) -> click.Group:
         context.obj = session  # the three options were read before plugins were loaded
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
         for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
-            click.echo(f"Warning: {problem}", err=True)
+            echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
     cli.add_command(evaluate_command)
@@ -104,7 +105,7 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
-    session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
+    session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 
 
@@ -141,5 +142,5 @@ def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command
 
 
 def _complain(text: str) -> int:
-    click.echo(f"Error: {text}", err=True)
+    echo(f"Error: {text}", err=True)
     return MISTAKE

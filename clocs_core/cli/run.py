@@ -10,6 +10,7 @@ import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -71,7 +72,7 @@ def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | 
 
     folder, tables = open_run_folder(path)
     if folder.is_finished:
-        click.echo(f"{path} is finished: see {folder.page}")
+        echo(f"{path} is finished: see {folder.page}")
         return 0
     return _run(session, resolve(session.catalogue, tables), path, tables, workers, profile)
 
@@ -102,5 +103,5 @@ def _run(session: Session, plan: Plan, path: Path, begun: Tables | None, workers
         stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")
         raise
     print_summary(report.scores, report.comparisons, report.notes)
-    click.echo(f"Report: {RunFolder(path).page}")
+    echo(f"Report: {RunFolder(path).page}")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -40,5 +41,11 @@ def write_projector(folder: Path, embeddings: EmbeddingMap) -> None:
 
 def _metadata(columns: Mapping[str, Sequence[str]], kept: Sequence[int]) -> str:
     """Format a table with headings; a tab or line break inside a name becomes a space, so that rows do not shift."""
-    rows = [[" ".join(column[row].split()) for column in columns.values()] for row in kept]
+    rows = [[_cell(" ".join(column[row].split())) for column in columns.values()] for row in kept]
     return "".join("\t".join(cells) + "\n" for cells in [list(columns), *rows])
+
+
+def _cell(name: str) -> str:
+    """Put an apostrophe before a name that a spreadsheet would take for a formula; a negative number is none."""
+    number = re.fullmatch(r"[+-]?\d+(\.\d+)?", name)
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) and not number else name

@@ -160,12 +160,14 @@ def test_a_damaged_or_foreign_file_is_refused(evaluation, file, session, tmp_pat
     ("change", "message"),
     [
         (lambda tensors, about: about.update(schema=99), "schema 99, this one reads 1"),
-        (lambda tensors, about: about.pop("task"), r"is damaged: KeyError\('task'\)"),
-        (lambda tensors, about: about.update(signal=3), "is damaged: TypeError"),
+        (lambda tensors, about: about.pop("task"), "is damaged: it has no 'task'"),
+        (lambda tensors, about: about.update(signal=3), "is damaged: signal is 3, expected a table"),
         (lambda tensors, about: about["encoder"]["options"].update(colour="red"), "cannot be built by the plugin"),
-        (lambda tensors, about: about["encoder"].update(embedding_dim=9), "do not fit .* size mismatch"),
-        (lambda tensors, about: about["task"].update(classes=["a", "b", "c"]), "do not fit .* size mismatch"),
+        (lambda tensors, about: about["encoder"].update(embedding_dim=9), "is damaged: head is .*'features': 128"),
+        (lambda tensors, about: about["task"].update(classes=["a", "b", "c"]), "is damaged: head is .*'classes': 2"),
         (lambda tensors, about: tensors.pop("head.bias"), "do not fit .* Missing key"),
+        (lambda tensors, about: tensors.pop("head.weight"), "declares a head of shape .*, and the file holds none"),
+        (lambda tensors, about: tensors.update({"head.weight": torch.zeros(2, 9)}), "and the file holds .2, 9"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_is_wrong(file, session, change, message):

@@ -111,7 +111,7 @@ def test_a_place_where_a_run_was_killed_before_it_began_is_free(tmp_path):
 def test_a_folder_that_holds_something_and_a_file_are_taken(tmp_path, name):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("mine", encoding="utf-8")
-    with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*--resume"):
+    with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*`pretrain"):
         refuse_taken(tmp_path / name)
     assert names_in(tmp_path / "taken") == ["file"]
 

@@ -80,7 +80,7 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--leads", "V12"], "Data set 'demo' has no channel 'V12'."),
         (["embed", "run", "--out", "z", "--leads", "II", "--channels", "II"], "--leads and --channels are two names"),
         (["embed", "run", "--out", "z", "--task", "rythm"], "Data set 'demo' has no task 'rythm'. Did you mean"),
-        (["embed", "run", "--out", "z", "--split-seed", "x"], "data.split_seed: expected a whole number, got 'x'."),
+        (["embed", "run", "--out", "z", "--split-seed", "x"], "`--split-seed …`: expected a whole number, got 'x'."),
         (["embed", "run", "--out", "z", "-o", "frame_samples=9"], "The encoder reads frames of 2500 samples, got"),
         (["embed", "run", "--out", "z", "--dataset", "ptbxl", "--root", "/x"], "Data set 'ptbxl' is not at /x."),
         (["embed", "run", "--out", "z", "--unit", "mV"], "`-o dataset.unit=…`: 'dataset' has no option 'unit'."),

@@ -145,13 +145,13 @@ def test_perturbations_that_share_a_class_of_options_are_set_together_or_apart()
         ("a.b.c=1", "`a.b.c=...`: this run has no part 'a.b'."),
         ("temperature", "-o temperature: expected NAME=VALUE or PART.NAME=VALUE."),
         ("=3", "-o =3: expected NAME=VALUE or PART.NAME=VALUE."),
-        ("temperature=hot", "loss.temperature: expected a number, got 'hot'."),
-        ("temperature=", "loss.temperature: expected a number, got ''."),
-        ("temperature=0", "[loss] temperature must be positive, got 0.0."),
-        ("bias=yes", "encoder.bias: expected true or false, got 'yes'."),
-        ("widths=4,x", "encoder.widths: expected a whole number, got 'x'."),
-        ("seed=x", "run.seed: expected a whole number, got 'x'."),
-        ("label_fraction=2", "[evaluate] label_fraction must be between 0 and 1, got (2.0,)."),
+        ("temperature=hot", "`loss.temperature=...`: expected a number, got 'hot'."),
+        ("temperature=", "`loss.temperature=...`: expected a number, got ''."),
+        ("temperature=0", "`loss.temperature=...`: must be positive, got 0.0."),
+        ("bias=yes", "`encoder.bias=...`: expected true or false, got 'yes'."),
+        ("widths=4,x", "`encoder.widths=...`: expected a whole number, got 'x'."),
+        ("seed=x", "`run.seed=...`: expected a whole number, got 'x'."),
+        ("label_fraction=2", "`evaluate.label_fraction=...`: must be between 0 and 1, got (2.0,)."),
     ],
 )
 def test_a_mistake_in_an_assignment_is_one_sentence(assignment: str, message: str) -> None:
@@ -203,7 +203,7 @@ def test_an_unknown_key_of_a_table_answers_with_its_neighbour() -> None:
 
 
 def test_a_value_of_another_type_in_a_table_is_refused() -> None:
-    assert refused(train={"epochs": 2.7}) == "train.epochs: expected a whole number, got 2.7."
+    assert refused(train={"epochs": 2.7}) == "`train.epochs=...`: expected a whole number, got 2.7."
 
 
 # ---------------------------------------------------------------------------------------------------------------- names

@@ -27,30 +27,38 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
 @pytest.mark.parametrize(
     ("table", "key", "value", "message"),
     [
-        ("train", "batch_size", 0, "[train] batch_size must be positive, got 0."),
-        ("train", "epochs", -1, "[train] epochs must be positive, got -1."),
-        ("train", "learning_rate", 0.0, "[train] learning_rate must be positive, got 0.0."),
-        ("train", "learning_rate", float("nan"), "[train] learning_rate must be positive, got nan."),
-        ("train", "patience", 0, "[train] patience must be positive, got 0."),
-        ("run", "embedding_dim", 0, "[run] embedding_dim must be positive, got 0."),
-        ("run", "seed", -1, "[run] seed must not be negative, got -1."),
-        ("run", "device", "tpu", "run.device: expected one of auto, cpu, cuda, got 'tpu'."),
-        ("data", "split", "80/20", "data.split: expected one of 60/20/20, 64/16/20, got '80/20'."),
-        ("data", "split_seed", -1, "[data] split_seed must not be negative, got -1."),
-        ("data", "normalise", "z", "data.normalise: expected one of min-max, none, got 'z'."),
-        ("evaluate", "resamples", 0, "[evaluate] resamples must be positive, got 0."),
-        ("evaluate", "label_fraction", [], "[evaluate] label_fraction must be between 0 and 1, got ()."),
+        ("train", "batch_size", 0, "`train.batch_size=...`: must be positive, got 0."),
+        ("train", "epochs", -1, "`train.epochs=...`: must be positive, got -1."),
+        ("train", "learning_rate", 0.0, "`train.learning_rate=...`: must be positive and at most 100, got 0.0."),
+        (
+            "train",
+            "learning_rate",
+            float("nan"),
+            "`train.learning_rate=...`: must be positive and at most 100, got nan.",
+        ),
+        ("train", "learning_rate", 1e300, "`train.learning_rate=...`: must be positive and at most 100, got 1e+300."),
+        ("train", "patience", 0, "`train.patience=...`: must be positive, got 0."),
+        ("run", "embedding_dim", 0, "`run.embedding_dim=...`: must be positive and at most 65,536, got 0."),
+        ("run", "embedding_dim", 10**8, "`run.embedding_dim=...`: must be positive and at most 65,536, got 100000000."),
+        ("run", "seed", 2**65, "`run.seed=...`: expected a whole number of at most 64 bits, got a larger one."),
+        ("run", "seed", -1, "`run.seed=...`: must not be negative, got -1."),
+        ("run", "device", "tpu", "`run.device=...`: expected one of auto, cpu, cuda, got 'tpu'."),
+        ("data", "split", "80/20", "`data.split=...`: expected one of 60/20/20, 64/16/20, got '80/20'."),
+        ("data", "split_seed", -1, "`data.split_seed=...`: must not be negative, got -1."),
+        ("data", "normalise", "z", "`data.normalise=...`: expected one of min-max, none, got 'z'."),
+        ("evaluate", "resamples", 0, "`evaluate.resamples=...`: must be positive and at most 1,000,000, got 0."),
+        ("evaluate", "label_fraction", [], "`evaluate.label_fraction=...`: must be between 0 and 1, got ()."),
         (
             "evaluate",
             "label_fraction",
             [0.5, 2],
-            "[evaluate] label_fraction must be between 0 and 1, got (0.5, 2.0).",
+            "`evaluate.label_fraction=...`: must be between 0 and 1, got (0.5, 2.0).",
         ),
         (
             "evaluate",
             "label_fraction",
             [0.0],
-            "[evaluate] label_fraction must be between 0 and 1, got (0.0,).",
+            "`evaluate.label_fraction=...`: must be between 0 and 1, got (0.0,).",
         ),
     ],
 )
@@ -62,5 +70,13 @@ def test_every_rule_is_a_sentence(table: str, key: str, value: object, message: 
 
 def test_a_run_of_no_epoch_is_refused() -> None:
     """It would report the random encoder under the method's name."""
-    with pytest.raises(SettingsError, match="epochs must be positive, got 0"):
+    with pytest.raises(SettingsError, match="must be positive, got 0"):
         structure(TrainSettings, {"epochs": 0}, "train")
+
+
+def test_a_long_value_is_cut_in_a_message() -> None:
+    with pytest.raises(SettingsError) as caught:
+        structure(RunSettings, {"seed": "9" * 5000}, "run")
+    assert len(str(caught.value)) < 200
+    with pytest.raises(SettingsError, match="a list that is too long to print"):
+        structure(RunSettings, {"seed": [1 << 20_000]}, "run")

@@ -24,7 +24,7 @@ def written(folder: Path, text: str) -> Path:
 
 @given(
     seed=st.integers(0, 2**40),
-    rate=st.floats(min_value=1e-30, max_value=1e30),
+    rate=st.floats(min_value=1e-30, max_value=100),
     names=st.lists(st.text(min_size=1, max_size=4), max_size=3),
     shares=st.lists(st.floats(min_value=1e-9, max_value=1), min_size=1, max_size=3),
     folder=st.none() | st.text(max_size=5).filter(lambda text: text != "none"),
@@ -96,3 +96,23 @@ def test_a_key_outside_of_a_table_is_refused(tmp_path: Path) -> None:
     """`epochs = 3` on top of the file would be lost without a word."""
     with pytest.raises(SettingsError, match="'epochs' stands outside of a table"):
         read_tables(written(tmp_path, "epochs = 3\n[run]\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nseed = " + "9" * 4400, "is not a TOML file: Exceeds the limit"),
+        ("[run]\nseed = 0x" + "f" * 9000, ""),
+        ("[run]\nx = " + "[" * 100_000, "its tables or lists are nested too deeply"),
+        ("[run]\nx = " + "{a=" * 100_000, "its tables or lists are nested too deeply"),
+        ("[run]\nx = \udcff", "is not a TOML file: 'utf-8' codec can't decode"),
+    ],
+    ids=["digits", "hexadecimal digits", "lists", "tables", "no UTF-8"],
+)
+def test_a_file_that_no_parser_reads_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SettingsError) as caught:
+        structure(RunSettings, read_tables(path)["run"], "run")
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 400 + len(str(path))

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pluggy
 import pytest
@@ -14,7 +15,7 @@ from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 import clocs_plugins.tensorboard as plugin
 from clocs_core import EmbeddingMap, RunDone
 from clocs_core.contracts import hookspecs
-from clocs_plugins.tensorboard.projector import PROJECTED
+from clocs_plugins.tensorboard.projector import PROJECTED, write_projector
 from clocs_plugins.tensorboard.writer import add_epoch, add_results, begin
 
 
@@ -168,6 +169,18 @@ def test_the_projector_finds_one_row_of_metadata_per_embedding(tmp_path):
     assert [[float(value) for value in row] for row in rows] == [
         [pytest.approx((2 * row + column) / 3, abs=1e-6) for column in range(2)] for row in range(3)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("=1+1", "'=1+1"), ("+x", "'+x"), ("-x", "'-x"), ("@x", "'@x"), ("-5", "-5"), ("+2.5", "+2.5"), ("p-1", "p-1")],
+)
+def test_a_spreadsheet_computes_no_name_of_the_projector(tmp_path, name, cell):
+    done = run_done()
+    embeddings = attrs.evolve(done.embeddings, patient=(name,) * len(done.embeddings.patient))
+    write_projector(tmp_path, embeddings)
+    lines = (tmp_path / "projector" / "metadata.tsv").read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines[1:]] == [cell] * len(embeddings.patient)
 
 
 def test_the_projector_gets_a_bounded_number_of_points(tmp_path):
