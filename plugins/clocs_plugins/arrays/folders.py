@@ -84,7 +84,7 @@ def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
 
 def natural(text: str) -> list[tuple[int, int | str]]:
     """Return a key that sorts p2 before p10."""
-    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", text)]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d{1,18})", text)]
 
 
 def _visible(folder: Path) -> list[Path]:
