@@ -101,6 +101,6 @@ def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> SignalFile:
     for path in files:
         try:
             return read_file(path, axes)
-        except (ValueError, OSError) as problem:
+        except (ValueError, FileNotFoundError) as problem:
             problems.append(str(problem).rstrip("."))
     raise DataError(f"None of {len(files):,} files can be read. The first, {files[0]}: {problems[0]}.")

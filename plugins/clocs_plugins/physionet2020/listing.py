@@ -131,7 +131,7 @@ def _read_one(record: str, files: dict[str, Path]) -> Found:
         return Found(record, fault="missing file")
     try:
         header = read_header(files[".hea"])
-    except (DataError, OSError):
+    except (DataError, FileNotFoundError):  # what the system cannot read today is no fault of the file
         return Found(record, fault="broken header")
     return Found(record, (files[".hea"], files[".mat"]), header.listed("Dx") or None)
 
