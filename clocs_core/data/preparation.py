@@ -30,13 +30,14 @@ from clocs_core.data.prepared import (
     SCHEMA,
     Damaged,
     Prepared,
+    PreparedAgain,
     fingerprint_of,
     open_prepared,
     read_drops,
     seal,
 )
 from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
-from clocs_core.errors import ClocsWarning, DataError
+from clocs_core.errors import DataError
 from clocs_core.files import flush, sweep, sync_folder, write_atomically
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def prepare(
             return _open_and_tidy(folder, fingerprint)  # another process was first
         except Damaged as problem:
             if (folder / fingerprint).exists():
-                warnings.warn(f"{problem.reason}; they are prepared again.", ClocsWarning, stacklevel=2)
+                warnings.warn(PreparedAgain(problem), stacklevel=2)
         shutil.rmtree(folder / fingerprint, ignore_errors=True)
         _sweep(folder)
         partial = folder / f"{fingerprint}.partial"

@@ -23,7 +23,7 @@ from safetensors.numpy import load
 
 from clocs_core.contracts.records import DropReport, Entry, Framing
 from clocs_core.data.checksums import Piece, find_damage
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,6 +78,14 @@ class Damaged(DataError):
     def __init__(self, here: Path, found: str) -> None:
         self.reason = f"The prepared frames in {here} cannot be used: {found}"
         super().__init__(f"{self.reason}. Delete that folder and prepare again.")
+
+
+class PreparedAgain(ClocsWarning):
+    """Damaged frames are prepared again. `problem` says what is wrong with them."""
+
+    def __init__(self, problem: Damaged) -> None:
+        self.problem = problem
+        super().__init__(f"{problem.reason}; they are prepared again.")
 
 
 def open_prepared(folder: Path, fingerprint: str) -> Prepared:

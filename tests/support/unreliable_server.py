@@ -22,6 +22,7 @@ class Behaviour:
     drop_after: int | None = None  # bytes of every answer after which the connection is cut
     length: int | None = None  # what it says instead of the length of the whole
     says_length: bool = True
+    more: bytes = b""  # sent after the end of a whole answer
     tag: str | None = '"one"'
     failures: list[int] = attrs.field(factory=list)  # statuses of the first answers
     retry_after: str | None = None  # what these say
@@ -135,7 +136,7 @@ def answer(handler: BaseHTTPRequestHandler, site: Site) -> None:
     if page.says_length:
         handler.send_header("Content-Length", str(end - first))
     handler.end_headers()
-    body = page.body[first:end]
+    body = page.body[first:end] + (b"" if asked and page.ranges else page.more)
     with site.lock:
         if page.drop_after is not None and len(body) > 1:
             body = body[: page.drop_after]

@@ -11,6 +11,7 @@ from clocs_core import Dataset, Defaults, Entry, Listing, Record, Source, Task, 
 
 RHYTHM = Task("rhythm", classes=("Normal", "AF", "Other", "Noisy"))
 HOME = "https://physionet.org/files/challenge-2017/1.0.0/"
+SUMS = HOME + "SHA256SUMS.txt"
 
 
 @attrs.frozen
@@ -51,8 +52,8 @@ def clocs_datasets() -> list[Dataset]:
             defaults=Defaults(normalise="none", split="64/16/20"),
             licence="ODC-By-1.0",
             sources=(
-                Source("training2017.zip", HOME + "training2017.zip"),
-                Source("training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv"),  # beside the recordings
+                Source("training2017.zip", HOME + "training2017.zip", sums=SUMS),
+                Source("training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv", sums=SUMS),  # beside the recordings
             ),
         )
     ]
