@@ -116,7 +116,7 @@ def _cohort(asked: DataPlan, workers: int, lengths: dict[str, int | None]) -> Co
     from clocs_core.data.cohort import get_cohort
     from clocs_core.errors import SettingsError
 
-    given = {name: length for name, length in lengths.items() if length is not None}
+    given: dict[str, Any] = {name: length for name, length in lengths.items() if length is not None}
     try:
         framings = [attrs.evolve(asked.dataset.offer.framing(segments), **given) for segments in (2, 1)]
     except ValueError as problem:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
@@ -48,6 +49,11 @@ class Site:
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
+
+
+def sums_of(files: Mapping[str, bytes]) -> bytes:
+    """Return a list of SHA-256 as publishers write it: a checksum and a path on each line."""
+    return "".join(f"{sha256(raw).hexdigest()} {name}\n" for name, raw in files.items()).encode()
 
 
 @contextmanager

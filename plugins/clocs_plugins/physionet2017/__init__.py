@@ -11,7 +11,6 @@ from clocs_core import Dataset, Defaults, Entry, Listing, Record, Source, Task, 
 
 RHYTHM = Task("rhythm", classes=("Normal", "AF", "Other", "Noisy"))
 HOME = "https://physionet.org/files/challenge-2017/1.0.0/"
-SUMS = HOME + "SHA256SUMS.txt"
 
 
 @attrs.frozen
@@ -52,8 +51,10 @@ def clocs_datasets() -> list[Dataset]:
             defaults=Defaults(normalise="none", split="64/16/20"),
             licence="ODC-By-1.0",
             sources=(
-                Source("training2017.zip", HOME + "training2017.zip", sums=SUMS),
-                Source("training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv", sums=SUMS),  # beside the recordings
+                Source("training2017.zip", HOME + "training2017.zip", sums=HOME + "SHA256SUMS.txt"),
+                Source(
+                    "training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv", sums=HOME + "SHA256SUMS.txt"
+                ),  # beside the recordings
             ),
         )
     ]

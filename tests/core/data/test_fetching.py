@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from unreliable_server import Behaviour, Site, serve
+from unreliable_server import Behaviour, Site, serve, sums_of
 
 from clocs_core.contracts.offers import Source
 from clocs_core.data.fetching import fetch
@@ -21,13 +20,11 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
 
 
-def sums_of(files: dict[str, bytes]) -> bytes:
-    return "".join(f"{sha256(raw).hexdigest()} {name.removeprefix('set/')}\n" for name, raw in files.items()).encode()
-
-
 def pages(sent: dict[str, bytes], listed: dict[str, bytes]) -> dict[str, Behaviour]:
     made = {name.replace(" ", "%20"): Behaviour(raw) for name, raw in sent.items()}
-    return made | {"set/SHA256SUMS.txt": Behaviour(sums_of(listed))}
+    return made | {
+        "set/SHA256SUMS.txt": Behaviour(sums_of({name.removeprefix("set/"): raw for name, raw in listed.items()}))
+    }
 
 
 def get(site: Site, folder: Path) -> list[str]:
