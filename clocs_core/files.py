@@ -6,14 +6,15 @@ import errno
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from hashlib import sha256
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 _TEMPORARY = re.compile(r"\..+\.(\d{1,9})\.tmp")  # the names that `write_atomically` gives, with the process
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LEFT = 86_400  # seconds; no file of ours is written for so long
 
 
 def write_atomically(path: Path, data: str | bytes) -> None:
@@ -35,10 +36,12 @@ def write_atomically(path: Path, data: str | bytes) -> None:
         sync_folder(path.parent)
 
 
-def write_checked(path: Path, data: bytes) -> dict[str, object]:
-    """Write `data` atomically; return its size and checksum, for a manifest."""
-    write_atomically(path, data)
-    return {"size": len(data), "sha256": sha256(data).hexdigest()}
+def sweep_old(folder: Path, *patterns: str) -> None:
+    """Delete temporary files and folders of these names that a killed process left in `folder` a day ago or earlier."""
+    for path in [one for pattern in patterns for one in folder.glob(pattern)]:
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _LEFT:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def append_line(path: Path, line: str) -> None:

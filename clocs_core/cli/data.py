@@ -155,6 +155,7 @@ def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     from clocs_core.data.fetching import fetch
+    from clocs_core.progress import collect_warnings
 
     console = Console(stderr=True)
     columns = (TextColumn("downloading"), BarColumn(30), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
@@ -164,7 +165,8 @@ def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
         def show(done: int, total: int | None) -> None:
             bar.update(task, completed=done, total=total)
 
-        return fetch(dataset.sources, folder, show, connections)
+        with collect_warnings(lambda text: click.echo(f"Warning: {text}", err=True)):
+            return fetch(dataset.sources, folder, show, connections)
 
 
 def _unpack_all(archives: Sequence[Path]) -> None:

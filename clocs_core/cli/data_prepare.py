@@ -34,6 +34,16 @@ def recordings_options(command: F) -> F:
     return command
 
 
+def framing_options(command: F) -> F:
+    """Add the options that change the length of frames to a command."""
+    for name, text in (
+        ("--source-samples", "Samples of a recording in a frame, before resampling; as `-o source_samples` of a run."),
+        ("--frame-samples", "Samples of a frame; as `-o frame_samples` of a run. Default: that of the data set."),
+    ):
+        command = click.option(name, type=click.IntRange(min=1), metavar="N", help=text)(command)
+    return command
+
+
 def ask_recordings(
     session: Session, name: str, data_root: str | None, root: str | None, task: str | None, assignments: tuple[str, ...]
 ) -> DataPlan:
@@ -47,30 +57,51 @@ def ask_recordings(
 
 @click.command("prepare")
 @recordings_options
+@framing_options
 @with_workers
 @pass_session
-def prepare_command(session: Session, /, name: str, workers: int, **where: Any) -> None:
+def prepare_command(
+    session: Session,
+    /,
+    name: str,
+    workers: int,
+    frame_samples: int | None,
+    source_samples: int | None,
+    **where: Any,
+) -> None:
     """Read recordings once and keep their frames for every method.
 
     Prints what was found and what was left out. A second call is instant. A changed recording is detected. An
     interrupted preparation resumes where it stopped.
     """
-    cohort = _cohort(ask_recordings(session, name, **where), workers)
+    lengths = {"frame_samples": frame_samples, "source_samples": source_samples}
+    cohort = _cohort(ask_recordings(session, name, **where), workers, lengths)
     _print(cohort)
     echo(f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {where['root']}" if where["root"] else ""))
 
 
 @click.command("verify")
 @recordings_options
+@framing_options
 @pass_session
-def verify_command(session: Session, /, name: str, **where: Any) -> None:
+def verify_command(
+    session: Session, /, name: str, frame_samples: int | None, source_samples: int | None, **where: Any
+) -> None:
     """Verify prepared frames and the split.
 
     Checks the checksums of the frames, and that no patient and no signal is in two parts of the split.
     """
-    from clocs_core.data.prepared import verify
+    import warnings
 
-    cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1)
+    from clocs_core.data.prepared import PreparedAgain, verify
+
+    lengths = {"frame_samples": frame_samples, "source_samples": source_samples}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PreparedAgain)  # who asks to verify frames is told that they are damaged
+        try:
+            cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1, lengths)
+        except PreparedAgain as found:
+            raise found.problem from None
     for prepared in {one.fingerprint: one for one in (cohort.pretrain, cohort.evaluate)}.values():
         verify(prepared)
         size = sum(path.stat().st_size for path in prepared.folder.iterdir())
@@ -78,15 +109,21 @@ def verify_command(session: Session, /, name: str, **where: Any) -> None:
     _print(cohort)
 
 
-def _cohort(asked: DataPlan, workers: int) -> Cohort:
+def _cohort(asked: DataPlan, workers: int, lengths: dict[str, int | None]) -> Cohort:
+    import attrs
 
     from clocs_core.cli.display import console_display
     from clocs_core.data.cohort import get_cohort
+    from clocs_core.errors import SettingsError
 
-    framing = asked.dataset.offer.framing
+    given: dict[str, Any] = {name: length for name, length in lengths.items() if length is not None}
+    try:
+        framings = [attrs.evolve(asked.dataset.offer.framing(segments), **given) for segments in (2, 1)]
+    except ValueError as problem:
+        raise SettingsError(f"Frames of {asked.name!r} cannot have these lengths: {problem}.") from None
     with console_display() as display:
         display.stage("preparing recordings")
-        return get_cohort(asked, framing(2), framing(1), workers, display.tick)
+        return get_cohort(asked, framings[0], framings[1], workers, display.tick)
 
 
 def _print(cohort: Cohort) -> None:

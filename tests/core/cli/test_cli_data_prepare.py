@@ -1,5 +1,6 @@
 """`clocs data prepare` and `clocs data verify`, as a user types them."""
 
+import numpy as np
 import pytest
 
 from clocs_core.cli import main
@@ -41,6 +42,35 @@ def test_verify_finds_a_flipped_bit_and_says_what_to_do(tmp_path, capsys):
     assert code == 2
     assert "frames.bin has checksum" in err
     assert "Delete that folder and prepare again." in err
+
+
+@pytest.mark.filterwarnings("default::clocs_core.errors.ClocsWarning")
+def test_damaged_frames_are_prepared_again_and_the_user_is_told(tmp_path, capsys):
+    clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    (frames,) = tmp_path.glob("prepared/demo/*/frames.bin")
+    whole = frames.read_bytes()
+    frames.write_bytes(bytes(len(whole)))
+    code, _, err = clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    assert code == 0
+    assert "frames.bin has checksum" in err
+    assert "they are prepared again." in err
+    assert frames.read_bytes() == whole
+
+
+def test_the_advice_on_frames_that_are_too_long_can_be_followed(tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=(9, 200)), sampling_rate=100.0)
+    asked = ("data", "prepare", "arrays", "--root", tmp_path / "a.npz", "--data-root", tmp_path)
+    code, _, err = clocs(capsys, *asked)
+    assert code == 2
+    assert "Ask for shorter frames: `--frame-samples …`." in err
+    code, out, _ = clocs(capsys, *asked, "--frame-samples", "100")
+    assert code == 0
+    assert "18 frames x 1 channels x 100 samples" in out
+    code, out, _ = clocs(capsys, "data", "verify", *asked[2:], "--frame-samples", "100")
+    assert code == 0
+    assert "18 frames" in out
+    code, out, _ = clocs(capsys, *asked, "--source-samples", "50")
+    assert "36 frames x 1 channels x 2500 samples" in out
 
 
 def test_a_data_set_that_is_not_there_is_said_in_three_lines_with_the_way_to_get_it(tmp_path, capsys):

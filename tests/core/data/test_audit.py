@@ -13,11 +13,17 @@ from clocs_core.data.splits import split_patients
 
 
 def load_with_copies(entry: Entry, options: FakeOptions):
-    """ "copy-r0-0" is r0-0 published again at another gain and offset, "noisy-r0-0" with a little noise on it."""
+    """ "copy-r0-0" is r0-0 published again at another gain and offset, "noisy-r0-0" with a little noise on it.
+
+    "huge-r0-0" and "faint-r0-0" are r0-0 in other units, such as a reader with a wrong gain makes them.
+    """
     kind, _, original = entry.record.partition("-")
-    if kind not in ("copy", "noisy"):
+    if kind not in ("copy", "noisy", "huge", "faint"):
         return fake_load(entry, options)
     record = fake_load(attrs.evolve(entry, record=original), options)
+    if kind in ("huge", "faint"):
+        scale = 1e30 if kind == "huge" else 1e-25
+        return attrs.evolve(record, record=entry.record, samples=(scale * record.samples).astype(np.float32))
     noise = 0.01 * np.random.default_rng(0).normal(size=record.samples.shape) if kind == "noisy" else 0
     return attrs.evolve(record, record=entry.record, samples=(2 * record.samples + 5 + noise).astype(np.float32))
 
@@ -43,9 +49,9 @@ def test_recordings_of_different_patients_are_no_twins(tmp_path):
     assert found.sentence().startswith("0 patients shared, 0 duplicate signals")
 
 
-@pytest.mark.parametrize("kind", ["copy", "noisy"])
+@pytest.mark.parametrize("kind", ["copy", "noisy", "huge", "faint"])
 def test_a_recording_published_twice_under_two_patients_is_found_across_parts(tmp_path, kind):
-    """Another gain and offset, or a trace of noise, do not hide it."""
+    """Another gain and offset, a trace of noise, or a scale beyond the squares of float32, do not hide it."""
     entries = [*fake_entries(), Entry(f"{kind}-r0-0", "someone else", 0)]
     split = parts_of(entries, p0="train", **{"someone else": "test"})
     (twin,) = audit(prepared_with_copies(tmp_path, entries), split).twins

@@ -1,5 +1,6 @@
 """The store: which frames make an instance, and what a batch holds."""
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -103,3 +104,35 @@ def test_integers_are_divided_by_their_gain_when_a_batch_is_gathered(tmp_path):
     for row, entry in enumerate(entries):
         expected = load_counts(entry, options).physical()[1].astype(np.float32)
         np.testing.assert_array_equal(batch.signal[row, :, 0].flatten(), expected)
+
+
+def test_each_segment_is_divided_by_its_own_gain(prepared):
+    """A recorder may change its gain within a recording; that of the first segment is not that of the second."""
+    counts = np.arange(prepared.frames.size, dtype=np.int16).reshape(prepared.frames.shape)
+    counts.tofile(prepared.folder / "counts.bin")
+
+    class Counted(type(prepared)):
+        frames_file = prepared.folder / "counts.bin"
+
+    fields = {field.name: getattr(prepared, field.name) for field in attrs.fields(type(prepared))}
+    gain = 1.0 + np.arange(len(counts))
+    store = fake_store(Counted(**fields | {"frames": counts, "gain": gain}), CHANNELS)
+    instances, _ = list_instances(prepared, EVERYONE, CHANNELS, 2, True, CPU)
+    signal = store.gather(instances, torch.arange(len(instances))).signal  # (batch, segment, channel, sample)
+    for row, frames in enumerate(instances.frame.tolist()):
+        for segment, frame in enumerate(frames):
+            expected = counts[frame].astype(np.float32) / np.float32(gain[frame])
+            np.testing.assert_allclose(signal[row, segment].numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_lead_that_is_missing_in_any_segment_makes_no_instance(prepared, bad):
+    """Not only in the first one."""
+    valid = np.ones_like(prepared.valid)
+    valid[bad, 1] = False
+    one = attrs.evolve(prepared, valid=valid)
+    alone, _ = list_instances(one, EVERYONE, CHANNELS, 2, False, CPU)
+    first_frames = alone.channel[alone.frame[:, 0] == 0].flatten().tolist()
+    assert first_frames == [0, 2]
+    together, _ = list_instances(one, EVERYONE, CHANNELS, 2, True, CPU)
+    assert together.frame[0].tolist() == [2, 3]
