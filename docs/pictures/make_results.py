@@ -42,7 +42,7 @@ PANELS = (
 
 @attrs.frozen
 class Gain:
-    """AUROC of a method minus that of the untrained encoder: mean, 95 % interval over patients, and each seed."""
+    """AUROC of a method less that of the untrained encoder: mean, 95 % interval over seeds and patients, each seed."""
 
     mean: float
     low: float
@@ -101,7 +101,7 @@ def main() -> None:
     for axes, panel in zip(panels, PANELS, strict=True):
         draw_panel(axes, panel)
     figure.supxlabel(
-        "AUROC above the untrained encoder. Bar: 95 % interval over patients, one split. Grey dots: the five seeds.",
+        "AUROC above the untrained encoder. Bar: 95 % interval over seeds and patients. Grey dots: the five seeds.",
         fontsize=8.5,
         color=GREY,
     )

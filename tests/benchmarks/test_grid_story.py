@@ -135,7 +135,7 @@ def test_the_page_has_tables_figures_controls_splits_and_environment(
     for words in ("above random", "Paired differences on the same patients", "Split certificates", "class prior"):
         assert words in html
     assert f"Source: {source_commit(HERE)}\n" in text
-    for words in ("sd over splits", "### Differences on the same patients", "18 / 6 / 6", "python 3", "excludes 0"):
+    for words in ("sd over splits", "### Differences on the same patients", "18 / 6 / 6", "python 3", "a is above"):
         assert words in text
     assert "<script" not in html
     assert 'src="data:image/png;base64,' in html
