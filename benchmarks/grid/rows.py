@@ -12,6 +12,7 @@ from grid.axes import Condition
 from grid.summary import Line, Spread, Summary
 
 INTERVAL = "95 % over seeds and patients"  # over patients alone where there is one repetition
+SEEN = ("steps, to best / all", "instances seen, to best / all")
 
 # The columns that say where a line stands. Those that are the same in all lines go into the caption.
 _PLACES: dict[str, Callable[[Condition], str]] = {
@@ -40,9 +41,11 @@ def score_sheet(summary: Summary) -> Sheet:
     places, shared = _places([line.condition for line in summary.lines])
     splits = any(line.spread and line.spread.sd_splits is not None for line in summary.lines)
     printed = any(line.printed for line in summary.lines)
+    seen = any(line.seen for line in summary.lines)
     headings = (
         *(*places, "method", "ours, mean ± sd over seeds", *(("sd over splits",) if splits else ())),
-        *(INTERVAL, "above random", *(("the paper", "ours - paper") if printed else ()), "runs"),
+        *(INTERVAL, "above random", *(("the paper", "ours - paper") if printed else ())),
+        *(*(SEEN if seen else ()), "runs"),
     )
     rows = tuple(
         (
@@ -53,6 +56,7 @@ def score_sheet(summary: Summary) -> Sheet:
             _range(line.interval),
             _gain(line),
             *(_printed(line) if printed else ()),
+            *(_seen(line) if seen else ()),
             _runs(line),
         )
         for line in summary.lines
@@ -139,6 +143,13 @@ def _gain(line: Line) -> str:
 
 def _printed(line: Line) -> tuple[str, str]:
     return line.printed.printed if line.printed else "", "" if line.off is None else f"{line.off:+.3f}"
+
+
+def _seen(line: Line) -> tuple[str, str]:
+    if line.seen is None:
+        return "", ""
+    seen = line.seen
+    return f"{seen.best_steps:,.0f} / {seen.steps:,.0f}", f"{seen.best_instances:,.0f} / {seen.instances:,.0f}"
 
 
 def _runs(line: Line) -> str:

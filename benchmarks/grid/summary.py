@@ -32,11 +32,21 @@ class Spread:
     sd_splits: float | None
 
 
+@attrs.frozen
+class Seen:
+    """How much a pre-training saw, as means over repetitions: until the best epoch, which is kept, and in all."""
+
+    best_steps: float
+    steps: float
+    best_instances: float
+    instances: float
+
+
 @attrs.frozen(kw_only=True)
 class Line:
     """A line of a table. interval: 95 % over seeds and patients, of the mean. gain: over the untrained encoder, paired.
 
-    done, wanted: repetitions. errors: why others are missing.
+    done, wanted: repetitions. errors: why others are missing. seen: by the pre-training; None where a report lacks it.
     """
 
     condition: Condition
@@ -48,6 +58,7 @@ class Line:
     done: int
     wanted: int
     errors: tuple[str, ...] = ()
+    seen: Seen | None = None
 
     @property
     def off(self) -> float | None:
@@ -139,6 +150,7 @@ class _Found:
             done=len(scored),
             wanted=len(cells),
             errors=self._errors(cells),
+            seen=self._seen([cell for cell, _ in scored]),
         )
 
     def random_line(self, context: Condition, rows: Sequence[Condition], paper: PaperResults) -> Line:
@@ -200,6 +212,16 @@ class _Found:
             return None
         init = "random" if random else cell.pretraining.method
         return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
+
+    def _seen(self, cells: Sequence[GridCell]) -> Seen | None:
+        rows = []
+        for report in (self.results.trained(cell.pretraining) for cell in cells):
+            if report is None or report.exposure is None:
+                return None
+            steps, instances = report.exposure.steps, report.exposure.instances
+            best = steps * report.best_epoch / max(1, report.epochs_run)
+            rows.append((best, steps, instances * report.best_epoch, instances * report.epochs_run))
+        return Seen(*np.mean(rows, axis=0).tolist()) if rows else None
 
     def _spread(self, scored: Sequence[tuple[GridCell, float]]) -> Spread | None:
         splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)

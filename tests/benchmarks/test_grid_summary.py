@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from grid.measure import Inputs, Measure
 from grid.results import Results
 from grid.rows import difference_sheet, markdown, say_reading, score_sheet
 from grid.summary import Summary, spread, summarise
-from grid_folders import write_evaluation
+from grid_folders import write_evaluation, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
@@ -122,6 +123,22 @@ def test_the_table_as_text(tmp_path: Path) -> None:
         "| random | 0.500 ± 0.000 |  |  |  |  | 2 |",
         "| cmsc | 0.850 ± 0.071 |  | +0.350 | 0.896 ± 0.005 | -0.046 | 2 |",
     ]
+
+
+def test_what_each_method_saw_stands_beside_its_score(tmp_path: Path) -> None:
+    """A method that stops at once has seen less than one that trains for long; a reader must see that."""
+    repeats = Repeats(seeds=(0, 1))
+    (cmsc,) = by_method("cmsc")
+    for cell, epochs in zip(cmsc.cells(repeats), ((10, 4), (20, 8)), strict=True):
+        write(tmp_path, cell, 0.9, 0.5)
+        path = write_run(tmp_path, cell.pretraining) / "report.json"
+        run, best = epochs
+        exposure = {"patients": 7, "instances": 100, "steps": 5 * run}
+        more = {"epochs_run": run, "best_epoch": best, "exposure": exposure}
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    sheet = score_sheet(table([cmsc], repeats, tmp_path))
+    assert sheet.headings[-3:] == ("steps, to best / all", "instances seen, to best / all", "runs")
+    assert [row[-3:] for row in sheet.rows] == [("", "", "2"), ("30 / 75", "600 / 1,500", "2")]
 
 
 def test_places_that_differ_are_columns_and_splits_have_a_spread_of_their_own(tmp_path: Path) -> None:
