@@ -35,7 +35,11 @@ class Score:
 
 @attrs.frozen
 class Comparison:
-    """The paired difference a - b over the same resampled test patients, with its 95 % interval."""
+    """The paired difference a - b over the same resampled test patients, with its 95 % interval.
+
+    seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
+    is over patients alone, and another seed may differ by more.
+    """
 
     a: str
     b: str
@@ -47,3 +51,4 @@ class Comparison:
     difference: float
     low: float
     high: float
+    seeds: int = 1

@@ -83,6 +83,11 @@ class TrainSettings:
     patience: int = option(
         15, "Stop after more than this many epochs without a better validation loss.", check=_positive
     )
+    keep: Literal["loss", "separation", "last"] = option(
+        "loss",
+        "Weights to keep: of the lowest validation loss; of the clearest separation of validation patients, for a loss "
+        "that cannot be compared between epochs; or of the last epoch, without early stopping.",
+    )
 
     @property
     def together(self) -> int:

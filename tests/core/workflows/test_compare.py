@@ -216,6 +216,7 @@ def test_the_difference_to_several_seeds_is_that_to_their_mean(compared, runs):
     seed, key = seeds.derive(0, "bootstrap"), "probability/linear/together/1"
     draws = {name: draws_by_loops(runs[name], key, "record", 20, seed) for name in ("warm", "first", "second")}
     expected = draws["warm"] - (draws["first"] + draws["second"]) / 2
+    assert one.seeds == 1  # of the side with fewer: its interval is over patients alone
     assert (one.low, one.high) == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])))
 
 
