@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.errors import ClocsError
-from clocs_plugins.classification import auroc
+from clocs_plugins.classification.metrics import macro_auroc
 
 
 def logits_of(probability: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(f"{folder}: classes that occur together have no softmax; the two are equal.", file=sys.stderr)
                     break
                 once = np.ones(len(rows.label))
-                both = [auroc(one, rows.label, once) for one in (rows.probability, logits_of(rows.probability))]
+                both = [macro_auroc(one, rows.label, once) for one in (rows.probability, logits_of(rows.probability))]
                 print(f"| {folder} | {protocol} | {init} | {share:g} | {both[0]:.3f} | {both[1]:.3f} |")
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
