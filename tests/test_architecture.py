@@ -85,7 +85,6 @@ ELSEWHERE = {
     "contracts.records": "core/data/test_framing.py core/data/test_preparation.py core/plan/test_pretraining.py",
     "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
     "contracts.units": "core/api/test_encoder.py core/data/test_signal_file.py",
-    "data.fetching": "core/data/test_download.py core/cli/test_cli_data.py",
     "data.prepared": "core/data/test_preparation.py",
     "data.transfer": "core/data/test_download.py",
     "data.wfdb_header": "core/data/test_wfdb.py",
