@@ -85,7 +85,7 @@ def measure(recordings: int) -> dict[str, object]:
                 revision=1,
                 channels=LEADS,
                 folder=Path(folder),
-                workers=os.cpu_count() or 1,
+                workers=1,
                 progress=lambda done, total: None,
             )
             for samples in (5000, 2500)

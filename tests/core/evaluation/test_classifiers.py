@@ -162,7 +162,9 @@ def test_fine_tuning_is_told_the_settings_and_its_network_is_given_back(frames, 
 
     def nothing(encoder, frames, chosen, how):
         told.append((encoder, len(chosen), how))
-        return SimpleNamespace(progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder)
+        return SimpleNamespace(
+            progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder, earlier=0.0
+        )
 
     monkeypatch.setattr("clocs_core.evaluation.classifiers.fine_tune", nothing)
     wanted = plan(protocol="finetune", seed=4, step="plain")
