@@ -66,7 +66,6 @@ ELSEWHERE = {
     "contracts.events": "core/train/test_health.py core/workflows/test_pretrain_hooks.py",
     "contracts.hookspecs": "core/workflows/test_pretrain_hooks.py core/plugins/test_host.py",
     "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
-    "data.fetching": "core/data/test_download.py core/cli/test_cli_data.py",
     "data.prepared": "core/data/test_preparation.py",
     "data.transfer": "core/data/test_download.py",
     "data.wfdb_header": "core/data/test_wfdb.py",
