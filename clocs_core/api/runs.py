@@ -143,10 +143,15 @@ def load_run(path: str | Path) -> Run:
         )
     if not folder.metrics.exists():
         raise RunFolderError(f"{path} has no {folder.metrics.name}, which a finished run has. Put it back.")
+    epochs, record = read_rows(read_text(folder.metrics)), read_report(read_text(folder.report))
+    if len(epochs) != record.epochs_run:
+        raise RunFolderError(
+            f"{folder.metrics} is damaged: it has {len(epochs)} of the {record.epochs_run} epochs of the run."
+        )
     return Run(
         path=folder.path,
-        epochs=read_rows(read_text(folder.metrics)),
-        record=read_report(read_text(folder.report)),
+        epochs=epochs,
+        record=record,
         predictions=read_predicted_rows(folder.predictions) if folder.predictions.exists() else None,
         file=folder.encoder,
     )

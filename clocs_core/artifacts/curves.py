@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core.artifacts.documents import as_plain, read_object, read_text, structure_record
+from clocs_core.artifacts.documents import as_plain, read_object, read_text, seal, structure_sealed
 from clocs_core.contracts.events import EpochDone
 from clocs_core.files import write_atomically
 
@@ -57,8 +57,8 @@ def read_curve(path: Path) -> tuple[CurvePoint, ...]:
 
 
 def _line(point: CurvePoint) -> str:
-    return json.dumps(as_plain(attrs.asdict(point)), allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(point))), allow_nan=False) + "\n"
 
 
 def _point(line: str, what: str) -> CurvePoint:
-    return structure_record(read_object(line, what), CurvePoint, what)
+    return structure_sealed(read_object(line, what), CurvePoint, what)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -16,6 +17,8 @@ import cattrs
 from clocs_core.errors import RunFolderError
 
 SCHEMA = 1  # raise it when a field changes its meaning, so that an old reader refuses instead of misreading
+
+DIGEST = "digest"  # the field that a written document has more than its record
 
 T = TypeVar("T")
 
@@ -40,7 +43,28 @@ def as_plain(value: object) -> Any:
 
 def dump_record(record: Any) -> str:
     """Write a record with its schema, such as a report, as text; `load_record` reads it back bit for bit."""
-    return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(record))), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """Add a digest of all values, so that a number which changed on the disk is noticed."""
+    return {**document, DIGEST: _digest(document)}
+
+
+def structure_sealed(document: dict[str, Any], kind: type[T], what: str) -> T:
+    """Make a record from what `seal` returned. Raises RunFolderError, naming `what`, where a value is another one.
+
+    Documents of earlier versions have no digest, and pass.
+    """
+    rest = {key: value for key, value in document.items() if key != DIGEST}
+    record = structure_record(rest, kind, what)  # a field that does not fit is named
+    if DIGEST in document and document[DIGEST] != _digest(rest):
+        raise RunFolderError(f"{what} is damaged, or was edited: its values do not match its digest.")
+    return record
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return sha256(json.dumps(document, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
 
 
 def read_text(path: Path) -> str:
@@ -61,7 +85,7 @@ def load_record(text: str, kind: type[T], what: str) -> T:
             f"{what} has schema {document.get('schema')!r}, this version of clocs reads {SCHEMA}; evaluate the "
             "run again with this version, or read it with the version that wrote it"
         )
-    return structure_record(document, kind, what)
+    return structure_sealed(document, kind, what)
 
 
 def read_object(text: str, what: str) -> dict[str, Any]:

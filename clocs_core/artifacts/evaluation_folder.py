@@ -20,7 +20,7 @@ from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.artifacts.run_folder import ReportFolder, is_free
 from clocs_core.errors import RunFolderError
 from clocs_core.files import sweep, write_atomically
-from clocs_core.settings.toml_file import Tables, dump_tables
+from clocs_core.settings.toml_file import Tables, dump_tables, seal_tables
 
 
 @attrs.frozen(eq=False)
@@ -163,7 +163,7 @@ def refuse_other_evaluation(folder: EvaluationFolder, tables: Tables) -> None:
             raise RunFolderError(
                 f"{path} is there already, and is no evaluation. Choose another folder with `out=...`."
             )
-    elif folder.settings.read_text(encoding="utf-8") != dump_tables(tables):
+    elif read_text(folder.settings) not in (seal_tables(tables), dump_tables(tables)):  # earlier versions: no digest
         raise RunFolderError(
             f"{path} holds an evaluation with other settings. Choose another folder with `out=...`, or leave it out: "
             "every evaluation then has a folder of its own."

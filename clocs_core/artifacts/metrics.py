@@ -6,7 +6,7 @@ import json
 
 import attrs
 
-from clocs_core.artifacts.documents import as_plain, read_object, structure_record
+from clocs_core.artifacts.documents import as_plain, read_object, seal, structure_sealed
 from clocs_core.contracts.events import EpochDone, Health
 
 
@@ -52,12 +52,13 @@ def health_of(row: EpochRow, embedding_dim: int) -> Health:
 
 def to_line(row: EpochRow) -> str:
     """Format a row as one line of JSON with its newline, for a single write."""
-    return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(row))), allow_nan=False) + "\n"
 
 
 def from_line(line: str) -> EpochRow:
     """Read one line. Raises RunFolderError where it is incomplete or lacks a field."""
-    return structure_record(read_object(line, "a line of metrics.jsonl"), EpochRow, "a line of metrics.jsonl")
+    what = "a line of metrics.jsonl"
+    return structure_sealed(read_object(line, what), EpochRow, what)
 
 
 def read_rows(text: str) -> tuple[EpochRow, ...]:

@@ -219,7 +219,7 @@ def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
         found = "is not there" if not path.exists() else "has no settings.toml"
         raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `pretrain` made.")
     try:
-        tables = read_tables(folder.settings)
+        tables = read_tables(folder.settings, edited=False)
     except SettingsError as problem:
         raise RunFolderError(str(problem)) from None
     if "evaluation" in tables:

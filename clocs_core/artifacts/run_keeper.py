@@ -20,7 +20,7 @@ from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_t
 from clocs_core.artifacts.split import Split
 from clocs_core.errors import RunFolderError
 from clocs_core.files import append_line, naming, write_atomically
-from clocs_core.settings.toml_file import Tables, dump_tables
+from clocs_core.settings.toml_file import Tables, seal_tables
 
 
 class RunKeeper:
@@ -94,7 +94,7 @@ class FolderKeeper(RunKeeper):
     def begin(self, tables: Tables, split: Split, used: UsedRecordings) -> None:
         """Write settings.toml of a new run, then split.json and recordings.json."""
         if not self.folder.settings.exists():
-            write_atomically(self.folder.settings, dump_tables(tables))
+            write_atomically(self.folder.settings, seal_tables(tables))
         self.folder.keep_recordings(split, used)
 
     def kept_rows(self, epoch: int) -> tuple[EpochRow, ...]:

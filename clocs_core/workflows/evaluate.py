@@ -39,7 +39,7 @@ from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
 from clocs_core.progress import Display, collect_warnings
-from clocs_core.settings.toml_file import Tables, dump_tables
+from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.environment import environment
@@ -109,7 +109,7 @@ def _in_folder(
     prepared, versions = clock(), environment(ready.device, around.host)
     with collect_warnings(show.warn) as heard:
         if not folder.settings.exists():
-            write_atomically(folder.settings, dump_tables(tables))
+            write_atomically(folder.settings, seal_tables(tables))
         folder.keep_recordings(ready.cohort.split, summarise_recordings(ready.cohort))
         kept = KeptClassifiers(_maker(ready, around), ready.cohort, versions, folder, shared, show)
         finished = kept.finish_all()

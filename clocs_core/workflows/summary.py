@@ -84,7 +84,9 @@ def summarise_recordings(cohort: Cohort) -> UsedRecordings:
         split=cohort.split.hash,
         labels=_digest([[entry.record, entry.patient, _plain_label(entry.label)] for entry in entries]),
         files=tuple(dict.fromkeys(one.fingerprint for one in sets)),
-        frames=_digest([one.checksums for one in sets]),
+        frames=_digest(
+            [[[piece.sha256 for piece in one.checksums[name]] for name in sorted(one.checksums)] for one in sets]
+        ),
     )
 
 

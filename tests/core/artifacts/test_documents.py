@@ -130,3 +130,16 @@ def test_a_file_that_is_not_utf_8_or_not_there_is_refused_by_its_name(tmp_path):
 def test_json_that_no_parser_reads_is_one_sentence(text):
     with pytest.raises(RunFolderError, match=r"report\.json is not JSON"):
         read_report(text)
+
+
+def test_a_number_that_changed_on_the_disk_is_noticed():
+    """JSON has no checksum of its own: a flipped bit of a digit gives another score, silently."""
+    text = dump_record(report())
+    assert read_report(text) == report()
+    value = json.loads(text)["scores"][0]["value"]
+    changed = text.replace(repr(value), repr(round(value + 0.01, 6)), 1)
+    assert changed != text
+    with pytest.raises(RunFolderError, match=r"report.json is damaged, or was edited: .*digest"):
+        read_report(changed)
+    without = {key: found for key, found in json.loads(text).items() if key != "digest"}
+    assert read_report(json.dumps(without)) == report()  # an earlier version wrote it

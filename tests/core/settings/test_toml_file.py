@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clocs_core.errors import SettingsError
 from clocs_core.settings.options import plain, structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
-from clocs_core.settings.toml_file import SCHEMA, dump_tables, read_tables
+from clocs_core.settings.toml_file import SCHEMA, dump_tables, read_tables, seal_tables
 
 CLASSES = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 
@@ -116,3 +116,28 @@ def test_a_file_that_no_parser_reads_is_one_sentence(tmp_path: Path, text: str, 
         structure(RunSettings, read_tables(path)["run"], "run")
     assert message in str(caught.value)
     assert len(str(caught.value)) < 400 + len(str(path))
+
+
+TABLES = {"run": {"method": "m", "seed": 3}, "train": {"epochs": 20}}
+
+
+def test_the_settings_of_a_run_read_back_and_may_be_edited_for_another(tmp_path: Path) -> None:
+    path = written(tmp_path, seal_tables(TABLES))
+    assert read_tables(path) == read_tables(path, edited=False) == TABLES
+    path.write_text(path.read_text().replace("epochs = 20", "epochs = 30"))
+    assert read_tables(path)["train"] == {"epochs": 30}
+
+
+def test_settings_that_changed_since_the_run_began_are_refused(tmp_path: Path) -> None:
+    """A digit that flips on the disk would go on training with other settings, under the old name."""
+    text = seal_tables(TABLES)
+    lines = text.splitlines(keepends=True)
+    changed = [text.replace("epochs = 20", "epochs = 21"), "".join(lines[:1]), "".join(lines[:-1]), ""]
+    changed += ["".join(lines[:place] + lines[place + 1 :]) for place in range(len(lines))]
+    for damaged in changed:
+        with pytest.raises(SettingsError, match="damaged or edited since the run began"):
+            read_tables(written(tmp_path, damaged), edited=False)
+
+
+def test_settings_of_a_run_of_an_earlier_version_have_no_digest(tmp_path: Path) -> None:
+    assert read_tables(written(tmp_path, dump_tables(TABLES)), edited=False) == TABLES
