@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,8 @@ class ReportFolder:
                 yield
             finally:
                 if not self.settings.exists():
-                    (self.path / LOCK).unlink(missing_ok=True)
+                    with suppress(OSError):  # Windows removes it when it is released
+                        (self.path / LOCK).unlink()
                 lock.release()
         finally:
             if not self.settings.exists():

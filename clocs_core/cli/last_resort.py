@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -28,11 +29,12 @@ def describe_unforeseen(problem: Exception, plugins: Iterable[Plugin] = ()) -> s
 
 def describe_io(problem: OSError) -> str:
     """Describe an error of a disk or of permissions, with its file, and the room on a full disk."""
-    named = problem.filename if isinstance(problem.filename, (str, bytes)) else None
-    file = Path(named if isinstance(named, str) else named.decode(errors="replace")) if named else file_at_hand(problem)
-    where = f" {file}" if file is not None else _doing(problem)
-    why = explain(problem, Path() if file is None else file)
-    return f"I/O error{where}: {why}. Files that were on disk are intact."
+    file = file_at_hand(problem)
+    where = _doing(problem) if file is None else f" with {file}"
+    if isinstance(problem.filename, (str, bytes)):
+        file = Path(os.fsdecode(problem.filename))
+        where = f" {file}"
+    return f"I/O error{where}: {explain(problem, file or Path())}. Files that were on disk are intact."
 
 
 def file_at_hand(problem: BaseException) -> Path | None:

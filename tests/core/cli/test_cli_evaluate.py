@@ -124,7 +124,8 @@ def test_flags_reach_the_settings_and_the_report_has_all_fields(run: Path, place
     assert (held["part"], held["seed"], held["protocol"]) == ("validation", 4, "finetune")
     files = {str(path.relative_to(place / "e")) for path in (place / "e").rglob("*") if path.is_file()}
     names = {f"classifiers/{init}-{f}.safetensors" for init in ("together", "random") for f in ("0.5", "1")}
-    assert files - {".lock"} == {"settings.toml", "split.json", "report.json", "predictions.npz"} | names
+    kept = {"settings.toml", "split.json", "recordings.json", "report.json", "predictions.npz"}
+    assert files - {".lock"} == kept | names
 
 
 def test_it_writes_into_the_run_and_a_second_call_prints_the_table_again(

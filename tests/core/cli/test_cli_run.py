@@ -258,6 +258,7 @@ FLAGS = [*BASE, "-o", "patients=12", "--epochs", "2", "--batch-size", "16", "-o"
 FILES = {
     "settings.toml",
     "split.json",
+    "recordings.json",
     "metrics.jsonl",
     "checkpoint.safetensors",
     "encoder.safetensors",

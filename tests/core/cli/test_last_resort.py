@@ -80,10 +80,10 @@ def test_an_io_error_names_its_file_and_the_room_on_a_full_disk(
             file.seek(-1)
 
     assert run(write) == 2
-    assert f"I/O error {tmp_path / 'a.bin'}: No space left on device (" in (said := capsys.readouterr().err)
+    assert f"I/O error with {tmp_path / 'a.bin'}: No space left on device (" in (said := capsys.readouterr().err)
     assert "B free). Files that were on disk are intact." in said
     assert run(seek) == 2
-    assert f"I/O error {tmp_path / 'a.bin'}: Invalid argument." in capsys.readouterr().err
+    assert f"I/O error with {tmp_path / 'a.bin'}: Invalid argument." in capsys.readouterr().err
 
 
 def test_without_any_file_there_is_no_guess() -> None:

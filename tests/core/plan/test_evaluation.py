@@ -155,6 +155,12 @@ def test_settings_of_training_make_no_sense_where_nothing_is_trained(catalogue, 
         resolve_evaluation(catalogue, opened, {"finetune": {"batch_size": 3}})
 
 
+def test_an_encoder_of_a_method_with_the_name_of_a_control_is_refused(catalogue, opened):
+    """Its file may come from an earlier version, or from somebody else."""
+    with pytest.raises(SettingsError, match="A method cannot be named 'random'"):
+        resolve(catalogue, attrs.evolve(opened, init="random"))
+
+
 def test_the_encoder_of_a_run_cannot_be_another_one(catalogue, opened):
     with pytest.raises(SettingsError, match=r"The encoder comes with the run: 'flat' of dimension 128\. Leave out enc"):
         resolve(catalogue, opened, encoder="flat")
