@@ -72,7 +72,11 @@ def prepare(
     where the disk is full. Damaged frames are a ClocsWarning.
     """
     _refuse_bad_listing(entries, dataset)
-    fingerprint = fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
+
+    def identify() -> str:
+        return fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
+
+    fingerprint = identify()
     with suppress(DataError):
         return _open_and_tidy(folder, fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,14 +88,17 @@ def prepare(
                 warnings.warn(PreparedAgain(problem), stacklevel=2)
         shutil.rmtree(folder / fingerprint, ignore_errors=True)
         _sweep(folder)
-        partial = folder / f"{fingerprint}.partial"
-        partial.mkdir(exist_ok=True)
-        convention = agree_on_convention(partial, entries, load, options, channels, dataset)
-        jobs = list_jobs(partial, entries, load, options, framing, convention)
+        begun = folder / f"{fingerprint}.partial"
+        begun.mkdir(exist_ok=True)
+        convention = agree_on_convention(begun, entries, load, options, channels, dataset)
+        jobs = list_jobs(begun, entries, load, options, framing, convention)
         run_jobs(jobs, workers, progress, dataset)
+        if identify() != fingerprint:  # a drive was unplugged, or somebody edits the files
+            shutil.rmtree(begun)
+            raise DataError(f"{dataset}: files of recordings changed while they were read. Run the same command again.")
         facts = {"dataset": dataset, "revision": revision, "fingerprint": fingerprint}
-        _assemble(partial, jobs, facts, framing, convention)
-        (partial / "assembled").rename(folder / fingerprint)
+        _assemble(begun, jobs, facts, framing, convention)
+        (begun / "assembled").rename(folder / fingerprint)
         sync_folder(folder)
     return _open_and_tidy(folder, fingerprint)
 

@@ -343,6 +343,30 @@ def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_
     assert set(names(log)) == {f"r{i:04d}" for i in (*range(64), *range(128, 150))}  # the shard between was kept
 
 
+def test_files_that_vanish_while_they_are_read_are_no_drops(tmp_path):
+    """A drive that is unplugged and plugged in again gives the same fingerprint, with which drops would be kept."""
+    entries = [Entry(f"r{i}", f"p{i}", files=(tmp_path / f"r{i}",)) for i in range(4)]
+
+    def plug_in():
+        for entry in entries:
+            np.savetxt(entry.files[0], np.arange(8.0))
+            os.utime(entry.files[0], ns=(1, 1))
+
+    def load(entry, options):
+        if entry.record == "r2":
+            for other in entries[2:]:
+                other.files[0].unlink(missing_ok=True)
+        return load_file_of_numbers(entry, options)
+
+    plug_in()
+    with pytest.raises(DataError, match="files of recordings changed while they were read"):
+        make(tmp_path / "p", entries, load=load)
+    plug_in()
+    found = make(tmp_path / "p", entries, load=load_file_of_numbers)
+    assert found.drops.counts == {}
+    assert len(found.records) == 4
+
+
 def test_the_first_recording_decides_even_if_it_cannot_be_read_today(tmp_path):
     def load(entry, options):
         if entry.record == "r0000":
