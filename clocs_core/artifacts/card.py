@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
@@ -18,15 +18,10 @@ from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import plain, structure
 from clocs_core.settings.toml_file import SCHEMA, Tables
 
-_Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
-
-def _must_be(expected: str, fits: Callable[[Any], bool]) -> _Validator:
-    def check(_card: object, field: attrs.Attribute[Any], value: object) -> None:
-        if not fits(value):
-            raise ValueError(f"{field.name} is {value!r:.80}, expected {expected}")
-
-    return check
+def _must_be(expected: str, fits: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return the metadata of a field with a rule for the value in a file, for `_refuse_other_types`."""
+    return {"must be": (expected, fits)}
 
 
 def _is_table(value: object, holds: type[Any] = object) -> bool:
@@ -40,7 +35,7 @@ def _is_number(value: object) -> bool:
 
 
 _text = _must_be("text", lambda value: isinstance(value, str))
-_names = _must_be("a list of names", lambda value: type(value) is tuple and all(type(name) is str for name in value))
+_names = _must_be("a list of names", lambda value: all(isinstance(name, str) for name in value))
 _count = _must_be("a positive whole number", lambda value: type(value) is int and 0 < value < 2**31)
 _rate = _must_be("a positive number, or null", lambda value: value is None or _is_number(value))
 _share = _must_be("a number above 0 and up to 1", lambda value: _is_number(value) and value <= 1)
@@ -65,25 +60,25 @@ class NetworkCard:
     what: ClassVar[str] = "network"
     """The word for it in error messages."""
 
-    dataset: str = attrs.field(validator=_text)
-    encoder: str = attrs.field(validator=_text)
-    options: Mapping[str, object] = attrs.field(validator=_options)
-    input_channels: int = attrs.field(validator=_count)
-    frame_samples: int = attrs.field(validator=_count)
-    embedding_dim: int = attrs.field(validator=_count)
-    channels: tuple[str, ...] = attrs.field(validator=_names)
-    unit: str = attrs.field(validator=_text)
-    modality: str = attrs.field(validator=_text)
-    normalise: str = attrs.field(validator=_normalisation)
+    dataset: str = attrs.field(metadata=_text)
+    encoder: str = attrs.field(metadata=_text)
+    options: Mapping[str, object] = attrs.field(metadata=_options)
+    input_channels: int = attrs.field(metadata=_count)
+    frame_samples: int = attrs.field(metadata=_count)
+    embedding_dim: int = attrs.field(metadata=_count)
+    channels: tuple[str, ...] = attrs.field(metadata=_names)
+    unit: str = attrs.field(metadata=_text)
+    modality: str = attrs.field(metadata=_text)
+    normalise: str = attrs.field(metadata=_normalisation)
     framing: Framing
-    frame_rate: float | None = attrs.field(validator=_rate)
+    frame_rate: float | None = attrs.field(metadata=_rate)
     says_rate: bool = True
     task: Task
-    split_hash: str = attrs.field(validator=_text)
-    settings: Tables = attrs.field(validator=_tables)
-    versions: Mapping[str, str] = attrs.field(validator=_texts)
-    run_channels: tuple[str, ...] = attrs.field(default=(), validator=_names)
-    licence: str = attrs.field(default="", validator=_text)  # licence of the recordings that it was trained on
+    split_hash: str = attrs.field(metadata=_text)
+    settings: Tables = attrs.field(metadata=_tables)
+    versions: Mapping[str, str] = attrs.field(metadata=_texts)
+    run_channels: tuple[str, ...] = attrs.field(default=(), metadata=_names)
+    licence: str = attrs.field(default="", metadata=_text)  # licence of the recordings that it was trained on
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -107,8 +102,8 @@ class EncoderCard(NetworkCard):
 
     what: ClassVar[str] = "encoder"
 
-    method: str = attrs.field(validator=_text)
-    count: int = attrs.field(validator=_count)
+    method: str = attrs.field(metadata=_text)
+    count: int = attrs.field(metadata=_count)
     pretrain_framing: Framing
     scores: tuple[Score, ...] = ()
 
@@ -145,11 +140,11 @@ class ClassifierCard(NetworkCard):
 
     what: ClassVar[str] = "classifier"
 
-    init: str = attrs.field(validator=_text)
-    fraction: float = attrs.field(validator=_share)
-    protocol: str = attrs.field(default="finetune", validator=_text)
-    recorded: tuple[str, ...] = attrs.field(default=(), validator=_names)
-    encoder_sha256: str = attrs.field(default="", validator=_text)
+    init: str = attrs.field(metadata=_text)
+    fraction: float = attrs.field(metadata=_share)
+    protocol: str = attrs.field(default="finetune", metadata=_text)
+    recorded: tuple[str, ...] = attrs.field(default=(), metadata=_names)
+    encoder_sha256: str = attrs.field(default="", metadata=_text)
 
     def describe(self) -> dict[str, object]:
         """Return the card as JSON."""
@@ -231,12 +226,21 @@ def _checked(read: Callable[[], Card], description: Mapping[str, Any], file: Pat
     """Read a card and compare its fields with those that it would write. Raises RunFolderError where they differ."""
     try:
         card = read()
+        _refuse_other_types(card)
         _refuse_unknown(description, {"scores": [], **card.describe()}, "")
     except KeyError as problem:
         raise RunFolderError(f"The description in {file} is damaged: it has no {problem}.") from None
     except (TypeError, ValueError, RunFolderError) as problem:  # SettingsError is a ValueError
         raise RunFolderError(f"The description in {file} is damaged: {str(problem).rstrip('.')}.") from None
     return card
+
+
+def _refuse_other_types(card: NetworkCard) -> None:
+    """Raise ValueError where a field of a card that was read does not hold what it must be."""
+    for field in attrs.fields(type(card)):
+        expected, fits = field.metadata.get("must be", ("", lambda _: True))
+        if not fits(value := getattr(card, field.name)):
+            raise ValueError(f"{field.name} is {value!r:.80}, expected {expected}")
 
 
 def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:

@@ -72,7 +72,7 @@ def test_a_classifier_that_is_not_there_is_answered_with_those_that_are(evaluati
         choose_classifier(evaluation, "other", 0.3)
     with pytest.raises(RunFolderError, match="nowhere is not there"):
         choose_classifier(tmp_path / "nowhere")
-    with pytest.raises(RunFolderError, match="is no run and no evaluation: `clocs evaluate RUN --protocol finetune`"):
+    with pytest.raises(RunFolderError, match="is no run and no evaluation: `evaluate\\("):
         choose_classifier(tmp_path)
     (tmp_path / "settings.toml").touch()
     with pytest.raises(RunFolderError, match=r"has no fine-tuned classifier: .* the linear protocol keeps none"):
