@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
@@ -42,6 +43,16 @@ def dump_record(record: Any) -> str:
     return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def read_text(path: Path) -> str:
+    """Read a text file of ours. Raises RunFolderError where it cannot be read, or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise RunFolderError(f"Cannot read {path}: {problem.strerror or problem}.") from None
+    except UnicodeDecodeError as problem:
+        raise RunFolderError(f"{path} is damaged: it is not text in UTF-8 ({problem}).") from None
+
+
 def load_record(text: str, kind: type[T], what: str) -> T:
     """Read what `dump_record` wrote; raises RunFolderError, naming `what`, for another schema or a damaged file."""
     document = read_object(text, what)
@@ -57,30 +68,60 @@ def read_object(text: str, what: str) -> dict[str, Any]:
     """Read a JSON object. Raises RunFolderError, naming `what`, for anything else."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{what} is not JSON ({error}); it was cut short or edited: {text[:60]!r}") from error
     if not isinstance(found, dict):
         raise RunFolderError(f"{what} holds {type(found).__name__}, expected an object: {text[:60]!r}")
     return found
 
 
-def structure_record(found: dict[str, Any], kind: type[T], what: str) -> T:
+def structure_record(found: object, kind: type[T], what: str) -> T:
     """Make a record from a JSON object. Raises RunFolderError, naming `what`, where a field does not fit."""
     try:
+        if not isinstance(found, dict):
+            raise RunFolderError(f"{what} is {found!r:.60}, expected an object")
         return _converter().structure(found, kind)
     except cattrs.BaseValidationError as error:
-        faults = "; ".join(cattrs.transform_error(error))
+        faults = "; ".join(cattrs.transform_error(error, format_exception=_fault))
         raise RunFolderError(f"{what} does not hold what it should: {faults}") from error
+
+
+def _fault(problem: BaseException, kind: type[Any] | None) -> str:
+    """Say what is wrong with a value; the hooks below say it best themselves."""
+    said = str(problem)
+    return said if said.startswith("expected ") else cattrs.v.format_exception(problem, kind)
 
 
 @cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
     converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
-    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook_func(_is_tuple, _tuple)
     for exact in (int, str, bool):
         converter.register_structure_hook(exact, _only)
     return converter
+
+
+def _number(value: object, _: type[float]) -> float:
+    """Read a number; null is NaN, and "inf" infinity."""
+    if value is None:
+        return math.nan
+    if type(value) not in (int, float) and value not in ("inf", "-inf"):
+        raise TypeError(f"expected a number, got {value!r}")
+    return float(value)  # type: ignore[arg-type]  # one of the four
+
+
+def _is_tuple(kind: Any) -> bool:
+    origin: object = get_origin(kind)
+    return origin is tuple
+
+
+def _tuple(value: object, kind: Any) -> tuple[Any, ...]:
+    """Read a list. Text would become a tuple of its letters."""
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r}")
+    return tuple(_converter().structure(item, get_args(kind)[0]) for item in value)
 
 
 def _only(value: object, kind: type[T]) -> T:

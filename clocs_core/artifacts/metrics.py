@@ -7,7 +7,7 @@ import json
 import attrs
 
 from clocs_core.artifacts.documents import as_plain, read_object, structure_record
-from clocs_core.contracts.events import EpochDone
+from clocs_core.contracts.events import EpochDone, Health
 
 
 @attrs.frozen(kw_only=True)
@@ -45,6 +45,11 @@ def row_of(done: EpochDone) -> EpochRow:
     )
 
 
+def health_of(row: EpochRow, embedding_dim: int) -> Health:
+    """Return the measures of collapse of an epoch."""
+    return Health(row.effective_rank, embedding_dim, row.same_patient, row.other_patient, row.loss_over_log_batch)
+
+
 def to_line(row: EpochRow) -> str:
     """Format a row as one line of JSON with its newline, for a single write."""
     return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
@@ -66,6 +71,6 @@ def read_rows(text: str) -> tuple[EpochRow, ...]:
 def _is_json(line: str) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

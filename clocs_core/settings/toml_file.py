@@ -21,7 +21,9 @@ def read_tables(path: Path) -> Tables:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise SettingsError(f"Cannot read the settings file {path}: {problem.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except RecursionError:
+        raise SettingsError(f"{path} is not a settings file: its tables or lists are nested too deeply.") from None
+    except ValueError as problem:  # no TOML, no UTF-8, or a number of thousands of digits
         raise SettingsError(f"{path} is not a TOML file: {problem}.") from None
     schema = document.pop("schema", SCHEMA)
     if type(schema) is not int or schema != SCHEMA:

@@ -30,8 +30,8 @@ RUN_ELSEWHERE = {
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
     "::test_what_is_downloaded_can_be_read",
-    "python benchmarks/kill_and_resume.py --kills 50": "tests/faults/test_kill.py"
-    "::test_five_kills_at_random_moments_leave_nothing_broken_and_change_no_result",
+    "python benchmarks/campaign.py --seconds 60 --jobs 2": "tests/benchmarks/test_faults.py"
+    "::test_a_minute_of_the_campaign_breaks_no_promise",
     "python benchmarks/patient_nce.py --sweep --out sweep.json": "tests/plugins/contrastive_losses"
     "/test_patient_nce_benchmark.py::test_the_sweep_ranks_the_tiles_of_both_kernels",
 }
@@ -82,6 +82,7 @@ SMALLER_BENCHMARKS = (
     ),
     (_GRID + r".*)$", r"\1 --resamples 20 --device cpu"),
     (r"--datasets ptbxl --root \S+", "--datasets demo"),
+    (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
     (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.artifacts.documents import dump_record
+from clocs_core.artifacts.documents import dump_record, read_text
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.contracts.records import DropReport
 from clocs_core.contracts.scores import Comparison, Score
@@ -115,4 +115,18 @@ def test_a_damaged_report_says_where(damage, says):
 def test_what_is_no_report_at_all_is_refused(text):
     """An empty or truncated file is a problem of the run folder, not a crash."""
     with pytest.raises(RunFolderError, match=r"report\.json"):
+        read_report(text)
+
+
+def test_a_file_that_is_not_utf_8_or_not_there_is_refused_by_its_name(tmp_path):
+    (tmp_path / "report.json").write_bytes(b'{"schema": 1, "method": "\xff"}')
+    with pytest.raises(RunFolderError, match=r"report\.json is damaged: it is not text in UTF-8"):
+        read_text(tmp_path / "report.json")
+    with pytest.raises(RunFolderError, match=r"Cannot read .*gone: No such file"):
+        read_text(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}"], ids=["nested", "digits"])
+def test_json_that_no_parser_reads_is_one_sentence(text):
+    with pytest.raises(RunFolderError, match=r"report\.json is not JSON"):
         read_report(text)

@@ -9,9 +9,9 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import FlatOptions, build_flat, flat, hit_rate
-from tiny_bench import DIM, tiny_divided
-from tiny_frames import FRAME, TASK
+from fake_frames import FRAME, TASK
+from fake_offers import FlatOptions, build_flat, flat, hit_rate
+from finetune_oracle import DIM
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions
@@ -34,8 +34,8 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory):
-    return list_labelled_frames(tiny_divided(tmp_path_factory.mktemp("frames")), False, False, CPU)
+def frames(cohort):
+    return list_labelled_frames(cohort, False, False, CPU)
 
 
 def plan(init="method", fractions=(0.5, 1.0), **settings):
@@ -162,7 +162,9 @@ def test_fine_tuning_is_told_the_settings_and_its_network_is_given_back(frames, 
 
     def nothing(encoder, frames, chosen, how):
         told.append((encoder, len(chosen), how))
-        return SimpleNamespace(progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder)
+        return SimpleNamespace(
+            progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder, earlier=0.0
+        )
 
     monkeypatch.setattr("clocs_core.evaluation.classifiers.fine_tune", nothing)
     wanted = plan(protocol="finetune", seed=4, step="plain")

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import attrs
 import pytest
 import torch
-from fake_plugins import FlatOptions, TinyOptions, flat, hit_rate, tiny
-from tiny_bench import tiny_divided
-from tiny_frames import CHANNELS, TASK
+from fake_frames import TASK, fake_cohort
+from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
+from fake_recordings import CHANNELS
 
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.offers import Metric
@@ -21,7 +21,7 @@ from clocs_core.settings.sections import DataSettings, EvaluationSettings, Finet
 
 
 def bench_of(folder, without=(), corrected=()):
-    cohort = tiny_divided(folder, without)
+    cohort = fake_cohort(folder, without)
     entries = [
         attrs.evolve(one, label=(one.label + 1) % 3) if one.record in corrected else one
         for one in cohort.listing.entries

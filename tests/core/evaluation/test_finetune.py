@@ -7,8 +7,8 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
-from tiny_frames import FRAME, TASK
+from fake_frames import ANY_OF, FRAME, TASK, fake_cohort
+from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encoder
 from torch import nn
 
 from clocs_core import seeds
@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return list_labelled_frames(
-        tiny_divided(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
+        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
     )
 
 
@@ -217,7 +217,7 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
     from clocs_core.train.captured import CapturedEpochs
 
     device, warned = torch.device("cuda"), []
-    bench = list_labelled_frames(tiny_divided(tmp_path), False, True, device)
+    bench = list_labelled_frames(fake_cohort(tmp_path), False, True, device)
     ways = (plain_epoch, CapturedEpochs(warned.append))
     plain, captured = (tune(bench, simple_encoder().to(device), run_epoch=way) for way in ways)
     assert warned == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tiny_frames import TASK
+from fake_frames import TASK
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task

@@ -2,7 +2,7 @@
 
 import attrs
 import numpy as np
-from tiny_frames import TASK
+from fake_frames import TASK
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions

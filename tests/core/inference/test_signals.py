@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from tiny_card import tiny_card
+from fake_encoders import fake_card
 
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import Framing
@@ -13,7 +13,7 @@ from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import DataError
 from clocs_core.inference.signals import Unsaid, cut_own_frames
 
-CARD = tiny_card(NetworkCard, normalise="min-max", frame_rate=100.0)
+CARD = fake_card(NetworkCard, normalise="min-max", frame_rate=100.0)
 
 
 def cut(held, card=CARD, **unsaid):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 
 from clocs_core.errors import SettingsError, UnknownName
 from clocs_core.plan.evaluation import resolve_evaluation

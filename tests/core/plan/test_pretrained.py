@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from fake_plugins import no_offers
-from fake_runs import make_run, points
+from fake_plugins import no_offers, points
+from fake_runs import make_run
 from safetensors.torch import load_file
 
 from clocs_core.artifacts.split import from_json
@@ -78,7 +78,7 @@ def test_what_is_no_encoder_of_a_finished_run_is_refused(run, catalogue, tmp_pat
     with pytest.raises(RunFolderError, match=r"is not a run folder"):
         open_encoder(tmp_path, catalogue)
     (tmp_path / "settings.toml").write_text("schema = 1\n")
-    with pytest.raises(RunFolderError, match=rf"not finished.*`clocs run --resume {tmp_path}`"):
+    with pytest.raises(RunFolderError, match=rf"not finished.*`pretrain\(\.\.\., out='{tmp_path}'\)`"):
         open_encoder(tmp_path, catalogue)
     with pytest.raises(RunFolderError, match=r"checkpoint\.safetensors"):
         open_encoder(run / "checkpoint.safetensors", catalogue)

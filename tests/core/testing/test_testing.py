@@ -13,11 +13,11 @@ from pathlib import Path
 
 import attrs
 import fake_clock
-import fake_offers as fake
+import flawed_offers as fake
 import pytest
 import torch
-from fake_offers import Flaw
-from flawed_offers import CATALOGUE, MUTANTS, shelf
+from broken_rules import CATALOGUE, MUTANTS, shelf
+from flawed_offers import Flaw
 from nursery import open_nursery
 
 from clocs_core import Method, Task

@@ -9,8 +9,9 @@ from __future__ import annotations
 import attrs
 import pytest
 import torch
+from fake_frames import FRAME, fake_prepared, fake_store
+from fake_recordings import CHANNELS
 from stand_in_graphs import NotedSteps, capture_on_the_cpu
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
 from torch import nn
 
 from clocs_core.contracts.batches import Views
@@ -29,12 +30,12 @@ def noisy_views(batch, generator):
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory):
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+    prepared = fake_prepared(tmp_path_factory.mktemp("prepared"))
     patients = frozenset(f"p{number}" for number in range(6))
     train, _ = list_instances(prepared, patients, CHANNELS, 2, False, torch.device("cpu"))
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
     maker = ViewMaker(noisy_views, (), normalise=True)
-    return Training(tiny_store(prepared), maker, train, train, TrainSettings(batch_size=8), 0)
+    return Training(fake_store(prepared), maker, train, train, TrainSettings(batch_size=8), 0)
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
 from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.contracts.batches import Views
-from clocs_core.data.store import list_instances
+from clocs_core.data.store import Instances, list_instances
 from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
@@ -22,11 +23,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({"p0", "p1", "p2", "p3"}), CHANNELS, 2, False, CPU)
     validation, _ = list_instances(prepared, frozenset({"p4", "p5"}), CHANNELS, 2, False, CPU)
-    return tiny_store(prepared), train, validation
+    return fake_store(prepared), train, validation
 
 
 class NoisyTarget(nn.Module):
@@ -56,9 +56,9 @@ def learner(objective=None, seed=0):
     return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2)
 
 
-def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views):
+def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views, keep="loss"):
     store, train, validation = cohort
-    settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience)
+    settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience, keep=keep)
     clock = itertools.count().__next__
     maker = ViewMaker(generate, (), normalise=True)
     training = Training(store, maker, train, validation, settings, seed)
@@ -118,6 +118,34 @@ def test_training_stops_after_more_than_patience_epochs_without_improvement(coho
         assert not progress.finished
         progress = progress.after(loss, settings)
     assert progress == Progress(epoch=18, best_epoch=2, best_loss=2.0, finished=True)
+
+
+def test_the_last_epoch_is_kept_where_that_is_asked_and_nothing_stops_early(cohort):
+    """For a loss that grows while the network learns, such as one against a target that moves."""
+    progress = Progress()
+    settings = TrainSettings(epochs=40, patience=2, keep="last")
+    for number in range(40):
+        assert not progress.finished
+        progress = progress.after(float(number), settings)
+    assert (progress.best_epoch, progress.finished) == (40, True)
+
+
+def test_the_epoch_that_separates_patients_best_is_kept_where_that_is_asked(cohort):
+    """By what the listener is told of its validation embeddings, whatever the loss does."""
+    who = learner()
+    rows = list(epochs_of(who, cohort, epochs=8, keep="separation"))
+    found = [done.health.same_patient - done.health.other_patient for done in rows]
+    assert rows[-1].best_epoch == 1 + found.index(max(found))
+    by_loss = [done.validation_loss for done in rows]
+    assert found.index(max(found)) != by_loss.index(min(by_loss))  # else this test would show nothing
+
+
+def test_a_separation_that_is_not_defined_is_said_to_be_so(cohort):
+    """Validation patients may be one."""
+    store, train, validation = cohort
+    one = Instances(validation.frame[:1], validation.channel[:1])
+    with pytest.raises(NonFiniteLoss, match="needs two patients"):
+        next(epochs_of(learner(), (store, train, one), keep="separation"))
 
 
 def test_the_best_weights_are_those_of_the_best_epoch(cohort):

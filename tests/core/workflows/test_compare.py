@@ -9,9 +9,9 @@ import shutil
 import attrs
 import numpy as np
 import pytest
-from fake_plugins import hit_rate
-from fake_runs import make_run, points
-from tuned_runs import TUNE, evaluate_run
+from fake_offers import hit_rate
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, make_run
 
 from clocs_core import seeds
 from clocs_core.artifacts.reports import read_report
@@ -216,6 +216,7 @@ def test_the_difference_to_several_seeds_is_that_to_their_mean(compared, runs):
     seed, key = seeds.derive(0, "bootstrap"), "probability/linear/together/1"
     draws = {name: draws_by_loops(runs[name], key, "record", 20, seed) for name in ("warm", "first", "second")}
     expected = draws["warm"] - (draws["first"] + draws["second"]) / 2
+    assert one.seeds == 1  # of the side with fewer: its interval is over patients alone
     assert (one.low, one.high) == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])))
 
 

@@ -13,8 +13,10 @@ from types import SimpleNamespace
 import attrs
 import pytest
 import torch
-from fake_plugins import fake_point, offers, tiny, tiny_load
-from waves_in_memory import QUICK, recordings
+from fake_offers import offers, tiny, tiny_load
+from fake_plugins import fake_point
+from fake_recordings import recordings_in_memory
+from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 from clocs_core.artifacts.run_keeper import RunKeeper
@@ -216,7 +218,7 @@ def test_a_collapse_is_warned_of_once_after_ten_epochs_and_noted_at_the_end(stor
 def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tmp_path, monkeypatch, no_pictures):
     """A kill between the line of an epoch and its checkpoint leaves a line too many."""
     save = training.save_checkpoint
-    how = QUICK | {"epochs": 4, "out": tmp_path / "run"}
+    how = ARGUMENTS | {"epochs": 4, "out": tmp_path / "run"}
 
     def killed(learner, path, *more):
         if learner.progress.epoch == 3:
@@ -225,9 +227,9 @@ def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tm
 
     monkeypatch.setattr(training, "save_checkpoint", killed)
     with pytest.raises(KeyboardInterrupt):
-        clocs.pretrain("cmsc", recordings(), **how)
+        clocs.pretrain("cmsc", recordings_in_memory(), **how)
     monkeypatch.setattr(training, "save_checkpoint", save)
-    resumed = clocs.pretrain("cmsc", recordings(), **how)
+    resumed = clocs.pretrain("cmsc", recordings_in_memory(), **how)
     assert resumed.history["epoch"] == [1, 2, 3, 4]
     kept = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["epoch"] for line in kept] == [1, 2, 3, 4]
