@@ -237,7 +237,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_module(name)
     current = [one for one in chosen if one.name not in stale]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        trees = [copy_tree(given.root, Path(folder) / f"tree{number}") for number in range(max(1, given.jobs))]
+        trees = [copy_tree(given.root, Path(folder) / "tree1")]
+        for number in range(2, given.jobs + 1):
+            trees.append(shutil.copytree(trees[0], Path(folder) / f"tree{number}"))
         if current and (problem := failing_already(trees[0], current)):
             print(problem)
             return 1
