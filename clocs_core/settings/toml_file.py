@@ -35,8 +35,8 @@ def read_tables(path: Path, edited: bool = True) -> Tables:
         raise SettingsError(f"{path} is not a TOML file: {problem}.") from None
     if not edited and not _is_whole(text, document):
         raise SettingsError(
-            f"{path} was damaged or edited since the run began: it does not match its digest. Put it back as it was, or "
-            "start a new run with it: `config=...`."
+            f"{path} was damaged or edited since the run began: it does not match its digest. Put it back as it was, "
+            "or start a new run with it: `config=...`."
         )
     document.pop(_SEALED, None)
     schema = document.pop("schema", SCHEMA)
@@ -69,5 +69,5 @@ def _is_whole(text: str, document: Mapping[str, object]) -> bool:
     """Tell whether a file that a run wrote is unchanged, as far as can be told: earlier versions wrote no digest."""
     above, seal, digest = text.rpartition(_SEAL)
     if not seal:
-        return _SEALED not in document and "schema" in document
+        return _SEALED not in document and len(document) > 1  # a schema and a table
     return sha256(above.encode()).hexdigest() == digest.strip()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
+from edited_files import edit_json
 from grid.axes import Condition, Repeats
 from grid.cells import GridCell
 from grid.measure import Inputs, Measure
@@ -135,7 +135,7 @@ def test_what_each_method_saw_stands_beside_its_score(tmp_path: Path) -> None:
         run, best = epochs
         exposure = {"patients": 7, "instances": 100, "steps": 5 * run}
         more = {"epochs_run": run, "best_epoch": best, "exposure": exposure}
-        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+        edit_json(path, lambda report, more=more: report.update(more))
     sheet = score_sheet(table([cmsc], repeats, tmp_path))
     assert sheet.headings[-3:] == ("steps, to best / all", "instances seen, to best / all", "runs")
     assert [row[-3:] for row in sheet.rows] == [("", "", "2"), ("30 / 75", "600 / 1,500", "2")]

@@ -8,6 +8,7 @@ import math
 import attrs
 import pytest
 import torch
+from begun_folders import begin_folder
 from fake_encoders import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -169,7 +170,7 @@ def test_what_is_not_there_or_not_finished_is_refused(tmp_path, catalogue):
         load_encoder(tmp_path / "nothing", catalogue, CPU)
     with pytest.raises(RunFolderError, match=r"is not a run folder: it has no encoder\.safetensors"):
         load_encoder(tmp_path, catalogue, CPU)
-    (tmp_path / "settings.toml").touch()
+    begin_folder(tmp_path, {"run": {"method": "m"}})
     with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `pretrain\(\.\.\., out="):
         load_encoder(tmp_path, catalogue, CPU)
     (tmp_path / "settings.toml").write_text("[evaluation]\n", encoding="utf-8")

@@ -9,6 +9,7 @@ import warnings
 import attrs
 import numpy as np
 import pytest
+from edited_files import edit_json
 from fake_plugins import points
 from fake_runs import make_run
 from safetensors import safe_open
@@ -396,8 +397,7 @@ def test_going_on_with_other_recordings_is_refused(evaluate, tmp_path):
     """A download may have gone on: classifiers of before and after would be scored on different patients."""
     with pytest.raises(KeyboardInterrupt):
         evaluate(tmp_path / "e", FEW, screen=Screen(2), **HOW)
-    path = tmp_path / "e" / "recordings.json"
-    path.write_text(path.read_text().replace('"patients": 24', '"patients": 23'))
+    edit_json(tmp_path / "e" / "recordings.json", lambda used: used.update(patients=23))
     with pytest.raises(RunFolderError, match=r"The recordings have changed since .*/e was begun: it had .* of 23 pat"):
         evaluate(tmp_path / "e", FEW, **HOW)
 

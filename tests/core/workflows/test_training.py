@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_plugins import TinyOptions, fake_point, tiny, tiny_scan
+from fake_offers import TinyOptions, tiny, tiny_scan
+from fake_plugins import fake_point
 from fake_runs import RUN, points
 
 import clocs_core.workflows.pretrain
