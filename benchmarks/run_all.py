@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clocs_core.cli.last_resort import describe_io
 from clocs_core.cli.signals import heed_signals
 from clocs_core.errors import ClocsError
 
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
             return carry_out(read_request(given, datetime.now()), call, open_executor or local_processes)
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
+        return 2
+    except OSError as problem:  # a full disk, a folder without permission
+        print(f"Error: {describe_io(problem)} The same command goes on from here.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped; the same command goes on from here.", file=sys.stderr)
