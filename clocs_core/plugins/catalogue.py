@@ -32,6 +32,11 @@ class Offered(Generic[O]):
     offer: O
     plugin: Plugin
 
+    @property
+    def owner(self) -> str:
+        """The plugin with its distribution, for messages."""
+        return f"plugin {self.plugin.name!r} ({self.plugin.distribution} {self.plugin.version})"
+
 
 @attrs.frozen
 class Shelf(Generic[O]):

@@ -113,7 +113,7 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
         label = (Episode(0, 9, frozenset({0})),) if flaw == "set-in-episode" else label
     if task.name == "events":
         label = (Episode(0, 99, frozenset({0, 1})), Episode(50, 149, 1), Episode(300, 499, frozenset()))
-        wrong = {"large-in-episode-set": frozenset({2}), "text-in-episode-set": frozenset({"x"})}
+        wrong: dict[str, Any] = {"large-in-episode-set": frozenset({2}), "text-in-episode-set": frozenset({"x"})}
         label = (Episode(0, 9, wrong[flaw]),) if flaw in wrong else label
     if flaw == "episodes-per-record" and task.name == "rhythm":
         label = (Episode(0, 249, 0),)
