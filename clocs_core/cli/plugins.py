@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
+from pathlib import Path
 
 import click
 
@@ -12,7 +14,9 @@ from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.api_version import shown
 from clocs_core.plugins.session import Session
-from clocs_core.settings.options import field_types, help_of
+from clocs_core.settings.options import field_types, help_of, plain_value
+
+_SHOWN = (int, float, str, list, tuple, Enum, Path)  # types of defaults that the JSON has
 
 
 @click.group("plugins", invoke_without_command=True)
@@ -66,7 +70,7 @@ def _document(session: Session) -> dict[str, object]:
                     "type": str(field_types(item.offer.options)[field.name])
                     .removeprefix("<class '")
                     .removesuffix("'>"),
-                    "default": field.default if isinstance(field.default, (int, float, str, list, tuple)) else None,
+                    "default": plain_value(field.default) if isinstance(field.default, _SHOWN) else None,
                     "help": help_of(field),
                 }
                 for field in attrs.fields(item.offer.options)

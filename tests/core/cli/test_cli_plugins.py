@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
+from pathlib import Path
 
+import attrs
 import pytest
 from clocs_process import run_clocs
 from fake_offers import offers, tiny, together
 from fake_plugins import FakePoint, fake_point
 
-from clocs_core import API_VERSION, Variant, __version__
+from clocs_core import API_VERSION, Variant, __version__, option
 from clocs_core.cli import main
 
 BROKEN = FakePoint("late", ImportError("No module named 'x'"), "clocs-late")
@@ -73,6 +76,23 @@ def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]
     }
     assert by_name["perturbation", "noise"]["options"][0]["type"] == "float | None"
     assert by_name["method", "together"]["options"] == []
+
+
+class Side(Enum):
+    LEFT = "left"
+
+
+@attrs.frozen
+class Places:
+    side: Side = option(Side.LEFT, "an enum")
+    files: tuple[Path, ...] = option((Path("/a"),), "paths")
+
+
+def test_json_has_defaults_that_are_enums_or_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    point = fake_point("all", clocs_datasets=lambda: [attrs.evolve(tiny(), options=Places)])
+    assert main(["plugins", "--json"], [point]) == 0
+    (offer,) = json.loads(capsys.readouterr().out)["offers"]
+    assert {one["name"]: one["default"] for one in offer["options"]} == {"side": "left", "files": ["/a"]}
 
 
 def test_json_of_what_is_installed_is_json() -> None:
