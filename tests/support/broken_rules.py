@@ -348,6 +348,11 @@ OBJECTIVES = [
             "shares": "own-parameters",
             "hidden-number": "state",
             "hidden-state": "state device",  # what is not saved does not move to another device either
+            "hidden-pointer": "resumes",
+            "hidden-schedule": "resumes",
+            "numpy-randomness": "own-randomness",
+            "python-randomness": "own-randomness",
+            "draws-in-evaluation": "own-randomness",
             "own-seed": "seeded",
             "in-place": "views-unchanged",
             "device": "device",
