@@ -30,6 +30,8 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
     if as_json:
         echo(json.dumps(_document(session), indent=2))
         return
+    names = [item.offer.name for shelf in session.catalogue.shelves() for item in shelf]
+    width = max(16, *(len(name) + 2 for name in names)) if names else 16
     for plugin in session.host.plugins:
         echo(f"{plugin.name}", bold=True, nl=False)
         echo(f"  ({plugin.distribution} {plugin.version})")
@@ -40,9 +42,9 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
             if item.plugin == plugin
         ]
         for kind, name, summary, variants in rows:
-            echo(f"  {kind:<13}{name:<16}{summary}")
+            echo(f"  {kind:<13}{name:<{width}}{summary}")
             for variant, about in variants.items():
-                echo(f"  {'':<29}-o variant={variant}: {about.summary}")
+                echo(f"  {'':<{13 + width}}-o variant={variant}: {about.summary}")
         if not rows:
             echo("  listens to events, or adds commands")
     for broken in session.host.broken:

@@ -42,6 +42,14 @@ def test_the_list_in_the_words_of_its_plugins(capsys: pytest.CaptureFixture[str]
     assert err.count("\n") == 1
 
 
+def test_a_long_name_does_not_run_into_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a-name-of-more-than-sixteen-letters"
+    point = fake_point("all", clocs_datasets=lambda: [tiny(), attrs.evolve(tiny(), name=name)])
+    assert main(["plugins"], [point]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert rows == [f"  dataset      {one:<37}{tiny().summary}" for one in ("tiny", name)]
+
+
 def test_two_plugins_with_one_offer_cost_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     """Before somebody asks for it: whoever installed the second one should hear of it."""
     points = [fake_point("one", clocs_datasets=lambda: [tiny()]), fake_point("two", clocs_datasets=lambda: [tiny()])]

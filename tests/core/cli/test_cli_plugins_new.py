@@ -5,14 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from fake_offers import tiny
 from fake_plugins import fake_point
 from scaffolded import NAME, new
 
-from clocs_core import API_VERSION
+from clocs_core import API_VERSION, Dataset
 from clocs_core.cli import main
+from clocs_core.data.framing import cut_frames
+from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.session import installed_session
 from clocs_core.scaffold.naming import KINDS, choose_kinds
 from clocs_core.testing.project import open_project
+from clocs_core.train.build import build_encoders
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 
@@ -43,3 +48,49 @@ def test_a_plugin_of_one_kind_offers_that_kind_and_is_written_for_this_version(k
     assert (plugin.name, plugin.distribution, plugin.version) == ("scaffolded", NAME, "0.1.0")
     assert f"{API_VERSION[0]}.{API_VERSION[1]}" == plugin.module.CLOCS_API
     assert Path(plugin.module.__file__ or "").is_relative_to(tmp_path)
+
+
+def commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  clocs run")]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "command"),
+    [
+        ("dataset", "--method cmsc --dataset scaffolded"),
+        ("dataset,loss", "--method cmsc --dataset scaffolded"),
+        ("encoder", "--method cmsc --dataset demo --encoder scaffolded-conv"),
+        ("perturbation", "--method cmsc --dataset demo -o perturbations=scaffolded-drift"),
+        ("metric", "--method cmsc --dataset demo"),
+        ("method", "--method scaffolded --dataset demo"),
+        ("dataset,method", "--method scaffolded --dataset scaffolded"),
+    ],
+)
+def test_the_last_step_runs_what_was_written(
+    kinds: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes a part wants to see it in a run; the other parts are those that are installed."""
+    assert main(["plugins", "new", NAME, "--kind", kinds, "--out", str(tmp_path / "one")]) == 0
+    assert commands(capsys) == [f"clocs run {command}"]
+
+
+@pytest.mark.parametrize("kind", ["views", "loss", "objective"])
+def test_a_part_that_only_a_method_uses_says_so(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins", "new", NAME, "--kind", kind, "--out", str(tmp_path / "one")]) == 0
+    out = capsys.readouterr().out
+    assert f"A run finds its {kind} through a method that names it; `--kind method` writes one." in out
+    assert "clocs run" not in out
+
+
+def test_frames_of_the_new_data_set_are_long_enough_for_the_default_encoder(tmp_path: Path) -> None:
+    """Its first run ended with a sentence about samples."""
+    assert new(tmp_path / "one", "--kind", "dataset") == 0
+    project = open_project(tmp_path / "one", [])
+    (dataset,) = project.offers()
+    assert isinstance(dataset, Dataset)
+    catalogue = installed_session().with_dataset(dataset, project.plugins[0]).catalogue
+    plan = resolve(catalogue, {"run": {"method": "cmsc", "dataset": "scaffolded"}})
+    build_encoders(plan, len(dataset.channels), torch.device("cpu"))
+    framing = plan.pretrain_framing
+    (entry, *_) = dataset.scan(tmp_path, dataset.tasks[0], dataset.options()).entries
+    assert len(cut_frames(dataset.load(entry, dataset.options()), framing).samples) >= 2 * plan.needs.segments
