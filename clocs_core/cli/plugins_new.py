@@ -79,7 +79,7 @@ def _plain_method(catalogue: Catalogue) -> str:
 
 
 def _refuse_taken(session: Session, names: Names) -> None:
-    """Refuse names that are installed already: of two plugins with one name, neither is loaded."""
+    """Refuse names that are installed already: the second plugin of a name is called DISTRIBUTION:NAME."""
     catalogue = session.catalogue
     if names.plugin in session.host.names():
         raise SettingsError(f"A plugin {names.plugin!r} is installed already. Choose another name.")
