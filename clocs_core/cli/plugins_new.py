@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     "kinds",
     metavar="KIND,…",
     multiple=True,
-    help="Kinds of offers: dataset, views, perturbation, encoder, loss, objective, method, metric. A method brings its "
-    "parts. Default: all but objective and metric.",
+    help="Kinds of parts: dataset, views, perturbation, encoder, loss, objective, method, metric, listener, command. A "
+    "method brings its own. Default: dataset, perturbation and method.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to write to. Default: NAME.")
 @pass_session
@@ -47,8 +47,10 @@ def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path |
     for step in (f"cd {folder}", "pip install '.[test]'", "clocs plugins test", "pytest"):
         echo(f"  {step}")
     through = [] if "method" in chosen else [kind for kind in chosen if kind in ("views", "loss", "objective")]
-    if len(through) < len(chosen) and (command := _first_run(session.catalogue, names, chosen)):
+    if {*chosen} - {*through, "command"} and (command := _first_run(session.catalogue, names, chosen)):
         echo(f"  {command}")
+    if "command" in chosen:
+        echo(f"  clocs {names.plugin} --help")
     for kind in through:
         echo(f"A run finds its {kind} through a method that names it; `--kind method` writes one.")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 import torch
+from fake_events import epoch_done, run_at
 from fake_offers import tiny
 from fake_plugins import fake_point
 from scaffolded import NAME, new
@@ -15,7 +17,7 @@ from clocs_core.cli import main
 from clocs_core.data.framing import cut_frames
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.session import installed_session
-from clocs_core.scaffold.naming import KINDS, choose_kinds
+from clocs_core.scaffold.naming import KINDS, OFFERS, choose_kinds
 from clocs_core.testing.project import open_project
 from clocs_core.train.build import build_encoders
 
@@ -43,7 +45,8 @@ def test_a_plugin_of_one_kind_offers_that_kind_and_is_written_for_this_version(k
     """The parts of the card and of the pages must fit together in every choice."""
     assert new(tmp_path / "one", "--kind", kind) == 0
     project = open_project(tmp_path / "one", [])
-    assert tuple(offer.kind for offer in project.offers()) == choose_kinds([kind])
+    offered = [one for one in choose_kinds([kind]) if one in OFFERS]
+    assert [offer.kind for offer in project.offers()] == offered
     (plugin,) = project.plugins
     assert (plugin.name, plugin.distribution, plugin.version) == ("scaffolded", NAME, "0.1.0")
     assert f"{API_VERSION[0]}.{API_VERSION[1]}" == plugin.module.CLOCS_API
@@ -62,6 +65,7 @@ def commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
         ("encoder", "--method cmsc --dataset demo --encoder scaffolded-conv"),
         ("perturbation", "--method cmsc --dataset demo -o perturbations=scaffolded-drift"),
         ("metric", "--method cmsc --dataset demo"),
+        ("listener", "--method cmsc --dataset demo"),
         ("method", "--method scaffolded --dataset demo"),
         ("dataset,method", "--method scaffolded --dataset scaffolded"),
     ],
@@ -94,3 +98,24 @@ def test_frames_of_the_new_data_set_are_long_enough_for_the_default_encoder(tmp_
     framing = plan.pretrain_framing
     (entry, *_) = dataset.scan(tmp_path, dataset.tasks[0], dataset.options()).entries
     assert len(cut_frames(dataset.load(entry, dataset.options()), framing).samples) >= 2 * plan.needs.segments
+
+
+def test_a_command_alone_is_shown_by_its_help(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins", "new", NAME, "--kind", "command", "--out", str(tmp_path / "one")]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("\n  clocs scaffolded --help\n")
+    assert "clocs run" not in out
+
+
+def test_a_new_listener_hears_of_epochs_and_a_new_command_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(tmp_path / "one", "--kind", "listener,command") == 0
+    host = open_project(tmp_path / "one", []).host
+    run = run_at(tmp_path)
+    host.announce("clocs_run_started", pytest.fail, run=run)
+    host.announce("clocs_epoch_done", pytest.fail, run=run, epoch=epoch_done(1, 0.5, [0.5]))
+    assert (tmp_path / "scaffolded.csv").read_text(encoding="utf-8") == "1,0.5000\n"
+    cli = click.Group()
+    host.announce("clocs_commands", pytest.fail, cli=cli)
+    assert list(cli.commands) == ["scaffolded"]

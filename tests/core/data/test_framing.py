@@ -301,7 +301,7 @@ def labels_in_loops(episodes, starts, kind):
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_labels_of_frames_are_those_that_loops_find(data, kind):
     """Episodes in any order, nested, touching, equal, even backwards; frames in any order, twice too."""
