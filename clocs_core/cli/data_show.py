@@ -73,4 +73,4 @@ def _words(label: Label, task: Task) -> str:
         return task.classes[label]
     if isinstance(label, frozenset):
         return " + ".join(task.classes[one] for one in sorted(label)) or "none of the classes"
-    return ", ".join(f"{task.classes[one.label]} from sample {one.onset:,}" for one in label)
+    return ", ".join(f"{_words(one.label, task)} from sample {one.onset:,}" for one in label)

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from importlib.metadata import EntryPoint
 
 import click
@@ -18,7 +19,7 @@ from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.export import export_command
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
-from clocs_core.cli.output import echo
+from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
@@ -59,7 +60,8 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         plugins = session.host.plugins
         cli = build_cli(session)
         command = _find_command(cli, rest)
-        result = cli.main(rest, prog_name="clocs", standalone_mode=False)
+        with only_results_on_stdout() if "--json" in rest else nullcontext():
+            result = cli.main(rest, prog_name="clocs", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
@@ -83,7 +85,10 @@ def build_cli(session: Session) -> click.Group:
     @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
     @click.version_option(__version__, prog_name="clocs")
     @click.option(
-        "--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. Allowed anywhere in the command."
+        "--without",
+        metavar="PLUGIN",
+        multiple=True,
+        help="Leave a plugin out, by its name or as DISTRIBUTION:NAME. Allowed anywhere in the command.",
     )
     @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. Allowed anywhere.")
     @click.option("--traceback", is_flag=True, help="Print where an error comes from. Allowed anywhere.")
@@ -92,7 +97,7 @@ def build_cli(session: Session) -> click.Group:
         """Contrastive learning of physiological signals across space, time and patients."""
         context.obj = session  # the three options were read before plugins were loaded
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
-        for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
+        for problem in [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]:
             echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
@@ -105,7 +110,8 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
-    session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
+    with redirect_stdout(sys.stderr):
+        session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 
 

@@ -38,11 +38,19 @@ def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> 
 
 @attrs.frozen
 class Episode:
-    """A stretch of a recording with one class: source samples `onset` to `offset`, both included, counted from 0."""
+    """A stretch of a recording with its label: source samples `onset` to `offset`, both included, counted from 0.
+
+    label: a class. In an any-of task also a set of classes; the empty set says that none of them holds.
+    """
 
     onset: int
     offset: int
-    label: int
+    label: int | frozenset[int]
+
+    @property
+    def classes(self) -> frozenset[int]:
+        """The label as a set."""
+        return self.label if isinstance(self.label, frozenset) else frozenset((self.label,))
 
 
 Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None

@@ -44,7 +44,8 @@ class Cohort:
         bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
         labels = self.labels
         for number, (record, _) in enumerate(self.evaluate.records):
-            for label in frame_labels(labels[record], self.evaluate.start[bounds[number] : bounds[number + 1]]):
+            start = self.evaluate.start[bounds[number] : bounds[number + 1]]
+            for label in frame_labels(labels[record], start, self.task.kind):
                 for one in () if label is None else (label,) if isinstance(label, int) else label:
                     counts[self.task.classes[one]] += 1
         return counts
@@ -167,7 +168,9 @@ def _classes(label: Label) -> set[int]:
         return set()
     if isinstance(label, int):
         return {label}
-    return {one if isinstance(one, int) else one.label for one in label}
+    if isinstance(label, frozenset):
+        return set(label)
+    return {one for episode in label for one in episode.classes}
 
 
 def prepare_recordings(

@@ -20,10 +20,11 @@ O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
 @attrs.frozen
 class Chosen(Generic[O]):
-    """An offer and its options."""
+    """An offer and its options. owner: the plugin that offers it, for messages."""
 
     offer: O
     options: Any
+    owner: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen

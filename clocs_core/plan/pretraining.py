@@ -103,7 +103,8 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
-        return Chosen(offers[name], options[name]) if name in offers else None
+        owner = catalogue.encoders.get(run.encoder).owner if name == "encoder" else ""
+        return Chosen(offers[name], options[name], owner) if name in offers else None
 
     return Plan(
         run=run,

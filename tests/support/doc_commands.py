@@ -24,7 +24,7 @@ RUN_ELSEWHERE = {
     "pip install ./wander": _SHELL,
     "pip install '.[test]'": _SHELL,
     "cd clocs-plugin-eeg": _SHELL,
-    "clocs run --plugin eeg --dataset eeg": _SHELL,
+    "clocs run --method eeg --dataset eeg": _SHELL,
     "python make_ward_data.py": _SHELL,
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from enum import Enum, auto
 from hashlib import sha256
 from pathlib import Path
 from zlib import crc32
@@ -171,6 +172,23 @@ def test_labels_are_no_part_of_the_fingerprint_and_everything_else_is(tmp_path):
         make(tmp_path, [Entry(e.record, "one patient") for e in entries]).fingerprint,
     }
     assert len(others | {first}) == 8
+
+
+class Filter(Enum):
+    NONE = auto()
+    NOTCH = auto()
+
+
+@attrs.frozen
+class EnumOptions(FakeOptions):
+    filter: Filter = Filter.NONE
+    table: Path = Path("a")
+
+
+def test_options_that_are_enums_or_paths_are_in_the_fingerprint(tmp_path):
+    """An enum was a TypeError, told once the run's folder was made."""
+    chosen = [EnumOptions(), EnumOptions(filter=Filter.NOTCH), EnumOptions(table=Path("b"))]
+    assert len({make(tmp_path, fake_entries(2), options=one).fingerprint for one in chosen}) == 3
 
 
 def test_a_changed_file_is_noticed(tmp_path):
