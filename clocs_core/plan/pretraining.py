@@ -130,7 +130,10 @@ def _choose_method(
 ) -> tuple[RunSettings, Method, Dataset, Presets]:
     """Return the table [run] with the method's presets, the method, the data set, and presets of other tables."""
     run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
+    run_given = [one for one in run_given if one.name != "perturbations" or one.value is not None]  # None: not given
     asked = overlaid(RunSettings, tables.get("run", {}), run_given)
+    if asked.get("perturbations") == "none":  # written out, it means no perturbations, not the method's own
+        asked["perturbations"] = []
     run = structure(RunSettings, asked, "run")
     if not run.method or not run.dataset:
         missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
@@ -223,15 +226,15 @@ def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
 def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogue: Catalogue) -> None:
     """Raise SettingsError where the perturbations of a run make identical views."""
     random = [item.offer.name for item in catalogue.perturbations if item.offer.random]
-    asked = ", ".join(names) or "nothing"
     if needs.perturbations == "some" and not names:
         raise SettingsError(
             f"Method {method.name!r} is about perturbations, and the run has none; name some with "
             "`perturbations=...`, or leave the method its own."
         )
     if needs.perturbations == "random" and not set(names) & set(random):
+        same = f"{', '.join(names)} makes the same of both" if names else "without perturbations both are the same"
         raise SettingsError(
-            f"Method {method.name!r} contrasts two copies of a signal, and {asked} makes the same of both; add a "
+            f"Method {method.name!r} contrasts two copies of a signal, and {same}; add a "
             f"perturbation that draws at random ({', '.join(random) or 'none is installed'}) with "
             "`perturbations=...`, or have one copy perturbed only, where the method's views have an option for it."
         )

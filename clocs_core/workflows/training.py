@@ -18,15 +18,17 @@ from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, collect_warnings
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs
+from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
-from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor
+from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
+
+_ALONE = 0.9  # share of batches with a single patient from which on a run warns
 
 
 @attrs.frozen(eq=False)
@@ -58,6 +60,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     show, began = around.show, around.clock()
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
+    refuse_lone_instances(plan, device)
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
@@ -201,3 +204,10 @@ def _describe_contrast(plan: Plan, training: Training, show: Display) -> None:
             f"per anchor, on average: {others:.1f} negatives from other patients, {own:.2f} positives of the same "
             "patient beside its own views"
         )
+        alone = share_of_lone_patients(training)
+        if alone >= _ALONE:
+            patients = len(patients_of(training.store, training.train).unique())
+            show.warn(
+                f"{alone:.0%} of the batches have instances of one patient only, so that patients are hardly ever told "
+                f"apart; there are {patients:,} to train on. Use a larger `batch_size`, or recordings of more patients"
+            )
