@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MANY = 20  # classes; labels with more, and more than half as many classes as labels, are measurements
 
+_MARKS = ";|,+/"  # between several classes, in many tables
+
 
 def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     """List the recordings at `root` as entries. Raises DataError in one sentence where the files are inconsistent."""
@@ -172,6 +174,7 @@ def _split(text: str, task: Task, separator: str) -> list[str]:
 
 def _classes(labels: Sequence[str | None], task: Task, separator: str) -> tuple[str, ...]:
     given = [text for text in labels if text is not None]
+    _refuse_joined(set(given), task, separator)
     classes = sorted({part for text in given for part in _split(text, task, separator)}, key=natural)
     if len(classes) > _MANY and 2 * len(classes) > len(given):
         raise DataError(
@@ -179,6 +182,24 @@ def _classes(labels: Sequence[str | None], task: Task, separator: str) -> tuple[
             f"and {classes[1]!r}: a label names one of a few classes."
         )
     return tuple(classes)
+
+
+def _refuse_joined(texts: set[str], task: Task, separator: str) -> None:
+    """Raise DataError where a label of a task with one class per recording seems to join several classes.
+
+    A label with the separator does; with another mark, a label that contains the name of another label.
+    An empty separator allows every name.
+    """
+    for mark in dict.fromkeys(separator + _MARKS) if task.kind == "one_of" and separator else ():
+        for text in sorted(texts):
+            parts = [part.strip() for part in text.split(mark) if part.strip()]
+            if len(parts) > 1 and (mark == separator or texts & set(parts)):
+                raise DataError(
+                    f"The label {text!r} looks like {len(parts)} classes of one recording, {' and '.join(parts)}, and "
+                    f"the task {task.name!r} would make it a class of its own. With `task='findings'` and "
+                    f"`label_separator={mark!r}` a recording can have several classes; with `label_separator=''` the "
+                    "label is one name."
+                )
 
 
 def _label(text: str | None, number: dict[str, int], task: Task, separator: str) -> Label:

@@ -129,6 +129,38 @@ def test_several_classes_of_a_recording_are_findings(x: Path, tmp_path: Path):
     assert listing.entries[3].label == frozenset({2, 3})
 
 
+@pytest.mark.parametrize(
+    ("labels", "label", "mark"),
+    [
+        (["slow", "fast;odd", "fast", "odd"], "fast;odd", ";"),
+        (["slow", "fast; odd", "slow", "slow"], "fast; odd", ";"),
+        (["odd", "fast|odd", "fast", "slow"], "fast|odd", "|"),
+        (["odd", "fast + odd", "slow", "slow"], "fast + odd", "+"),
+    ],
+)
+def test_several_classes_in_one_label_are_not_made_a_class(x: Path, tmp_path: Path, labels, label, mark):
+    """Each combination would be a class of its own, and every score would be of other classes than the user has."""
+    (tmp_path / "y.txt").write_text("\n".join(labels) + "\n")
+    options = attrs.evolve(AT_125, labels=str(tmp_path / "y.txt"))
+    text = fails(x, options)
+    assert (
+        f"The label {label!r} looks like 2 classes of one recording, fast and odd, and the task 'label' would" in text
+    )
+    assert f"With `task='findings'` and `label_separator={mark!r}` a recording can have several classes" in text
+    findings = scan(x, MANY, attrs.evolve(options, label_separator=mark)).task
+    names = scan(x, ONE, attrs.evolve(options, label_separator="")).task
+    assert findings is not None
+    assert names is not None
+    assert (label in findings.classes, label in names.classes) == (False, True)
+
+
+def test_a_mark_within_a_name_is_part_of_the_name(x: Path, tmp_path: Path):
+    (tmp_path / "y.txt").write_text("I/II block\nsinus, slow\nsinus, fast\nI/II block\n")
+    listing = scan(x, ONE, attrs.evolve(AT_125, labels=str(tmp_path / "y.txt")))
+    assert listing.task is not None
+    assert listing.task.classes == ("I/II block", "sinus, fast", "sinus, slow")
+
+
 def test_labels_may_belong_to_patients(x: Path, tmp_path: Path):
     (tmp_path / "ids.csv").write_text("1\n1\n2\n3\n")
     (tmp_path / "y.csv").write_text("patient,label\n1,a\n2,b\n")
