@@ -267,7 +267,7 @@ def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], data
         more = not dataset.channels or len(dataset.channels) >= least
         way_out = "name more with `channels=...`, or choose" if more else f"{dataset.name} has no more, so choose"
         raise SettingsError(
-            f"Method {method.name!r} needs at least {least} channels, got {', '.join(channels)}; "
+            f"Method {method.name!r} needs at least {least} channels, got {len(channels)} ({', '.join(channels)}); "
             f"{way_out} another method."
         )
 
