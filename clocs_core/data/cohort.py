@@ -65,6 +65,8 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
     asked, names = _settled(asked, listing), _names_given(asked, listing)
     _refuse_one_class(asked, listing)
     split = divide(asked, listing)
+    if asked.fit and listing.shortest is not None:
+        pretrain, evaluate = (one.fitted(listing.shortest, asked.fit) for one in (pretrain, evaluate))
     first = prepare_recordings(asked, listing.entries, pretrain, workers, tick)
     second = first if evaluate == pretrain else prepare_recordings(asked, listing.entries, evaluate, workers, tick)
     sets = [first, second]  # opening a set reads all of it

@@ -50,11 +50,12 @@ class Plan:
     perturbations: tuple[Chosen[Perturbation], ...]
     metrics: tuple[Metric, ...]
     task: Task
+    fit: int = attrs.field(default=0, eq=False)  # as in DataPlan; 0 once the recordings are known
 
     @property
     def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return DataPlan(self.dataset, self.data, self.task)
+        return DataPlan(self.dataset, self.data, self.task, fit=self.fit)
 
     @property
     def needs(self) -> Needs:
@@ -95,6 +96,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
     layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
+    fit = 0 if _asks_for_framing(layers) else max(2, needs.segments)
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
     refuse_too_few(method, needs, core["data"].channels, dataset)
@@ -113,7 +115,18 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
         metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
+        fit=fit,
     )
+
+
+def _asks_for_framing(layers: Layers) -> bool:
+    """Return whether the user set the length or the time scale of frames, by a settings file or by name."""
+    ways = ("frame_samples", "sampling_rate", "source_samples", "frames_per_record")
+    given = any(one.name in ways and one.table in ("", *_FRAMINGS) for one in layers.given)
+    return given or any(name in layers.tables for name in _FRAMINGS)
+
+
+_FRAMINGS = ("pretrain_framing", "evaluate_framing")
 
 
 def refuse_control_name(method: str) -> None:

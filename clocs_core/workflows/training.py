@@ -10,7 +10,7 @@ from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.artifacts.split import PARTS
 from clocs_core.artifacts.training_log import TrainingLog, pack_log, read_log
 from clocs_core.contracts.events import RunStarted
-from clocs_core.contracts.records import DropReport, Part
+from clocs_core.contracts.records import DropReport, Framing, Part
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.data.exposure import limit_instances
@@ -63,7 +63,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     refuse_lone_instances(plan, device)
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
-    plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
+    plan = _as_found(plan, cohort, show)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
     learner = build_learner(plan, len(cohort.channels), device)
@@ -74,6 +74,18 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     for note in (*cohort.listing.notes, *put_up_with, leaks.sentence()):
         show.say(note)
     return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, around.clock() - began)
+
+
+def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
+    """Return the plan with the task, the channels and the framing that only the files know."""
+    pretrain, evaluate = cohort.pretrain.framing, cohort.evaluate.framing
+    if pretrain != plan.pretrain_framing and pretrain.source_samples is not None:
+        show.say(
+            f"the shortest recording has {cohort.listing.shortest:,} samples: windows of {pretrain.source_samples:,} "
+            f"are resampled to frames of {pretrain.frame_samples:,} (`source_samples={pretrain.source_samples}`)"
+        )
+    data = attrs.evolve(plan.data, channels=cohort.channels)
+    return attrs.evolve(plan, task=cohort.task, data=data, pretrain_framing=pretrain, evaluate_framing=evaluate, fit=0)
 
 
 def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
@@ -92,12 +104,21 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
         )
         drops = drops + DropReport.of(short)
         if part != "test" and not len(instances[part]):
-            raise DataError(
-                f"Method {plan.method.name!r} contrasts {needs.segments} frames in a row of "
-                f"{plan.pretrain_framing.frame_samples} samples, and no recording of the {part} patients has them; "
-                "use shorter frames (`frame_samples=...`) or a method that needs fewer."
-            )
+            raise DataError(_too_short(plan, cohort, part))
     return instances, drops
+
+
+def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
+    """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
+    segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
+    way_out = "use shorter frames (`frame_samples=...`)"
+    if shortest is not None:
+        fitting = Framing(frame_samples=framing.frame_samples).fitted(shortest, max(2, segments)).source_samples
+        way_out = f"the shortest has {shortest:,} samples, so leave the framing out or use `source_samples={fitting}`,"
+    return (
+        f"Method {plan.method.name!r} contrasts {segments} frames in a row of {framing.frame_samples} samples, and no "
+        f"recording of the {part} patients has them; {way_out} or a method that needs fewer."
+    )
 
 
 def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: DropReport) -> str:

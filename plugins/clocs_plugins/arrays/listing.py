@@ -49,6 +49,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         task=attrs.evolve(task, classes=classes),
         channels=channels,
         numbered=numbered,
+        shortest=found.shortest,
     )
 
 

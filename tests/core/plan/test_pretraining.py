@@ -388,3 +388,23 @@ def test_a_plan_can_be_pickled(method: str, assignments: list[str]) -> None:
     """A process pool, torchrun or a cluster gets it that way."""
     plan = planned(*assignments, method=method)
     assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("given", "fit"),
+    [
+        ((), 2),
+        (("segments=4",), 4),
+        (("keep_flat=true",), 2),
+        (("frame_samples=100",), 0),
+        (("evaluate_framing.sampling_rate=50",), 0),
+    ],
+)
+def test_frames_follow_from_the_recordings_unless_a_framing_is_asked_for(given: tuple[str, ...], fit: int) -> None:
+    plan = planned(*given)
+    assert (plan.fit, plan.recordings.fit) == (fit, fit)
+
+
+def test_a_settings_file_with_a_framing_asks_for_it() -> None:
+    """That of a run has one, so that a run is repeated as it was."""
+    assert resolve(catalogue_of(), planned().tables()).fit == 0
