@@ -141,6 +141,7 @@ class Listing:
     parts: a split that comes with the data, by patient, if the options ask for it.
     shortest: samples of the shortest recording, where frames may follow from it: if it has too few frames for a method,
     and no framing was asked for, windows of a part of it are resampled to a frame each.
+    no_score: why there can be no score, such as labels that are measurements; recordings still serve pre-training.
     """
 
     entries: tuple[Entry, ...] = attrs.field(converter=_entries)
@@ -152,6 +153,7 @@ class Listing:
     numbered: bool = False
     parts: Mapping[str, Part] | None = None
     shortest: int | None = None
+    no_score: str = ""
 
 
 @attrs.frozen(eq=False)

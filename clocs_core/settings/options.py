@@ -150,7 +150,7 @@ def from_text(kind: Any, text: str) -> object:
                 return member(text)
             except ValueError:
                 continue
-        if origin is Literal:
+        if origin is Literal and (len(members) == 1 or text in map(str, arguments)):
             return next((choice for choice in arguments if str(choice) == text), text)
     return text
 
@@ -160,7 +160,8 @@ def from_value(kind: Any, value: object) -> object:
     if value is None:
         return "none"
     if isinstance(value, (str, Path)) and Path in _members(kind):
-        return value if value == "none" else Path(value).expanduser().absolute()  # independent of the current folder
+        words = [one for member in _members(kind) if _origin(member) is Literal for one in typing.get_args(member)]
+        return value if value in ("none", *words) else Path(value).expanduser().absolute()  # of no current folder
     if hasattr(value, "tolist"):  # an array or number of NumPy or torch
         value = value.tolist()
     if isinstance(value, (set, frozenset)):  # its order changes from process to process

@@ -71,7 +71,8 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     leaks = certified_audit(cohort.evaluate, cohort.split)
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
-    for note in (*cohort.listing.notes, *put_up_with, leaks.sentence()):
+    unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()
+    for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
         show.say(note)
     return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, around.clock() - began)
 

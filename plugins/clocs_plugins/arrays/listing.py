@@ -26,14 +26,19 @@ _MARKS = ";|,+/"  # between several classes, in many tables
 def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     """List the recordings at `root` as entries. Raises DataError in one sentence where the files are inconsistent."""
     patient_file, label_file = (
-        Path(given).expanduser() if given is not None else None for given in (options.patients, options.labels)
+        Path(given).expanduser() if given not in (None, "own", "none") else None
+        for given in (options.patients, options.labels)
     )
     found = _describe(root, options.axes, [path for path in (patient_file, label_file) if path is not None])
     rate_notes = _check_rate(found, options.sampling_rate)
     channels, numbered = _channels(found, options.names)
     patients, notes = _patients(found, patient_file)
-    labels, label_notes = _labels(found, label_file, patients)
+    own = None if options.labels == "none" else found.labels
+    labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients)
     classes = _classes(labels, task, options.label_separator)
+    no_score = _why_no_classes(labels, classes)
+    if no_score:
+        labels, classes = [None] * len(labels), ()
     number = {name: code for code, name in enumerate(classes)}
     entries = [
         Entry(record, patient, _label(label, number, task, options.label_separator), (file,))
@@ -50,6 +55,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         channels=channels,
         numbered=numbered,
         shortest=found.shortest,
+        no_score=no_score,
     )
 
 
@@ -176,13 +182,18 @@ def _split(text: str, task: Task, separator: str) -> list[str]:
 def _classes(labels: Sequence[str | None], task: Task, separator: str) -> tuple[str, ...]:
     given = [text for text in labels if text is not None]
     _refuse_joined(set(given), task, separator)
-    classes = sorted({part for text in given for part in _split(text, task, separator)}, key=natural)
-    if len(classes) > _MANY and 2 * len(classes) > len(given):
-        raise DataError(
-            f"The labels have {len(classes):,} different values for {len(given):,} recordings, such as {classes[0]!r} "
-            f"and {classes[1]!r}: a label names one of a few classes."
-        )
-    return tuple(classes)
+    return tuple(sorted({part for text in given for part in _split(text, task, separator)}, key=natural))
+
+
+def _why_no_classes(labels: Sequence[str | None], classes: tuple[str, ...]) -> str:
+    """Say that the labels are measurements, which are not used; empty where they are classes."""
+    given = sum(text is not None for text in labels)
+    if len(classes) <= _MANY or 2 * len(classes) <= given:
+        return ""
+    return (
+        f"the labels have {len(classes):,} different values for {given:,} recordings, such as {classes[0]!r} and "
+        f"{classes[1]!r}, and a label names one of a few classes; they are not used"
+    )
 
 
 def _refuse_joined(texts: set[str], task: Task, separator: str) -> None:

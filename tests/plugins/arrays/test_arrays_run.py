@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from importlib.metadata import EntryPoint
@@ -94,6 +95,31 @@ def test_ten_seconds_at_any_rate_are_trained_on_by_one_command(
     assert framing["source_samples"] == (5 * rate if rate < 500 else "none")
     assert main(["embed", "run", "--out", "z.npz"]) == 0
     assert np.load(tmp_path / "z.npz")["embedding"].shape == (48, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        (["slow"] * 24, "all labelled recordings of 'arrays' have one class for 'label' (slow)"),
+        ([f"{number / 7:.3f}" for number in range(24)], "the labels have 24 different values for 24 recordings"),
+        ("none", "arrays has no labels"),
+    ],
+)
+def test_labels_never_keep_recordings_from_pre_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], labels: object, why: str
+):
+    """The run trains, and its report says why it has no score; an evaluation, which needs labels, is refused."""
+    write_ten_seconds(tmp_path, 100)
+    (tmp_path / "y.txt").write_text("\n".join(labels) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    assert main(ten_seconds("--labels", "none" if labels == "none" else "y.txt")) == 0
+    said = capsys.readouterr()
+    assert f"There is no score: {why}" in " ".join(said.out.split())
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["scores"] == []
+    assert main(["evaluate", "run"]) == 2
+    assert "label" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [("frame_samples=500",), ("frame_samples=2500",)])

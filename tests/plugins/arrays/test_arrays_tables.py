@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core import DataError, DataNotFound, Entry, Task
+from clocs_core.plan.layers import Assignment, overlaid
+from clocs_core.settings.options import structure
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
 ONE, MANY = clocs_datasets()[0].tasks
@@ -209,10 +211,33 @@ def test_other_mistakes_with_tables_are_one_sentence_too(x: Path, tmp_path: Path
     assert "holds Python objects" in fails(x, attrs.evolve(AT_125, labels=str(tmp_path / "o.npy")))
     (tmp_path / "ids.csv").write_bytes(b"\xff\xfe1\x00")
     assert "is not text in UTF-8" in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+
+
+def test_labels_that_are_measurements_are_not_used_and_block_nothing(tmp_path: Path):
     np.save(tmp_path / "many.npy", np.zeros((50, 100)))
     np.save(tmp_path / "ages.npy", np.linspace(20, 90, 50))
-    text = fails(tmp_path / "many.npy", attrs.evolve(AT_125, labels=str(tmp_path / "ages.npy")))
-    assert "50 different values for 50 recordings" in text
+    listing = scan(tmp_path / "many.npy", ONE, attrs.evolve(AT_125, labels=str(tmp_path / "ages.npy")))
+    assert listing.no_score.startswith("the labels have 50 different values for 50 recordings, such as '20' and ")
+    assert listing.task is not None
+    assert listing.task.classes == ()
+    assert {entry.label for entry in listing.entries} == {None}
+
+
+@pytest.mark.parametrize(("asked", "labelled"), [("own", True), ("none", False)])
+def test_labels_in_the_file_of_the_recordings_are_used_unless_none_are_wanted(tmp_path: Path, asked: str, labelled):
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 100)), label=["a", "b", "a", "b"], sampling_rate=125)
+    options = structure(ArraysOptions, overlaid(ArraysOptions, {}, [Assignment("", "labels", asked)]), "dataset")
+    listing = scan(tmp_path / "x.npz", ONE, options)
+    assert any(entry.label is not None for entry in listing.entries) == labelled
+    assert any("No labels were given" in note for note in listing.notes) != labelled
+
+
+def test_a_table_of_labels_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A word that is no choice is a path, and made absolute, in text and in Python."""
+    monkeypatch.chdir(tmp_path)
+    for value, is_text in (("y.csv", True), ("y.csv", False), (Path("y.csv"), False)):
+        given = overlaid(ArraysOptions, {}, [Assignment("", "labels", value, is_text)])
+        assert structure(ArraysOptions, given, "dataset").labels == tmp_path / "y.csv"
 
 
 def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
