@@ -44,6 +44,14 @@ def test_verify_finds_a_flipped_bit_and_says_what_to_do(tmp_path, capsys):
     assert "Delete that folder and prepare again." in err
 
 
+def test_quiet_prints_results_and_no_progress(tmp_path, capsys):
+    asked = ("data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    assert clocs(capsys, *asked)[2] == "preparing recordings …\n"
+    code, out, err = clocs(capsys, *asked, "--quiet")
+    assert (code, err) == (0, "")
+    assert out.startswith("Found ")
+
+
 @pytest.mark.filterwarnings("default::clocs_core.errors.ClocsWarning")
 def test_damaged_frames_are_prepared_again_and_the_user_is_told(tmp_path, capsys):
     clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
