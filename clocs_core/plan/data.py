@@ -32,12 +32,14 @@ class DataPlan:
     """A data set with its settings and its task. Channels and task are resolved.
 
     names: names that an earlier run gave all channels, for files that only number them.
+    fit: number of frames that the shortest recording must have, where nobody asked for a framing; 0: cut as asked.
     """
 
     dataset: Chosen[Dataset]
     data: DataSettings
     task: Task
     names: tuple[str, ...] = attrs.field(default=(), eq=False)  # does not select channels
+    fit: int = attrs.field(default=0, eq=False)
 
     @property
     def name(self) -> str:

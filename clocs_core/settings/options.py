@@ -52,13 +52,20 @@ def option(
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
         if choices and value not in choices:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {shown(value)}")
+            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {_items(value)}")
         if check is not None and not check[0](value):
-            raise ValueError(f"{attribute.name} must {check[1]}, got {shown(value)}")
+            raise ValueError(f"{attribute.name} must {check[1]}, got {_items(value)}")
 
     about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
+
+
+def _items(value: object) -> str:
+    """Return a value for a message; a list as its items, for Python writes one item as (50.0,)."""
+    if not isinstance(value, (tuple, list)):
+        return shown(value)
+    return ", ".join(map(shown, value)) if value else "nothing"
 
 
 def help_of(field: attrs.Attribute[Any]) -> str:
@@ -147,7 +154,7 @@ def from_text(kind: Any, text: str) -> object:
                 return member(text)
             except ValueError:
                 continue
-        if origin is Literal:
+        if origin is Literal and (len(members) == 1 or text in map(str, arguments)):
             return next((choice for choice in arguments if str(choice) == text), text)
     return text
 
@@ -157,7 +164,8 @@ def from_value(kind: Any, value: object) -> object:
     if value is None:
         return "none"
     if isinstance(value, (str, Path)) and Path in _members(kind):
-        return value if value == "none" else Path(value).expanduser().absolute()  # independent of the current folder
+        words = [one for member in _members(kind) if _origin(member) is Literal for one in typing.get_args(member)]
+        return value if value in ("none", *words) else Path(value).expanduser().absolute()  # of no current folder
     if hasattr(value, "tolist"):  # an array or number of NumPy or torch
         value = value.tolist()
     if isinstance(value, (set, frozenset)):  # its order changes from process to process

@@ -141,6 +141,22 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
     return start(encoders, objective.to(device), plan.train.learning_rate)
 
 
+def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
+    """Raise SettingsError where batches have one instance, and the loss of one instance has no gradient."""
+    if plan.loss is None or plan.train.together > 1:
+        return
+    drawn = torch.randn(2, 1, plan.run.embedding_dim, generator=torch.Generator().manual_seed(0))
+    z = drawn.to(device).requires_grad_()  # (view, batch, dim)
+    loss = plan.loss.offer.build(plan.loss.options)(z, torch.zeros(1, dtype=torch.int64, device=device))
+    if loss.requires_grad:
+        loss.backward()
+    if z.grad is None or float(z.grad.abs().max()) < 1e-6:
+        raise SettingsError(
+            f"`batch_size=1` leaves the loss {plan.loss.offer.name!r} nothing to contrast: it compares an instance "
+            "with the others of its batch, and alone it teaches the encoder nothing. Use a larger `batch_size`."
+        )
+
+
 def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
     """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise."""
     steps = choose_steps(plan.run.step, device, warn)

@@ -11,6 +11,7 @@ from torch import nn
 from clocs_core.errors import PluginError, SettingsError, Unavailable
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
+from clocs_core.plan.pretraining import resolve
 from clocs_core.settings.options import structure
 from clocs_core.train import build
 
@@ -113,3 +114,21 @@ def test_a_way_to_compute_that_this_machine_lacks_is_told_as_such():
     """It is no fault of the plugin."""
     with pytest.raises(Unavailable, match="no kernels here"):
         train_with(Odd(raising(Unavailable("no kernels here"))))
+
+
+@pytest.mark.parametrize("method", ["cmsc", "simclr", "cmlc"])
+@pytest.mark.parametrize("sizes", [("batch_size=1",), ("batch_size=1", "contrast_batch=1")])
+def test_a_batch_of_one_instance_is_refused_where_it_has_nothing_to_contrast(method, sizes):
+    """The loss is 0 from the first step on, and the run ends without a word, its weights as they were drawn."""
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
+    with pytest.raises(SettingsError, match=r"`batch_size=1` leaves the loss '.*' nothing to contrast"):
+        build.refuse_lone_instances(plan, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("method", "sizes"),
+    [("cmsc", ("batch_size=1", "contrast_batch=2")), ("simclr", ("batch_size=2",)), ("byol", ("batch_size=1",))],
+)
+def test_a_step_of_two_instances_and_a_method_that_contrasts_none_are_accepted(method, sizes):
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
+    build.refuse_lone_instances(plan, torch.device("cpu"))
