@@ -23,7 +23,6 @@ from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import Display
 from clocs_core.report.page import render
-from clocs_core.report.pictures import draw_pictures
 from clocs_core.settings.options import plain
 from clocs_core.workflows.environment import environment
 from clocs_core.workflows.summary import (
@@ -154,6 +153,8 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, s
 
 
 def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> RunDone:
+    from clocs_core.report.pictures import draw_pictures  # imports matplotlib, which takes a second
+
     plan, training = ready.plan, trained.training
     embeddings = name_embeddings(plan, scored.frames.store, scored.features[plan.method.name])
     views = draw_views(plan, ready.cohort, training.store, training.validation)

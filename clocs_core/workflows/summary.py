@@ -23,7 +23,6 @@ from clocs_core.evaluation.features import Features, name_label
 from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
-from clocs_core.report.traces import traces
 from clocs_core.train.build import build_views
 
 
@@ -163,6 +162,8 @@ _COLUMNS = 8  # views that fit on a page
 
 def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) -> Picture:
     """Draw three validation instances, spread over the part, as the encoder sees them."""
+    from clocs_core.report.traces import traces  # imports matplotlib, which takes a second
+
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
     views = build_views(plan, cohort.pretrain.unit)(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")

@@ -246,9 +246,8 @@ def test_every_weight_of_encoder_and_objective_that_needs_a_gradient_is_trained_
     encoder, head = nn.Linear(3, 2), nn.Linear(2, 2)
     frozen = nn.Linear(3, 2).requires_grad_(False)
     who = start(nn.ModuleList([encoder]), nn.ModuleList([head, frozen, encoder]), 0.25)
-    (group,) = who.optimiser.param_groups
-    assert list(map(id, group["params"])) == [*map(id, encoder.parameters()), *map(id, head.parameters())]
-    assert group["lr"] == 0.25
+    assert list(map(id, who.optimiser.weights)) == [*map(id, encoder.parameters()), *map(id, head.parameters())]
+    assert who.optimiser.lr == 0.25
 
 
 def test_a_batch_of_one_trains(cohort):
