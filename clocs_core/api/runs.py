@@ -125,7 +125,10 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
         refuse_taken(path)
         return FolderKeeper(path)
     folder, tables = open_run_folder(path)
-    refuse_other_settings(path, tables, plan.tables())
+    asked = plan.tables()
+    if plan.fit:  # the framing may follow from the recordings, which are not read yet
+        asked = {name: table for name, table in asked.items() if not name.endswith("_framing")}
+    refuse_other_settings(path, tables, asked)
     return None if folder.is_finished else FolderKeeper(path, tables)
 
 

@@ -51,6 +51,11 @@ def seal(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, DIGEST: _digest(document)}
 
 
+def is_sealed(document: object) -> bool:
+    """Tell whether a document has a digest, and is what was sealed."""
+    return isinstance(document, dict) and document == seal({k: v for k, v in document.items() if k != DIGEST})
+
+
 def structure_sealed(document: dict[str, Any], kind: type[T], what: str) -> T:
     """Make a record from what `seal` returned. Raises RunFolderError, naming `what`, where a value is another one.
 

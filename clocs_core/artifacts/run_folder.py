@@ -199,9 +199,11 @@ def is_free(path: Path) -> bool:
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     """Raise RunFolderError where a run folder was created with other settings than the requested ones.
 
-    Data paths may differ. Channels may be missing from `asked`, because some are known only once files are read.
+    Data paths may differ. Channels and framings may be missing from `asked`, because some are known only once files
+    are read.
     """
-    for table in sorted({*stored, *asked}):
+    open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
+    for table in sorted({*stored, *asked} - open_ones):
         before, now = stored.get(table, {}), asked.get(table, {})
         for key in sorted({*before, *now}):
             if table == "data" and (key in ("root", "data_root") or (key == "channels" and not now.get(key))):

@@ -201,10 +201,16 @@ def _no_usable_frame(
     field = "source_samples" if framing.source_samples else "frame_samples"
     rate = f" at {framing.sampling_rate:g} Hz" if framing.sampling_rate else ""
     seconds, samples, own_rate, record = longest
+    half = max(1, samples // 2)
+    way_out = (
+        f"Ask for shorter frames, such as `frame_samples={max(1, int(seconds * framing.sampling_rate) // 2)}`"
+        if framing.sampling_rate
+        else f"Windows of half of it can be resampled to a frame each: `source_samples={half}`"
+    )
     return DataError(
         f"{facts['dataset']}: no recording gives a frame of {getattr(framing, field)} samples{rate}. The longest, "
-        f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). Ask for shorter frames: "
-        f"`{field}=...`. In total: {drops.sentence()}."
+        f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). {way_out}. In total: "
+        f"{drops.sentence()}."
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -186,6 +187,8 @@ def _plain(value: object) -> object:
         return value.as_posix()
     if isinstance(value, (set, frozenset)):
         return sorted(value)
+    if isinstance(value, Enum):
+        return value.name
     raise TypeError(f"an option of type {type(value).__name__} has no fingerprint: {value!r}")
 
 

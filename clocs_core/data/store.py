@@ -179,7 +179,7 @@ def _labels(prepared: Prepared, labels: Mapping[str, Label], task: Task) -> NDAr
     per_frame: list[int | frozenset[int] | None] = []
     bounds = np.searchsorted(prepared.record, np.arange(len(prepared.records) + 1))
     for number, (record, _) in enumerate(prepared.records):
-        per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]])
+        per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]], task.kind)
     if task.kind == "one_of":
         return np.array([-1 if label is None else label for label in per_frame], dtype=np.int64)
     rows = np.full((len(per_frame), len(task.classes)), np.nan, dtype=np.float32)

@@ -56,6 +56,8 @@ def _score(maker: ClassifierMaker, scoring: Scoring, cohort: Cohort) -> Evaluati
 
 
 def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> str:
+    if cohort.listing.no_score:
+        return cohort.listing.no_score
     if not cohort.has_labels:
         return f"{scoring.dataset} has no labels"
     parts: tuple[Part, ...] = ("train", scoring.settings.part)

@@ -33,7 +33,7 @@ class RunSettings:
     embedding_dim: int = option(128, "Dimension E of an embedding.", check=_dimension, metavar="E")
     variant: str = option("", "Variant of the method, if it has any.", metavar="NAME")
     perturbations: tuple[str, ...] | None = option(
-        None, "Perturbations of the views, in this order; default: the method's own.", metavar="NAMES"
+        None, "Perturbations of the views, in this order, or none; default: the method's own.", metavar="NAMES"
     )
     seed: int = option(0, "Seed of weights, order, views and dropout; not of the split.", check=_not_negative)
     device: Literal["auto", "cpu", "cuda"] = option("auto", "Device to compute on.")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-import attrs
 import numpy as np
 import torch
 
@@ -92,7 +91,10 @@ def summarise_recordings(cohort: Cohort) -> UsedRecordings:
 def _plain_label(label: Label) -> object:
     if label is None or isinstance(label, int):
         return label
-    return sorted([one] if isinstance(one, int) else list(attrs.astuple(one)) for one in label)
+    if isinstance(label, frozenset):
+        return sorted([one] for one in label)
+    episodes = sorted(label, key=lambda one: (one.onset, one.offset, sorted(one.classes)))
+    return [[one.onset, one.offset, one.label if isinstance(one.label, int) else sorted(one.label)] for one in episodes]
 
 
 def _digest(facts: object) -> str:

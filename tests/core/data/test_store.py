@@ -95,6 +95,15 @@ def test_a_frame_has_the_label_of_the_episode_that_holds_its_first_sample(prepar
     assert store.label[:4].tolist() == [1, 1, 2, -1]
 
 
+def test_a_frame_that_was_looked_at_and_holds_no_class_is_a_row_of_zeros(prepared):
+    """Overlapping episodes are united; a frame outside all episodes has no label."""
+    task = Task("events", classes=("a", "b", "c"), kind="any_of", per="frame")
+    episodes = (Episode(0, 60, 0), Episode(40, 60, frozenset({2})), Episode(100, 149, frozenset()))
+    store = fill_store(prepared, {entry.record: episodes for entry in fake_entries()}, task, CHANNELS, CPU)
+    assert store.label[:3].tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    assert store.label[3].isnan().all()
+
+
 def test_integers_are_divided_by_their_gain_when_a_batch_is_gathered(tmp_path):
     """On the device, so that half the bytes travel."""
     entries = [*fake_entries(4), Entry("Coarse1", "q", 0)]
