@@ -69,7 +69,7 @@ class Report:
 
     stopped: "early stopping" or "all epochs".
     notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
-    seconds: how long preparing, pre-training and evaluating took, by stage.
+    seconds: how long each stage took. "evaluate/embed" is a part of "evaluate".
     """
 
     schema: int = SCHEMA

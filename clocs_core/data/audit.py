@@ -70,6 +70,7 @@ def audit(prepared: Prepared, split: Split) -> Audit:
         pair = (int(prepared.record[usable[i]]), int(prepared.record[usable[k]]))
         if found >= SAME:
             best[pair] = max(found, best.get(pair, -1.0))
+    prepared.let_go()  # sketches read all of it
     twins = [
         Twin(prepared.records[a][0], PARTS[part_of_record[a]], prepared.records[b][0], PARTS[part_of_record[b]], value)
         for (a, b), value in sorted(best.items(), key=lambda item: -item[1])

@@ -17,7 +17,7 @@ from clocs_core.data.exposure import limit_instances
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
-from clocs_core.progress import Display, collect_warnings
+from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
@@ -33,7 +33,7 @@ _ALONE = 0.9  # share of batches with a single patient from which on a run warns
 
 @attrs.frozen(eq=False)
 class Ready:
-    """A plan with prepared recordings and an untrained learner. seconds: the time that preparing took."""
+    """A plan with prepared recordings and an untrained learner. seconds: the time until here, by stage."""
 
     plan: Plan
     cohort: Cohort
@@ -43,7 +43,7 @@ class Ready:
     learner: Learner
     run_epoch: RunEpoch
     device: torch.device
-    seconds: float
+    seconds: dict[str, float]
 
 
 @attrs.frozen(eq=False)
@@ -57,7 +57,11 @@ class Trained:
 
 def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     """Read and prepare the recordings of a plan, and build its learner. Raises DataError where they cannot serve."""
-    show, began = around.show, around.clock()
+    show, watch = around.show, Stopwatch(around.clock)
+    began = around.clock()
+    if around.began is not None:
+        watch.add("start", began - around.began)
+    watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
     refuse_lone_instances(plan, device)
@@ -68,13 +72,15 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     instances, drops = _instances(plan, cohort, device)
     learner = build_learner(plan, len(cohort.channels), device)
     show.say(_found(plan, cohort, instances, drops))
-    leaks = certified_audit(cohort.evaluate, cohort.split)
+    with watch.part("prepare/audit"):
+        leaks = certified_audit(cohort.evaluate, cohort.split)
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
     unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()
     for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
         show.say(note)
-    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, around.clock() - began)
+    watch.add("prepare", around.clock() - began)
+    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, watch.seconds)
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
@@ -151,10 +157,12 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
     run_epoch = ready.run_epoch if profiler is None else profiler.watch(ready.run_epoch)
+    watch = Stopwatch(around.clock)
     with collect_warnings(show.warn) as warnings:
 
         def so_far() -> TrainingLog:
-            spent = {"prepare": ready.seconds, "pretrain": around.clock() - began}
+            parts = {f"pretrain/{part}": seconds for part, seconds in watch.seconds.items()}
+            spent = {**ready.seconds, "pretrain": around.clock() - began, **parts}
             return attrs.evolve(before, rows=log.rows, losses=log.losses).adding(warnings, spent)
 
         if missed or not learner.progress.finished:
@@ -164,7 +172,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
         alarms = 0
-        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick):
+        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
             log = log.after(done)
             keeper.keep_epoch(log.rows[-1])
             if keeper.checkpoint is not None:

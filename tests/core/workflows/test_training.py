@@ -59,7 +59,7 @@ class Listening:
 def _no_pictures() -> Iterator[None]:
     """They take most of the time of so small a run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clocs_core.workflows.pretrain, "draw_pictures", lambda *_: [])
+        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: [])
         patch.setattr(clocs_core.workflows.pretrain, "draw_views", lambda *_: None)
         yield
 
