@@ -51,7 +51,8 @@ class AnyOption(click.Command):
         except click.MissingParameter as problem:
             asked = () if problem.param is None else problem.param.opts
             for word, flag in _near(others, asked):
-                problem.message = f"Did you mean {flag!r} by {word!r}?"
+                hint = f"Did you mean {flag!r} by {word!r}?"
+                raise click.MissingParameter(hint, ctx=problem.ctx, param=problem.param) from None
             raise
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -75,7 +75,8 @@ def share_of_lone_patients(training: Training) -> float:
 def _patients_by_batch(training: Training) -> tuple[Tensor, ...]:
     """Return the patients (batch,) of each batch of the first epoch, on the CPU."""
     patient = training.store.patient[training.train.frame[:, 0]].cpu()[order_of(training, 1)]
-    return patient.split(training.settings.together)
+    batches: tuple[Tensor, ...] = patient.split(training.settings.together)
+    return batches
 
 
 def equal_views(training: Training) -> list[int]:
