@@ -18,6 +18,7 @@ from clocs_core.cli.data import data_group
 from clocs_core.cli.display import QUIET
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
+from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
 from clocs_core.cli.output import echo, only_results_on_stdout
@@ -113,6 +114,7 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
+    add_examples(cli)
     with redirect_stdout(sys.stderr):
         session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
     return cli

@@ -52,16 +52,16 @@ def option(
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
         if choices and value not in choices:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {_items(value)}")
+            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {_in_words(value)}")
         if check is not None and not check[0](value):
-            raise ValueError(f"{attribute.name} must {check[1]}, got {_items(value)}")
+            raise ValueError(f"{attribute.name} must {check[1]}, got {_in_words(value)}")
 
     about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
 
 
-def _items(value: object) -> str:
+def _in_words(value: object) -> str:
     """Return a value for a message; a list as its items, for Python writes one item as (50.0,)."""
     if not isinstance(value, (tuple, list)):
         return shown(value)

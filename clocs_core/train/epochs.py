@@ -75,7 +75,7 @@ def share_of_lone_patients(training: Training) -> float:
 def _patients_by_batch(training: Training) -> tuple[Tensor, ...]:
     """Return the patients (batch,) of each batch of the first epoch, on the CPU."""
     patient = training.store.patient[training.train.frame[:, 0]].cpu()[order_of(training, 1)]
-    return patient.split(training.settings.together)
+    return tuple(patient.split(training.settings.together))
 
 
 def equal_views(training: Training) -> list[int]:
