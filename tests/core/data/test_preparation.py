@@ -342,7 +342,7 @@ def test_a_gain_is_converted_with_the_unit(tmp_path):
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE])
 def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_path, number):
     """A permission that was missing for a minute left recordings out for good."""
-    entries, failing, log = fake_entries(150), {"r0003", "r0140"}, tmp_path / "log"
+    entries, failing, log = fake_entries(150, visits=1), {"r3-0", "r140-0"}, tmp_path / "log"
 
     def load(entry, options):
         record = fake_load(entry, options)
@@ -350,7 +350,7 @@ def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_
             raise DataError(f"{entry.record} cannot be read") from OSError(number, os.strerror(number))
         return record
 
-    with pytest.raises(DataError, match=r"2 of 150 recordings could not be read now.* The first, r0003: r0003 cannot"):
+    with pytest.raises(DataError, match=r"2 of 150 recordings could not be read now.* The first, r140-0: r140-0 cannot"):
         make(tmp_path / "p", entries, FakeOptions(log=log), load=load)
     assert all(name.endswith(".partial") for name in folders(tmp_path / "p"))
     failing.clear()
@@ -387,25 +387,25 @@ def test_files_that_vanish_while_they_are_read_are_no_drops(tmp_path):
 
 def test_the_first_recording_decides_even_if_it_cannot_be_read_today(tmp_path):
     def load(entry, options):
-        if entry.record == "r0000":
-            raise PermissionError(errno.EACCES, "Permission denied", "r0000.hea")
+        if entry.record == "r0-0":
+            raise PermissionError(errno.EACCES, "Permission denied", "r0-0.hea")
         return fake_load(entry, options)
 
     with pytest.raises(DataError, match=r"1 of 3 recordings could not be read now.*Permission denied"):
-        make(tmp_path, fake_entries(3), load=load)
+        make(tmp_path, fake_entries(3, visits=1), load=load)
 
 
 def test_an_absurd_sampling_rate_costs_one_recording(tmp_path):
     """A rate of 0.001 Hz asked for 112 GiB, and ended the preparation."""
-    rates = {"r0001": 0.001, "r0002": 0.02, "r0003": 1e9, "r0004": 1e-300}
+    rates = {"r1-0": 0.001, "r2-0": 0.02, "r3-0": 1e9, "r4-0": 1e-300}
 
     def load(entry, options):
         return attrs.evolve(fake_load(entry, options), sampling_rate=rates.get(entry.record, 100.0))
 
     framing = Framing(frame_samples=8, sampling_rate=250.0)
-    found = make(tmp_path, fake_entries(6), FakeOptions(samples=2000), framing, load=load)
+    found = make(tmp_path, fake_entries(6, visits=1), FakeOptions(samples=2000), framing, load=load)
     assert found.drops.counts == {"implausible sampling rate": 3, "stretched more than 20 times": 1}
-    assert [record for record, _ in found.records] == ["r0000", "r0005"]
+    assert [record for record, _ in found.records] == ["r0-0", "r5-0"]
 
 
 def test_leftovers_of_killed_preparations_are_swept_and_those_of_live_ones_are_not(tmp_path):
@@ -414,14 +414,15 @@ def test_leftovers_of_killed_preparations_are_swept_and_those_of_live_ones_are_n
     for name in ("old.partial", "new.partial", "live.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "shard-00000.bin").write_bytes(b"1")
-    for name in (".manifest.json.77.tmp", ".a.json.78.tmp"):
+    live = f".a.json.{os.getppid()}.tmp"
+    for name in (".manifest.json.999999999.tmp", live):
         (tmp_path / name).write_bytes(b"1")
-    for name in ("old.partial", "live.partial", ".manifest.json.77.tmp"):
+    for name in ("old.partial", "live.partial"):
         os.utime(tmp_path / name, (week, week))
     with FileLock(tmp_path / "live.lock"):
         found = make(tmp_path, fake_entries(3))
     left = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
-    assert left == {found.fingerprint, "new.partial", "live.partial", ".a.json.78.tmp"}
+    assert left == {found.fingerprint, "new.partial", "live.partial", live}
 
 
 def test_odd_recordings_are_mended_or_dropped_one_by_one(tmp_path):
