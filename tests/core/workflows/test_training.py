@@ -89,7 +89,9 @@ def report_of(folder: Path) -> dict[str, Any]:
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")} for line in lines
+    ]
 
 
 @pytest.mark.parametrize("epoch", [1, 3], ids=["the first", "the last"])
