@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from clocs_core.artifacts.documents import dump_record, read_object, structure_sealed
-from clocs_core.files import write_atomically
+from clocs_core.files import sweep, write_atomically
 from grid.cells import GridCell, Pretraining
 from grid.executor import Job, Outcome
 
@@ -88,5 +88,6 @@ def note_path(folder: Path) -> Path:
 
 def _write(folder: Path, note: Note) -> Note:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent)
     write_atomically(note_path(folder), dump_record(note))
     return note

@@ -55,7 +55,8 @@ SMALLER = (
 )
 
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
-_NAMES = r"clocs( (data|plugins))?( (compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard))?"
+_COMMANDS = "compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
+_NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
