@@ -92,7 +92,7 @@ class ReportFolder:
                 ) from None
             except FileNotFoundError:  # a process that was refused has just removed the folder
                 continue
-            except (OSError, NotImplementedError) as problem:
+            except (OSError, NotImplementedError) as problem:  # filelock raises the second where a disk has no locks
                 why = getattr(problem, "strerror", None) or problem
                 raise RunFolderError(f"Cannot make or lock the folder {self.path}: {why}.") from None
             if (self.path / LOCK).exists():

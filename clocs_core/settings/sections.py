@@ -44,7 +44,7 @@ class RunSettings:
 
 @attrs.frozen
 class DataSettings:
-    """Which recordings are read, and how patients are divided: table [data]."""
+    """Choose the recordings to read, and how patients are divided: table [data]."""
 
     task: str = option("", "Task of the data set, such as a set of labels; default: its first.", metavar="NAME")
     channels: tuple[str, ...] = option(
@@ -111,7 +111,7 @@ class ScoringSettings:
 
 @attrs.frozen
 class EvaluationSettings:
-    """Which encoder is evaluated, on which data set, by which protocol: table [evaluation]."""
+    """Choose the encoder to evaluate, the data set and the protocol: table [evaluation]."""
 
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
     protocol: Literal["linear", "finetune"] = option(
