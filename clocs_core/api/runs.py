@@ -146,7 +146,8 @@ def load_run(path: str | Path) -> Run:
         )
     if not folder.metrics.exists():
         raise RunFolderError(f"{path} has no {folder.metrics.name}, which a finished run has. Put it back.")
-    epochs, record = read_rows(read_text(folder.metrics)), read_report(read_text(folder.report))
+    epochs = read_rows(read_text(folder.metrics))
+    record = read_report(read_text(folder.report), str(folder.report))
     if len(epochs) != record.epochs_run:
         raise RunFolderError(
             f"{folder.metrics} is damaged: it has {len(epochs)} of the {record.epochs_run} epochs of the run."
