@@ -180,6 +180,12 @@ from .data.array_file import (
 from .data.number_table import (
     read_number_table as read_number_table,
 )
+from .data.recording import (
+    Recording as Recording,
+)
+from .data.recording import (
+    Wish as Wish,
+)
 from .data.regular_file import (
     open_regular as open_regular,
 )
@@ -188,6 +194,12 @@ from .data.sheet import (
 )
 from .data.signal_file import (
     SignalFile as SignalFile,
+)
+from .data.signal_file import (
+    format_of as format_of,
+)
+from .data.signal_file import (
+    open_recording as open_recording,
 )
 from .data.signal_file import (
     read_signal_file as read_signal_file,

@@ -1,4 +1,6 @@
-"""Read arrays in .npy and .npz files: headers are checked before any values are read, and no pickle is ever opened.
+"""Read arrays in .npy, .npz, HDF5 and MATLAB files: headers are checked before any values are read.
+
+No pickle is ever opened.
 
 np.load maps an .npy file but no member of an .npz. np.savez stores members uncompressed, so they are mapped here by
 their offset in the file: of 10,000 recordings in 1 GB, loading one reads its own 100 kB. Members that
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from clocs_core.data.regular_file import is_passing, most_unpacked, open_regular
 from clocs_core.errors import DataError
 
+HDF5 = (".h5", ".hdf5")
 SIGNALS = ("x", "X", "signals", "signal", "data", "samples")
 RATES = ("sampling_rate", "fs", "sfreq")
 CHANNELS = ("channels", "channel_names", "leads")
@@ -59,6 +62,10 @@ class StoredArray:
         """Map the array, or unpack it once per process where it is compressed. Raises DataError or OSError."""
         return _open_array(self, _stamp(self.path))
 
+    def take(self, index: tuple[int | slice, ...]) -> NDArray[Any]:
+        """Read a part of the array, and no more where the file allows it."""
+        return np.asarray(self.open()[index])
+
     def values(self) -> list[Any]:
         """Read all values of an array of ids, labels or names. Raises DataError where it is too large for these."""
         if self.size > _SMALL:
@@ -90,10 +97,16 @@ class ArrayFile:
 
 
 def open_array_file(path: Path, beside: tuple[str, ...] = ()) -> ArrayFile:
-    """List the arrays of an .npy or .npz file, once per process. beside: names of arrays that are not signals.
+    """List the arrays of a file of arrays, once per process. beside: names of arrays that are not signals.
 
     Raises DataError where a header or the facts of the signals are impossible, and OSError.
     """
+    kind = path.suffix.lower()
+    if kind in HDF5 or kind == ".mat":
+        from clocs_core.data.hdf5_file import open_hdf5
+        from clocs_core.data.matlab_file import open_matlab
+
+        return (open_hdf5 if kind in HDF5 else open_matlab)(path, beside)
     return _open_file(path, beside, _stamp(path))
 
 
@@ -113,10 +126,15 @@ def _open_file(path: Path, beside: tuple[str, ...], stamp: tuple[int, int]) -> A
         if isinstance(problem, DataError) or is_passing(problem):
             raise
         raise DataError(f"{path} cannot be read: it is not an .npz file ({_first_line(problem)}).") from None
+    return file_of(path, found, beside)
+
+
+def file_of(path: Path, found: Sequence[StoredArray], beside: tuple[str, ...], also: tuple[str, ...] = ()) -> ArrayFile:
+    """Find the signals among the arrays of a file, and their facts. also: further names of signals."""
     arrays = {one.name: one for one in found}
     numbers = [name for name, one in arrays.items() if one.dtype.kind in "iuf" and one.shape]
     others = (one for one in numbers if one not in (*RATES, *CHANNELS, *UNITS, *beside) and one.lower() not in TIMES)
-    usual = ("",) if "" in arrays else tuple(name for name in SIGNALS if name in numbers)
+    usual = ("",) if "" in arrays else tuple(name for name in (*SIGNALS, *also) if name in numbers)
     file = ArrayFile(arrays, usual or tuple(others))
     if not file.signals:
         return file

@@ -1,4 +1,4 @@
-"""Read WFDB recordings: a text file, `100.hea`, and signals of format 16, in `100.dat` or `100.mat`.
+"""Read WFDB recordings: a text file, `100.hea`, and signals in `100.dat` or `100.mat`, here those of format 16.
 
 The signal file holds 16-bit integers, the channels interleaved sample by sample; a .mat file has the header of a
 MATLAB 4 matrix before them. The package `wfdb` reads formats other than 16.
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from clocs_core.data.regular_file import LARGEST, open_regular
+from clocs_core.data.recording import Recording, Stretch, Wish
+from clocs_core.data.regular_file import LARGEST, is_passing, open_regular
 from clocs_core.data.wfdb_header import Header, Signal, header_file, read_header
 from clocs_core.errors import DataError, DataNotFound
 
@@ -59,6 +60,39 @@ def read_wfdb(path: Path | str, header: Header | None = None) -> WfdbRecord:
     return WfdbRecord(header, samples, gain, _unit(header.signals), notes)
 
 
+def open_wfdb(path: Path, wish: Wish) -> Recording:
+    """Open a recording: read its header, and its samples when they are asked for. Raises as `read_wfdb` does."""
+    header = read_header(path)
+    plain = _is_plain(header.signals)
+    notes = header.tolerated
+    if plain:
+        file, renamed = _signal_file(path, header)
+        _, length, found = _extent(file, header)
+        notes += renamed + found
+    else:
+        length = header.samples or _read_by_package(path, header).samples.shape[1]
+        _refuse_absurd_length(header_file(path), header)
+
+    def read(start: int, stop: int) -> Stretch:
+        if not plain:
+            return Stretch(_read_by_package(path, header, (start, stop)).samples)
+        counts, _ = _read_counts(file, header, start, stop)
+        faults = _compare(counts, header.signals) if (start, stop) == (0, length) else ()
+        return Stretch(_scale(counts, header.signals)[0], faults)
+
+    gain = _one_gain(header.signals) if plain else None
+    return Recording(
+        length=length,
+        read=read,
+        channels=header.channels,
+        sampling_rate=header.sampling_rate,
+        unit=_unit(header.signals),
+        units=tuple(one.unit for one in header.signals),
+        gain=gain or 1.0,
+        notes=notes,
+    )
+
+
 def _is_plain(signals: tuple[Signal, ...]) -> bool:
     """Return whether all signals are in one file of 16-bit integers, interleaved sample by sample."""
     first = signals[0]
@@ -79,25 +113,36 @@ def _signal_file(path: Path, header: Header) -> tuple[Path, tuple[str, ...]]:
     raise DataNotFound(f"{header_file(path)} describes {name!r}, which is not beside it.")
 
 
-def _read_counts(file: Path, header: Header) -> tuple[NDArray[np.int16], tuple[str, ...]]:
-    """Read the integers of the file, (channel, sample), and notes on where the header is wrong."""
-    import numpy as np
-
+def _extent(file: Path, header: Header) -> tuple[int, int, tuple[str, ...]]:
+    """Return the byte of the first sample, the samples of each channel, and notes on where the header is wrong."""
     channels = len(header.signals)
     with open_regular(file) as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         offset, notes = _first_sample(file, stream.read(20), header)
-        there, rest = divmod(max(0, size - offset), 2 * channels)
-        count = there if header.samples is None else min(there, header.samples)
-        stream.seek(offset)
-        raw = stream.read(2 * channels * count)
+    there, rest = divmod(max(0, size - offset), 2 * channels)
+    count = there if header.samples is None else min(there, header.samples)
     if count == 0:
         raise DataError(f"{file} has {size:,} bytes, which hold no sample of {channels} channels after byte {offset}.")
     if header.samples not in (None, there):
         notes += (f"The header declares {header.samples:,} samples, the file has {there:,}; {count:,} were read.",)
     elif rest:
         notes += (f"The file ends with {rest} bytes that are not a sample of every channel.",)
+    return offset, count, notes
+
+
+def _read_counts(
+    file: Path, header: Header, start: int = 0, stop: int | None = None
+) -> tuple[NDArray[np.int16], tuple[str, ...]]:
+    """Read the integers of the file, (channel, sample), and notes on where the header is wrong."""
+    import numpy as np
+
+    channels = len(header.signals)
+    offset, count, notes = _extent(file, header)
+    count = min(count, count if stop is None else stop) - start
+    with open_regular(file) as stream:
+        stream.seek(offset + 2 * channels * start)
+        raw = stream.read(2 * channels * count)
     interleaved = np.frombuffer(raw, dtype="<i2").reshape(count, channels)
     return np.array(interleaved.T, dtype=np.int16, order="C"), notes
 
@@ -142,9 +187,9 @@ def _scale(
 ) -> tuple[NDArray[np.int16] | NDArray[np.float64], float]:
     import numpy as np
 
+    if (gain := _one_gain(signals)) is not None:
+        return counts, gain
     gains, baselines = [one.gain for one in signals], [one.baseline for one in signals]
-    if len(set(gains)) == 1 and gains[0] > 0 and not any(baselines):
-        return counts, gains[0]
     values = counts.astype(np.float64)
     values -= np.array(baselines, dtype=np.float64)[:, None]
     values /= np.array(gains)[:, None]
@@ -152,11 +197,17 @@ def _scale(
     return values, 1.0
 
 
+def _one_gain(signals: tuple[Signal, ...]) -> float | None:
+    """Return the gain of all channels, if they have one and no baseline: then samples stay as in the file."""
+    gains = {one.gain for one in signals}
+    return min(gains) if len(gains) == 1 and min(gains) > 0 and not any(one.baseline for one in signals) else None
+
+
 def _unit(signals: tuple[Signal, ...]) -> str:
     return ", ".join(dict.fromkeys(one.unit for one in signals))
 
 
-def _read_by_package(path: Path, header: Header) -> WfdbRecord:
+def _read_by_package(path: Path, header: Header, part: tuple[int, int] | None = None) -> WfdbRecord:
     """Read other formats, several files, or several samples per frame by the package `wfdb`, which is slower."""
     import warnings
 
@@ -168,7 +219,8 @@ def _read_by_package(path: Path, header: Header) -> WfdbRecord:
         with warnings.catch_warnings(action="ignore"):  # wfdb uses deprecated functions of pandas
             import wfdb
 
-            physical = wfdb.rdrecord(str(file.with_suffix(""))).p_signal.T
+            start, stop = part or (0, None)
+            physical = wfdb.rdrecord(str(file.with_suffix("")), sampfrom=start, sampto=stop).p_signal.T
     except Exception as problem:  # wfdb checks little and raises anything: KeyError, TypeError, struct.error
         raise DataError(f"{file} cannot be read: {type(problem).__name__}: {problem}") from problem
     samples = np.ascontiguousarray(physical, dtype=np.float64)  # (channel, sample)
@@ -180,9 +232,12 @@ def _refuse_absurd_length(file: Path, header: Header) -> None:
     names = {signal.file for signal in header.signals}
     size = 0
     for name in names:
-        if (one := file.parent / name).exists():
-            with open_regular(one) as stream:
+        try:
+            with open_regular(file.parent / name) as stream:
                 size += stream.seek(0, 2)
+        except (OSError, ValueError) as problem:  # a name that no file can have is refused by what reads it
+            if isinstance(problem, DataError) or is_passing(problem):
+                raise
     per_frame = sum(signal.samples_per_frame for signal in header.signals)
     declared = (header.samples or 0) + max(signal.skew for signal in header.signals)
     # Formats up to 311 have at least 8 bits per sample; later ones are compressed, by less than 64.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import DropReport, Framing, Record
 from clocs_core.data.framing import cut_frames
+from clocs_core.data.recording import Wish
 from clocs_core.data.signal_file import SignalFile, read_signal_file
 from clocs_core.errors import DataError
 from clocs_core.plan.compatibility import (
@@ -67,7 +68,8 @@ def name_files(paths: Sequence[Path]) -> tuple[str, ...]:
 
 def read_own_frames(card: NetworkCard, path: Path, unsaid: Unsaid, say: Callable[[str], None]) -> OwnFrames:
     """Read a file and cut it as the network needs it. Raises DataError or SettingsError where that is impossible."""
-    return cut_own_frames(card, read_signal_file(path), str(path), unsaid, say)
+    wish = Wish(unsaid.channels, unsaid.sampling_rate or 0.0)
+    return cut_own_frames(card, read_signal_file(path, wish), str(path), unsaid, say)
 
 
 def cut_own_frames(

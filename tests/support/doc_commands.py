@@ -12,6 +12,9 @@ SHELLS = ("bash", "console", "sh", "shell")
 
 _SHELL = "tests/test_doc_installation.py::test_a_reader_installs_clocs_and_makes_and_installs_plugins"
 
+_OWN = "clocs run --method cmsc --dataset arrays --root "
+_FILES = "tests/test_own_data.py::test_a_folder_of_files_becomes_a_report_by_the_command_of_the_page"
+
 # Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
 # test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
 RUN_ELSEWHERE = {
@@ -26,6 +29,10 @@ RUN_ELSEWHERE = {
     "cd clocs-plugin-eeg": _SHELL,
     "clocs run --method eeg --dataset eeg": _SHELL,
     "python make_ward_data.py": _SHELL,
+    _OWN + "recordings --patients table.csv --labels table.csv": _FILES,
+    _OWN + "recordings --labels table.csv": _FILES,
+    _OWN + "x.npz": "tests/plugins/arrays/test_arrays_run.py"
+    "::test_ten_seconds_at_any_rate_are_trained_on_by_one_command",
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"

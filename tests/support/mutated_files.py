@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import attrs
+import made_files
 import numpy as np
 from faults.mutations import mutate
 
@@ -243,6 +245,17 @@ def _open_all(folder: Path) -> object:
     return [array.open() for array in open_array_file(folder / "r.npz").arrays.values()]
 
 
+def _made(name: str, write: Callable[[Path, made_files.Wave, int], Path]) -> Case:
+    """Return the case of a format: one second of two leads, written by its library."""
+
+    def files() -> Files:
+        with TemporaryDirectory() as folder:
+            write(Path(folder) / name, made_files.wave(120, 1.0), 120)
+            return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+    return Case(name, files, lambda folder: read_signal_file(folder / name))
+
+
 CASES = {
     case.name: case
     for case in (
@@ -257,6 +270,16 @@ CASES = {
         Case("arrays and tables", _arrays, _read_arrays),
         Case("workbook", _workbook, _read_workbook),
         Case("sheet", _sheet, _read_sheet),
+        _made("a.edf", made_files.write_edf),
+        _made("a.bdf", made_files.write_edf),
+        _made("a.h5", made_files.write_hdf5),
+        _made("structure.mat", made_files.write_matlab),
+        _made("v73.mat", made_files.write_matlab73),
+        _made("a.dcm", made_files.write_dicom),
+        _made("muse.xml", made_files.write_muse),
+        _made("aecg.xml", made_files.write_aecg),
+        _made("flac.hea", lambda path, samples, rate: made_files.write_wfdb(path, samples, rate, "516")),
+        _made("f212.hea", lambda path, samples, rate: made_files.write_wfdb(path, samples, rate, "212")),
         Case("table of recordings", _ptbxl, _read_recordings_table),
     )
 }

@@ -1,7 +1,8 @@
-"""Offer the user's arrays: .npy, .npz, parquet, or a folder of files, with ids of patients and labels beside them."""
+"""Offer the user's recordings: arrays, or files of the field's formats, with ids of patients and labels beside them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,15 @@ from clocs_core import Dataset, Entry, Listing, Record, Task, hookimpl, option
 
 _AXES = {"recording", "channel", "sample"}
 _are_axes = (lambda axes: not axes or (set(axes) <= _AXES and "sample" in axes), "name recording, channel, sample")
+_is_pattern = (lambda text: _compiles(text), "be a regular expression")
 _positive = (lambda value: value is None or value > 0, "be positive")
+
+
+def _compiles(text: str) -> bool:
+    try:
+        return re.compile(text) is not None
+    except re.error:
+        return False
 
 
 @attrs.frozen
@@ -26,12 +35,31 @@ class ArraysOptions:
         metavar="FILE",
     )
     sampling_rate: float | None = option(
-        None, "Sampling rate in Hz; an .npz may hold it as sampling_rate.", check=_positive, metavar="HZ"
+        None,
+        "Sampling rate in Hz, where the files do not say it. Of a file with several rates, it chooses the channels.",
+        check=_positive,
+        metavar="HZ",
     )
     unit: str = option("", "Unit of the samples divided by the gain, such as mV.", metavar="UNIT")
     gain: float = option(1.0, "Gain: samples divided by it are in the unit.", check=_positive)
-    names: tuple[str, ...] = option((), "Names of all channels, in the order of the files.", metavar="NAMES")
+    names: tuple[str, ...] = option(
+        (),
+        "Names of all channels, in the order of the files; or some of those that the files name, to read only these.",
+        metavar="NAMES",
+    )
     axes: tuple[str, ...] = option((), "Axes of an array, such as recording,sample,channel.", check=_are_axes)
+    patient_pattern: str = option(
+        "",
+        "Regular expression that finds the patient in the path of a file: its first group, or all that it matches.",
+        check=_is_pattern,
+        metavar="REGEX",
+    )
+    window: float = option(
+        3600.0,
+        "Seconds of a recording that are read at once: longer ones are cut, where their format says how long they are.",
+        check=_positive,
+        metavar="SECONDS",
+    )
     label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
 
 
@@ -55,7 +83,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="arrays",
-            summary="your own arrays: .npy, .npz, parquet or a folder of files, with patients and labels beside them",
+            summary="your own recordings: arrays, EDF, WFDB, HDF5, MATLAB, DICOM, MUSE and aECG files, csv, parquet",
             modality="any",
             tasks=(Task("label", classes=()), Task("findings", classes=(), kind="any_of")),
             channels=(),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, SignalFile, open_array_file, read_signal_file
-from clocs_plugins.arrays.layout import Found, axes_of, one_recording
+from clocs_core import DataError, DataNotFound, SignalFile, format_of, open_array_file, read_signal_file
+from clocs_plugins.arrays.headed import describe_headed, wish_of
+from clocs_plugins.arrays.layout import Found, axes_of, keys_of, natural, one_recording
+
+if TYPE_CHECKING:
+    from clocs_plugins.arrays import ArraysOptions
 
 # Default axes of a file with one recording, by their number.
 _ARRAY = {1: ("sample",), 2: ("channel", "sample")}
 _TEXT = {2: ("sample", "channel")}
 
-_ENDINGS = (".npy", ".csv", ".txt")
+_PLAIN = (".npy", ".csv", ".txt")  # files of numbers alone: the user says what they are
 _WHOLE = (".npz", ".parquet")
 
 
@@ -37,55 +42,91 @@ def find_single(root: Path, tables: Collection[Path]) -> Path:
     return root
 
 
-def describe_folder(root: Path, axes: tuple[str, ...], tables: Collection[Path]) -> Found:
+def describe_file(path: Path, options: ArraysOptions) -> Found:
+    """Describe a file with one recording. Raises DataError where it is none."""
+    if not says_itself(path):
+        raise DataError(
+            f"{path} is none of .npz, .npy, .h5, .mat and .parquet, nor a recording that says its sampling rate, nor a "
+            "folder of recordings."
+        )
+    return describe_headed(path.parent, [path], options, by_folder=False)
+
+
+def describe_folder(root: Path, options: ArraysOptions, tables: Collection[Path]) -> Found:
     """Describe a folder of recordings. Raises DataNotFound where none of its files can be one."""
-    files = [
-        path
-        for path in root.rglob("*")
-        if path.suffix.lower() in _ENDINGS
-        and _is_visible(path.relative_to(root))
-        and path.resolve() not in tables
-        and path.is_file()
-    ]
-    files.sort(key=lambda path: natural(str(path.relative_to(root))))
+    files, aside = _of_one_kind([path for path in _below(root) if path.resolve() not in tables])
     if not files:
         held = ", ".join(path.name for path in _visible(root)[:5]) or "nothing"
         raise DataNotFound(
             f"No recordings in {root}: looked for an .npz, .npy or .parquet, or for .npy, .csv and .txt files in one "
-            f"folder per patient, and found {held}. Point `root=PATH` at the file or the folder that holds them."
+            f"folder per patient, or for recordings in .hea, .edf, .h5, .mat, .dcm or .xml files, and found {held}. "
+            "Point `root=PATH` at the file or the folder that holds them."
         )
+    files.sort(key=lambda path: natural(str(path.relative_to(root))))
     below = [path for path in files if path.parent != root]
-    aside = [path.name for path in files if path.parent == root] if below else []
+    if says_itself(files[0]):
+        found = describe_headed(root, files, options, by_folder=len(below) == len(files))
+        return attrs.evolve(found, notes=(*aside, *found.notes))
+    outside = [path.name for path in files if path.parent == root] if below else []
     chosen = [path.relative_to(root) for path in below or files]
-    first = _first_that_opens(below or files, axes)
+    first = _first_that_opens(below or files, options)
+    smallest = _first_that_opens(sorted(below or files, key=lambda one: one.stat().st_size), options)
+    lost = (f"Not read, for they are in no patient's folder: {', '.join(outside[:5])}.",) if outside else ()
     return Found(
         form=f"{len(chosen):,} files, " + ("one folder per patient" if below else "side by side"),
         records=tuple(path.as_posix() for path in chosen),
         files=tuple(below or files),
-        table_keys=tuple((one.as_posix(), one.with_suffix("").as_posix(), one.name, one.stem) for one in chosen),
+        table_keys=tuple(keys_of(one) for one in chosen),
         patients=tuple(path.parts[0] for path in chosen) if below else None,
         channels=first.channels,
         channel_count=len(first.samples),
-        shortest=_first_that_opens(sorted(below or files, key=lambda one: one.stat().st_size), axes).samples.shape[1],
-        notes=(f"Not read, for they are in no patient's folder: {', '.join(aside[:5])}.",) if aside else (),
+        shortest=smallest.samples.shape[1],
+        notes=(*aside, *lost),
     )
 
 
-def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
-    """Read the recording of one file."""
+def read_file(path: Path, options: ArraysOptions, window: tuple[int, int | None] = (0, None)) -> SignalFile:
+    """Read the recording of one file, or a window of it."""
+    if says_itself(path):
+        return read_signal_file(path, wish_of(options), *window)
     if path.suffix.lower() == ".npy":
         array = open_array_file(path).arrays[""]
-        return SignalFile(one_recording(array.open(), axes_of(array, axes, _ARRAY, path.name)))
+        return SignalFile(one_recording(array.open(), axes_of(array, options.axes, _ARRAY, path.name)))
     found = read_signal_file(path)
     table = found.samples.T  # (line, column)
-    names = axes_of(table, axes, _TEXT, path.name)
+    names = axes_of(table, options.axes, _TEXT, path.name)
     channels = found.channels if names == ["sample", "channel"] else None
     return attrs.evolve(found, samples=one_recording(table, names), channels=channels)
 
 
-def natural(text: str) -> list[tuple[int, int | str]]:
-    """Return a key that sorts p2 before p10."""
-    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d{1,18})", text)]
+def says_itself(path: Path) -> bool:
+    """Return whether a file is of a format that says its sampling rate, and mostly its channels and their unit."""
+    return path.suffix.lower() not in (*_PLAIN, *_WHOLE) and format_of(path) is not None
+
+
+def _of_one_kind(files: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
+    """Keep the files of the kind that most are of, and say which others are left out.
+
+    A folder of recordings may hold notes and tables as text, so that of equally many the others win over text.
+    """
+    headers = {path.with_suffix("") for path in files if path.suffix.lower() == ".hea"}
+    kinds: dict[str, list[Path]] = {}
+    for path in files:
+        if path.suffix.lower() == ".mat" and path.with_suffix("") in headers:
+            continue  # the signal of a header
+        kind = "" if path.suffix.lower() in _PLAIN else getattr(format_of(path), "name", None)
+        if kind is not None and path.suffix.lower() not in _WHOLE:
+            kinds.setdefault(kind, []).append(path)
+    if not kinds:
+        return [], ()
+    best = max(kinds, key=lambda kind: (len(kinds[kind]), kind != ""))
+    counts = Counter(path.suffix for kind, held in kinds.items() if kind != best for path in held)
+    others = ", ".join(f"{count:,} {ending or 'without an ending'}" for ending, count in counts.most_common(5))
+    return kinds[best], (f"Files of other kinds are not read: {others}.",) if others else ()
+
+
+def _below(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if _is_visible(path.relative_to(root)) and path.is_file()]
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -96,12 +137,12 @@ def _is_visible(path: Path) -> bool:
     return not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> SignalFile:
+def _first_that_opens(files: list[Path], options: ArraysOptions) -> SignalFile:
     """Read the first file that can be read; the others are checked when they are loaded."""
     problems = []
     for path in files:
         try:
-            return read_file(path, axes)
+            return read_file(path, options)
         except (ValueError, FileNotFoundError) as problem:
             problems.append(str(problem).rstrip("."))
     raise DataError(f"None of {len(files):,} files can be read. The first, {files[0]}: {problems[0]}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clocs_core import DataError, StoredArray
+from clocs_core import DataError, Drop, StoredArray
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,8 @@ class Found:
     form: str
     records: tuple[str, ...]
     files: tuple[Path, ...]  # the file of each recording
-    table_keys: tuple[tuple[str, ...], ...] | None = None  # names of each file in a table; None: rows in order
+    table_keys: tuple[tuple[str, ...], ...] | None = None  # names of each recording in a table
+    in_order: bool = False  # a table without such names has its rows in the order of the recordings
     patients: tuple[str, ...] | None = None
     labels: tuple[str | None, ...] | None = None
     channels: tuple[str, ...] | None = None
@@ -32,6 +34,7 @@ class Found:
     sampling_rate: float | None = None
     shortest: int  # samples of the shortest recording
     notes: tuple[str, ...] = ()
+    drops: tuple[Drop, ...] = ()
 
 
 def axes_of(
@@ -66,17 +69,24 @@ def axes_of(
     return axes
 
 
-def one_recording(array: NDArray[Any], axes: Sequence[str], number: int = 0) -> NDArray[np.floating | np.integer]:
+def one_recording(array: NDArray[Any], axes: Sequence[str]) -> NDArray[np.floating | np.integer]:
     """Copy one recording, (channel, sample), out of an array, which may be a memory map."""
     import numpy as np
 
     part, left = array, list(axes)
-    if "recording" in left:
-        part = array[tuple(number if axis == "recording" else slice(None) for axis in left)]
-        left.remove("recording")
     if "channel" not in left:
         part, left = part[None], ["channel", *left]
     samples = np.array(part.transpose([left.index("channel"), left.index("sample")]), order="C")
     if samples.dtype == np.int8:  # in eight bits the lowest integer is an ordinary value, not a missing sample
         samples = samples.astype(np.int16)
     return samples.astype(samples.dtype.newbyteorder("="))
+
+
+def keys_of(path: Path) -> tuple[str, ...]:
+    """Return the names by which a table may mean a file: with and without its folders and its ending."""
+    return (path.as_posix(), path.with_suffix("").as_posix(), path.name, path.stem)
+
+
+def natural(text: str) -> list[tuple[int, int | str]]:
+    """Return a key that sorts p2 before p10."""
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d{1,18})", text)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Task
-from clocs_plugins.arrays.folders import describe_folder, find_single, natural
-from clocs_plugins.arrays.layout import Found
+from clocs_plugins.arrays.folders import describe_file, describe_folder, find_single
+from clocs_plugins.arrays.layout import Found, natural
 from clocs_plugins.arrays.numpyforms import describe_array
 from clocs_plugins.arrays.parquetfiles import describe_parquet
 from clocs_plugins.arrays.tables import LABEL, PATIENT, is_missing, read_column
@@ -29,10 +30,10 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         Path(given).expanduser() if given not in (None, "own", "none") else None
         for given in (options.patients, options.labels)
     )
-    found = _describe(root, options.axes, [path for path in (patient_file, label_file) if path is not None])
+    found = _describe(root, options, [path for path in (patient_file, label_file) if path is not None])
     rate_notes = _check_rate(found, options.sampling_rate)
     channels, numbered = _channels(found, options.names)
-    patients, notes = _patients(found, patient_file)
+    patients, notes = _patients(_with_pattern(found, options.patient_pattern), patient_file)
     own = None if options.labels == "none" else found.labels
     labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients)
     classes = _classes(labels, task, options.label_separator)
@@ -48,7 +49,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     left_out = [record for record, patient in zip(found.records, patients, strict=True) if patient is None]
     return Listing(
         entries,
-        [Drop("not in the table of patients", record) for record in left_out],
+        [*found.drops, *(Drop("not in the table of patients", record) for record in left_out)],
         form=found.form,
         notes=(*found.notes, *rate_notes, *notes, *label_notes),
         task=attrs.evolve(task, classes=classes),
@@ -59,21 +60,32 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     )
 
 
-def _describe(root: Path, axes: tuple[str, ...], tables: Sequence[Path]) -> Found:
+def _describe(root: Path, options: ArraysOptions, tables: Sequence[Path]) -> Found:
     if not root.exists():
         raise DataNotFound(f"There is nothing at {root}: point `root=PATH` at a file or a folder of recordings.")
     known = {path.resolve() for path in tables}
     place = find_single(root, known)
     if place.is_dir():
-        return describe_folder(place, axes, known)
+        return describe_folder(place, options, known)
     kind = place.suffix.lower()
-    if kind in (".npy", ".npz"):
-        return describe_array(place, axes)
+    if kind in (".npy", ".npz", ".h5", ".hdf5", ".mat"):
+        return describe_array(place, options.axes)
     if kind == ".parquet":
         return describe_parquet(place)
     if kind in (".pkl", ".pickle", ".pt", ".pth"):
         raise DataError(f"{place} is a pickle, which can run any program when it is opened; save it with np.savez.")
-    raise DataError(f"{place} is none of .npz, .npy and .parquet, nor a folder of .npy, .csv or .txt files.")
+    return describe_file(place, options)
+
+
+def _with_pattern(found: Found, pattern: str) -> Found:
+    """Find the patient of each recording in its file's path. Raises DataError where one has none."""
+    if not pattern:
+        return found
+    matches = [re.search(pattern, record) for record in found.records]
+    missing = next((record for record, match in zip(found.records, matches, strict=True) if match is None), None)
+    if missing is not None:
+        raise DataError(f"`patient_pattern={pattern!r}` finds no patient in {missing!r}.")
+    return attrs.evolve(found, patients=tuple(match[bool(match.groups())] or "" for match in matches if match))
 
 
 def _check_rate(found: Found, given: float | None) -> tuple[str, ...]:
@@ -145,11 +157,11 @@ def _per_recording(
             )
         absent = len(by_file.keys() - {key for keys in found.table_keys for key in keys})
         return values, (f"{absent:,} of {len(by_file):,} files in {path.name} are not there.",) if absent else ()
-    in_order = found.table_keys is None and len(column.values) == len(found.records)
+    in_order = found.in_order and len(column.values) == len(found.records)
     if patients is not None and column.patients is not None and not in_order:
         by_patient = _mapping(column.patients, column.values, where)
         return [by_patient.get(patient or "") for patient in patients], ()
-    if found.table_keys is not None:
+    if not found.in_order:
         raise DataError(f"{where} must say which file each row is of: give it a column called 'file'.")
     return _in_order(found, column.values, where), ()
 

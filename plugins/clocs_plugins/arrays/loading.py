@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from clocs_core import Entry, Record
-from clocs_plugins.arrays.folders import read_file
+from clocs_plugins.arrays.folders import read_file, says_itself
 from clocs_plugins.arrays.numpyforms import read_numbered
 from clocs_plugins.arrays.parquetfiles import read_rows
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
 
 _NUMBERED = re.compile(r"\[(\d+)\]$")  # x[12] in a file with many recordings; a file with one is named with its ending
+_WINDOW = re.compile(r"\[(\d+):(\d+)\]$")  # night.edf[0:360000], samples of a long recording
 
 
 def load_recording(entry: Entry, options: ArraysOptions) -> Record:
@@ -24,10 +25,13 @@ def load_recording(entry: Entry, options: ArraysOptions) -> Record:
     elif path.suffix.lower() == ".parquet":
         found = read_rows(path, entry.record)
     else:
-        found = read_file(path, options.axes)
+        window = _WINDOW.search(entry.record)
+        found = read_file(path, options, (int(window[1]), int(window[2])) if window else (0, None))
     rate = options.sampling_rate or found.sampling_rate
     if rate is None:
         raise ValueError("the sampling rate is not known: give it in Hz with `sampling_rate=HZ`")
-    channels = options.names or found.channels or tuple(map(str, range(len(found.samples))))
-    unit = options.unit or found.unit
-    return Record(entry.patient, entry.record, channels, unit, rate, found.samples, entry.label, options.gain)
+    own = found.channels or tuple(map(str, range(len(found.samples))))
+    headed = number is None and says_itself(path)
+    channels = own if headed and set(options.names) <= set(own) else options.names or own
+    unit, gain, notes = options.unit or found.unit, found.gain * options.gain, found.notes if headed else ()
+    return Record(entry.patient, entry.record, channels, unit, rate, found.samples, entry.label, gain, notes)

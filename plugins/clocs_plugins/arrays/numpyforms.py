@@ -1,4 +1,4 @@
-"""Read one .npy or .npz file that holds all recordings."""
+"""Read one file that holds all recordings as an array: .npy, .npz, HDF5 or MATLAB."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clocs_core import ArrayFile, DataError, SignalFile, StoredArray, open_array_file
 from clocs_plugins.arrays.layout import Found, axes_of, one_recording
-from clocs_plugins.arrays.tables import LABEL, PATIENT, as_texts
+from clocs_plugins.arrays.tables import FILE, LABEL, PATIENT, as_texts
 
 _PATIENT = (*PATIENT, "ids")
 
@@ -19,11 +19,13 @@ def describe_array(path: Path, asked: tuple[str, ...]) -> Found:
     file, signal, axes = _open(path, asked)
     size = dict(zip(axes, signal.shape, strict=True))
     count = size.get("recording", 1)
-    owners, labels = file.first_of(_PATIENT), file.first_of(LABEL)
+    owners, labels, names = file.first_of(_PATIENT), file.first_of(LABEL), file.first_of(FILE)
     return Found(
         form=f"{signal}, {' x '.join(map(str, signal.shape))} ({', '.join(axes)})",
         records=tuple(f"{path.stem}[{number}]" for number in range(count)),
         files=(path,) * count,
+        table_keys=tuple((name,) for name in as_texts(names)) if names and names.shape == (count,) else None,
+        in_order=True,
         patients=as_texts(owners) if owners else None,
         labels=as_texts(labels) if labels else None,
         channels=file.channels,
@@ -36,11 +38,13 @@ def describe_array(path: Path, asked: tuple[str, ...]) -> Found:
 def read_numbered(path: Path, number: int, asked: tuple[str, ...]) -> SignalFile:
     """Read one of the recordings of a file."""
     file, signal, axes = _open(path, asked)
-    return SignalFile(one_recording(signal.open(), axes, number), file.channels, file.sampling_rate, file.unit)
+    left = [axis for axis in axes if axis != "recording"]
+    part = signal.take(tuple(number if axis == "recording" else slice(None) for axis in axes))
+    return SignalFile(one_recording(part, left), file.channels, file.sampling_rate, file.unit)
 
 
 def _open(path: Path, asked: tuple[str, ...]) -> tuple[ArrayFile, StoredArray, list[str]]:
-    file = open_array_file(path, beside=(*_PATIENT, *LABEL))
+    file = open_array_file(path, beside=(*_PATIENT, *LABEL, *FILE))
     if not file.signals:
         held = ", ".join(file.arrays) or "nothing"
         raise DataError(f"{path.name} has no array of signals, it has {held}; call it x, as in np.savez(file, x=…).")

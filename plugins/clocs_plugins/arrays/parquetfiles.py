@@ -45,6 +45,7 @@ def describe_parquet(path: Path) -> Found:
         form=f"{path.name}, a row per sample",
         records=tuple(runs),
         files=(path,) * len(runs),
+        in_order=True,
         patients=tuple(run.patient for run in runs.values()),
         labels=labels if any(label is not None for label in labels) else None,
         channels=channels,

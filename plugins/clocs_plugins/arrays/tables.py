@@ -18,7 +18,7 @@ from clocs_core import DataError, DataNotFound, StoredArray, open_array_file
 
 PATIENT = ("patient", "patients", "patient_id", "patient_ids", "patientid", "subject", "subjects", "subject_id", "id")
 LABEL = ("label", "labels", "class", "target", "y")
-FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id")
+FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id", "exam_id", "ecg_id", "study_id")
 
 _WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0*")
 

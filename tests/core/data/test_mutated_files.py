@@ -16,6 +16,12 @@ def test_a_damaged_file_costs_a_sentence_and_no_more(tmp_path: Path, name: str) 
     assert [str(problem) for problem in broken_promises(CASES[name], tmp_path)] == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CASES if "." in name])  # the formats of other people's libraries
+def test_five_hundred_damaged_files_of_each_format_cost_no_more(tmp_path: Path, name: str) -> None:
+    assert [str(problem) for problem in broken_promises(CASES[name], tmp_path, count=500, seed=1)] == []
+
+
 def test_the_same_number_makes_the_same_damage() -> None:
     raw = bytes(range(200))
     made = [damage(raw, 0, number) for number in range(50)]

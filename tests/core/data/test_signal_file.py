@@ -136,7 +136,7 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.csv", "I,I\n1,2\n", "is named twice: I, I"),
         ("a.csv", "1,2\n3,x\n", "cannot be read: could not convert string 'x'"),
         ("a.csv", "1,2\n3\n", "cannot be read: "),
-        ("a.mat", "x", r"is none of \.csv, \.txt, \.npy, \.npz, \.hea"),
+        ("a.rec", "x", r"is none of \.csv, \.txt, \.npy, \.npz, \.hea"),
         ("a.npy", "not an array", "cannot be read: "),
         ("a.npz", "not an archive", "cannot be read: "),
         ("a.npy", np.zeros((2, 3, 4)), r"has the shape \(2, 3, 4\), expected one recording: .* `dataset=NAME"),

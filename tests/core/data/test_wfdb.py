@@ -8,13 +8,15 @@ import time
 import warnings
 from pathlib import Path
 
+import made_files
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat
 
-from clocs_core import DataError, Header, Signal, read_header, read_wfdb
+from clocs_core import DataError, Header, Signal, Wish, read_header, read_wfdb
+from clocs_core.data.wfdb import open_wfdb
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
@@ -513,3 +515,30 @@ def test_a_giant_file_is_no_header(tmp_path):
     (tmp_path / "a.hea").write_bytes(b"#" * (1 << 20) + b"\n")
     with pytest.raises(DataError, match=r"has 1,048,577 bytes, expected at most 1,048,576"):
         read_header(tmp_path / "a.hea")
+
+
+@pytest.mark.parametrize("format_", ["16", "80", "212", "24", "32", "508", "516", "524"])
+def test_a_window_of_any_format_is_the_same_part_of_the_whole(tmp_path: Path, format_: str):
+    samples = made_files.wave(100)
+    path = made_files.write_wfdb(tmp_path / "r.hea", samples, 100, format_)
+    held = open_wfdb(path, Wish())
+    assert (held.channels, held.unit, held.sampling_rate, held.length) == (("I", "II"), "mV", 100.0, 1000)
+    whole = held.read(0, 1000).samples
+    np.testing.assert_allclose(whole / held.gain, samples, atol=0.02 if format_ in ("80", "508") else 2e-3)
+    np.testing.assert_array_equal(held.read(123, 456).samples, whole[:, 123:456])
+
+
+@pytest.mark.parametrize("format_", [310, 311])
+def test_ten_bits_in_four_bytes_are_read(tmp_path: Path, format_: int):
+    """The package reads these formats and does not write them, so they are packed here."""
+    values = np.random.default_rng(0).integers(-500, 500, 300)
+    low = values.reshape(-1, 3) & 0x3FF
+    if format_ == 310:
+        words = [(low[:, 0] << 1) | ((low[:, 2] & 0x1F) << 11), (low[:, 1] << 1) | ((low[:, 2] >> 5) << 11)]
+        raw = np.stack(words, axis=1).astype("<u2").tobytes()
+    else:
+        raw = (low[:, 0] | (low[:, 1] << 10) | (low[:, 2] << 20)).astype("<u4").tobytes()
+    (tmp_path / "r.dat").write_bytes(raw)
+    (tmp_path / "r.hea").write_text(f"r 1 100 300\nr.dat {format_} 100(0)/mV 10 0 {values[0]} 0 0 I\n")
+    held = open_wfdb(tmp_path / "r.hea", Wish())
+    np.testing.assert_allclose(held.read(0, 300).samples[0], values / 100)

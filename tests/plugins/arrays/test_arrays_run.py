@@ -74,6 +74,7 @@ def write_ten_seconds(folder: Path, rate: int) -> None:
 
 
 def ten_seconds(*more: str) -> list[str]:
+    """Return the command of docs/own-data.md, smaller."""
     given = ["run", "--method", "cmsc", "--dataset", "arrays", "--root", "x.npz", "--out", "run", "--epochs", "1"]
     return [*given, "--embedding-dim", "8", "-o", "resamples=10", "--workers", "1", "--device", "cpu", *more]
 

@@ -1,0 +1,122 @@
+"""List the arrays of a MATLAB file: version 5 to 7 here, 7.3 as the HDF5 file that it is.
+
+scipy.io.loadmat reads versions 5 to 7 too, but crashes the whole process ("Segmentation fault" in scipy 1.17) on some
+damaged files; here every size is checked against the file. The format: "MAT-File Level 5 File Format" of MathWorks.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.data.array_file import ArrayFile, file_of
+from clocs_core.data.hdf5_file import SIGNALS, Fact, open_hdf5
+from clocs_core.data.regular_file import most_unpacked, open_regular
+from clocs_core.errors import DataError
+
+_START = 128  # bytes before the first element
+_MATRIX, _COMPRESSED, _STRUCTURE, _TEXT = 14, 15, 2, 4
+_NUMBERS = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
+_NUMBERS |= {16: "<u1", 17: "<u2", 18: "<u4"}  # letters
+_LARGEST = 1 << 30  # bytes: a file is read as a whole
+_PARTS = 1000  # elements of one matrix
+
+
+def open_matlab(path: Path, beside: tuple[str, ...]) -> ArrayFile:
+    """List the arrays of a file, those in structures by their fields. Raises DataError if it is damaged."""
+    with open_regular(path, _LARGEST) as stream:
+        raw = stream.read(_START)
+        if b"MATLAB 7.3" in raw or raw.startswith(b"\x89HDF"):
+            return open_hdf5(path, beside, turned=True)
+        raw += stream.read()
+    found = [Fact(path, name, value.shape, "C", value.dtype, None, value) for name, value in _values(path, raw)]
+    return file_of(path, found, beside, SIGNALS)
+
+
+def _values(path: Path, raw: bytes) -> list[tuple[str, NDArray[Any]]]:
+    try:
+        if raw[126:128] != b"IM":
+            raise ValueError("it does not begin as a MATLAB 5 file does, little-endian")
+        return list(_variables(raw))
+    except (ValueError, struct.error, zlib.error, UnicodeError) as problem:
+        raise DataError(f"{path} cannot be read as a MATLAB file: {problem}.") from None
+
+
+def _variables(raw: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays of a file by name, and those in the fields of structures."""
+    left = most_unpacked(len(raw))
+    for kind, body in _elements(raw[_START:]):
+        if kind == _COMPRESSED:
+            unpacked = zlib.decompressobj().decompress(body, left)
+            left -= len(unpacked)
+            kind, body = next(_elements(unpacked), (0, b""))
+            if left <= 0:
+                raise ValueError("it unpacks to far more than it holds")
+        if kind != _MATRIX:
+            continue
+        which, _, name, parts = _take_apart(body)
+        if which == _STRUCTURE:
+            for field, matrix in _fields(parts):
+                value = _array(matrix)
+                if value is not None:
+                    yield field, value
+        elif (value := _array(body)) is not None:
+            yield name, value
+
+
+def _elements(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each element's type and bytes. Elements of four bytes or less are packed into their tag."""
+    at = 0
+    while at + 8 <= len(raw):
+        kind, size = struct.unpack_from("<II", raw, at)
+        first = at + 8
+        if kind >> 16:
+            kind, size, first = kind & 0xFFFF, kind >> 16, at + 4
+        end = first + size
+        if end > len(raw) or (first == at + 4 and size > 4):
+            raise ValueError("it ends in the middle of an element")
+        yield kind, raw[first:end]
+        at = end if kind == _COMPRESSED else end + (-end + at) % 8  # the others are padded
+
+
+def _take_apart(matrix: bytes) -> tuple[int, tuple[int, ...], str, list[tuple[int, bytes]]]:
+    """Return the class of a matrix, its dimensions, its name, and the elements of its content."""
+    parts = list(islice(_elements(matrix), _PARTS))
+    if len(parts) < 3 or not parts[0][1]:
+        raise ValueError("a matrix has no name")
+    dimensions = struct.unpack(f"<{len(parts[1][1]) // 4}i", parts[1][1])
+    return parts[0][1][0], dimensions, parts[2][1].decode("utf-8", "replace"), parts[3:]
+
+
+def _fields(parts: list[tuple[int, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield the fields of a structure, whose parts begin with the length of names and the names."""
+    (length,) = struct.unpack("<i", parts[0][1]) if parts else (0,)
+    if length < 1 or len(parts) < 2:
+        raise ValueError("a structure has no fields")
+    text = parts[1][1]
+    names = [text[at : at + length].split(b"\0")[0].decode("utf-8", "replace") for at in range(0, len(text), length)]
+    for name, (kind, body) in zip(names, parts[2:], strict=False):
+        if kind == _MATRIX and body:
+            yield name, body
+
+
+def _array(matrix: bytes) -> NDArray[Any] | None:
+    """Return the numbers of a matrix, or its letters as one text; None where it holds neither."""
+    which, dimensions, _, parts = _take_apart(matrix)
+    if not parts or parts[0][0] not in _NUMBERS or min(dimensions, default=0) < 0 or which == _STRUCTURE:
+        return None
+    # Integers may be stored in fewer bytes than their class has, so the type comes from the element.
+    values = np.frombuffer(parts[0][1], dtype=_NUMBERS[parts[0][0]])
+    if which == _TEXT:
+        return np.array("".join(map(chr, values.tolist())))
+    if len(values) != prod(dimensions):
+        raise ValueError(f"a matrix of {' x '.join(map(str, dimensions))} has {len(values):,} values")
+    return values.reshape(dimensions, order="F")

@@ -1,0 +1,116 @@
+"""List recordings in files that say their channels, unit and rate: EDF, WFDB, HDF5, MATLAB, DICOM and XML files.
+
+Their headers are read, and no signal where the format keeps the two apart. Long recordings become several windows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clocs_core import ClocsError, DataError, Drop, Recording, Unavailable, Wish, open_recording
+from clocs_plugins.arrays.layout import Found, keys_of
+
+if TYPE_CHECKING:
+    from clocs_plugins.arrays import ArraysOptions
+
+
+def wish_of(options: ArraysOptions) -> Wish:
+    """Return what the options ask of a file that holds more."""
+    return Wish(options.names, options.sampling_rate or 0.0)
+
+
+def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, by_folder: bool) -> Found:
+    """Describe recordings by their headers; files that cannot be read are drops. Raises DataError if all are.
+
+    by_folder: the first folder below `root` is the patient. Otherwise it is the one that the file names, if each does.
+    """
+    held, drops = _open_all(root, files, options)
+    rates = Counter(one.sampling_rate or options.sampling_rate for one in held.values())
+    channels, notes = _common(list(held.values()))
+    windows = [(path, window) for path, one in held.items() for window in _windows(one, options)]
+    names = [path.relative_to(root) for path, _ in windows]
+    patients = [
+        name.parts[0] if by_folder else held[path].patient for name, (path, _) in zip(names, windows, strict=True)
+    ]
+    anonymous = not all(patients) or (len(set(patients)) == 1 and len(held) > 1)
+    if len(rates) > 1:
+        said = ", ".join(f"{count:,} at {rate:g} Hz" for rate, count in rates.most_common(4) if rate)
+        notes += (f"Recordings differ in their sampling rate ({said}): give all frames one rate, as in the docs.",)
+    return Found(
+        form=f"{len(held):,} {next(iter(held)).suffix or 'DICOM'} files" + (", by patient" if by_folder else ""),
+        records=tuple(name.as_posix() + text for name, (_, (text, _)) in zip(names, windows, strict=True)),
+        files=tuple(path for path, _ in windows),
+        table_keys=tuple(keys_of(name) for name in names),
+        patients=None if anonymous else tuple(patients),
+        channels=channels,
+        channel_count=len(channels) if channels else min(_count(path, options) for path in list(held)[:1]),
+        sampling_rate=rates.most_common(1)[0][0],
+        shortest=min(length for _, (_, length) in windows),
+        notes=notes,
+        drops=drops,
+    )
+
+
+def _open_all(
+    root: Path, files: Sequence[Path], options: ArraysOptions
+) -> tuple[dict[Path, Recording], tuple[Drop, ...]]:
+    held: dict[Path, Recording] = {}
+    problems: list[tuple[Path, ClocsError]] = []
+    for path in files:
+        try:
+            held[path] = open_recording(path, wish_of(options))
+        except Unavailable:
+            raise
+        except DataError as problem:
+            problems.append((path, problem))
+    if not held:
+        path, problem = problems[0]
+        raise DataError(f"None of {len(files):,} files can be read. The first: {problem}")
+    lacking = _lacking(held, set(options.names))
+    drops = [
+        *(Drop(f"unreadable: {type(one).__name__}", path.relative_to(root).as_posix()) for path, one in problems),
+        *(Drop(f"missing channel {name}", path.relative_to(root).as_posix()) for path, name in lacking.items()),
+    ]
+    return {path: one for path, one in held.items() if path not in lacking}, tuple(drops)
+
+
+def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
+    """Return the files that lack a channel which others have and the user named, with its name."""
+    if not any(wished <= set(one.channels or ()) for one in held.values()):
+        return {}  # the names are new names for the channels
+    missing = {path: sorted(wished - set(one.channels or ())) for path, one in held.items()}
+    return {path: names[0] for path, names in missing.items() if names}
+
+
+def _common(held: Sequence[Recording]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the channels that most recordings have, and a note on the others. None: some name no channels."""
+    if any(one.channels is None for one in held):
+        return None, ()
+    counts = Counter(name for one in held for name in one.channels or ())
+    common = tuple(name for name in held[0].channels or () if counts[name] == len(held))
+    if not common:
+        commonest = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common(5))
+        raise DataError(
+            f"No channel is in all of {len(held):,} recordings ({commonest}). Move recordings of other kinds away, or "
+            "name the channels to read: `names=[...]`."
+        )
+    left = [name for name in counts if name not in common]
+    return common, (f"Channels that not every recording has are not read: {', '.join(left[:8])}.",) if left else ()
+
+
+def _windows(one: Recording, options: ArraysOptions) -> Iterator[tuple[str, int]]:
+    """Yield the name and the length of each window; the last one is longer by the rest, so that none is short."""
+    rate = options.sampling_rate or one.sampling_rate
+    size = one.length if rate is None else max(1, round(options.window * rate))
+    count = max(1, one.length // size)
+    for number in range(count):
+        start, stop = number * size, (number + 1) * size if number < count - 1 else one.length
+        yield (f"[{start}:{stop}]" if count > 1 else ""), stop - start
+
+
+def _count(path: Path, options: ArraysOptions) -> int:
+    """Return the number of channels of a file that does not name them."""
+    return len(open_recording(path, wish_of(options)).read(0, 1).samples)

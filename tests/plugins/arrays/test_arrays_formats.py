@@ -1,0 +1,152 @@
+"""Folders of EDF, WFDB, HDF5, MATLAB, DICOM and XML files as data sets: who, what and at which rate, from the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import h5py
+import made_files
+import numpy as np
+import pytest
+from made_files import wave, write_edf
+
+from clocs_core import DataError, Listing, Task, Unavailable
+from clocs_plugins.arrays import ArraysOptions, load, scan
+
+ONE = Task("label", classes=())
+PLAIN = ArraysOptions()
+
+
+def fill(folder: Path, ending: str, count: int = 6, rate: int = 100, **more: str) -> Path:
+    """Write recordings of half as many patients, who are named by a table beside them."""
+    held = folder / "files"
+    held.mkdir()
+    rows = []
+    for number in range(count):
+        made_files.WRITERS[ending](held / f"r{number}{ending}", wave(rate, seed=number), rate, **more)
+        rows.append(f"r{number},p{number // 2},{'ab'[number // 2 % 2]}")
+    (folder / "table.csv").write_text("\n".join(["file,patient,label", *rows]))
+    return held
+
+
+def with_table(folder: Path, options: ArraysOptions = PLAIN) -> ArraysOptions:
+    return attrs.evolve(options, patients=folder / "table.csv", labels=folder / "table.csv")
+
+
+def facts(listing: Listing) -> list[tuple[str, object]]:
+    return [(entry.patient, entry.label) for entry in listing.entries]
+
+
+@pytest.mark.parametrize("ending", made_files.WRITERS)
+def test_every_format_is_a_data_set_with_a_table(tmp_path: Path, ending: str):
+    options = with_table(tmp_path)
+    listing = scan(fill(tmp_path, ending), ONE, options)
+    assert facts(listing) == [("p0", 0), ("p0", 0), ("p1", 1), ("p1", 1), ("p2", 0), ("p2", 0)]
+    assert listing.shortest == 1000
+    assert not listing.drops
+    record = load(listing.entries[3], options)
+    assert record.sampling_rate == 100.0
+    volts = record.physical()[:2] / (1000 if record.unit == "uV" else 1)
+    np.testing.assert_allclose(volts, wave(100, seed=3), atol=3e-3)
+
+
+def test_a_folder_is_a_patient_and_text_beside_recordings_is_not_read(tmp_path: Path):
+    for patient in ("anna", "ben"):
+        (tmp_path / patient).mkdir()
+        write_edf(tmp_path / patient / "night.edf", wave(100), 100, "X")
+        (tmp_path / patient / "notes.txt").write_text("she slept well")
+    listing = scan(tmp_path, ONE, PLAIN)
+    assert [entry.patient for entry in listing.entries] == ["anna", "ben"]
+    assert "Files of other kinds are not read: 2 .txt." in listing.notes
+
+
+def test_the_patient_is_the_one_that_each_file_names(tmp_path: Path):
+    for number, patient in enumerate(("anna", "ben", "anna")):
+        write_edf(tmp_path / f"{number}.edf", wave(100), 100, patient)
+    assert [entry.patient for entry in scan(tmp_path, ONE, PLAIN).entries] == ["anna", "ben", "anna"]
+    write_edf(tmp_path / "3.edf", wave(100), 100, "X")  # one that says nothing: no one is known
+    listing = scan(tmp_path, ONE, PLAIN)
+    assert [entry.patient for entry in listing.entries] == ["0.edf", "1.edf", "2.edf", "3.edf"]
+    assert any("each recording counts as one patient" in note for note in listing.notes)
+
+
+def test_one_name_for_all_files_names_nobody(tmp_path: Path):
+    for number in range(3):
+        write_edf(tmp_path / f"{number}.edf", wave(100), 100, "ANONYMOUS")
+    assert len({entry.patient for entry in scan(tmp_path, ONE, PLAIN).entries}) == 3
+
+
+def test_a_rule_finds_the_patient_in_the_name(tmp_path: Path):
+    for name in ("SC4001E0", "SC4002E0", "SC4011E0"):
+        write_edf(tmp_path / f"{name}-PSG.edf", wave(100), 100)
+    options = attrs.evolve(PLAIN, patient_pattern=r"^SC4(\d\d)")
+    assert [entry.patient for entry in scan(tmp_path, ONE, options).entries] == ["00", "00", "01"]
+    with pytest.raises(DataError, match=r"`patient_pattern='x\(.\)'` finds no patient in 'SC4001E0-PSG\.edf'"):
+        scan(tmp_path, ONE, attrs.evolve(PLAIN, patient_pattern="x(.)"))
+
+
+def test_a_long_recording_is_read_by_window(tmp_path: Path):
+    samples = wave(100, seconds=25.0)
+    (tmp_path / "a").mkdir()
+    write_edf(tmp_path / "a" / "night.edf", samples, 100)
+    write_edf(tmp_path / "a" / "nap.edf", samples[:, :1200], 100)
+    options = attrs.evolve(PLAIN, window=10.0)
+    listing = scan(tmp_path, ONE, options)
+    assert [entry.record for entry in listing.entries] == ["nap.edf", "night.edf[0:1000]", "night.edf[1000:2500]"]
+    assert listing.shortest == 1000
+    record = load(listing.entries[2], options)
+    np.testing.assert_allclose(record.samples, samples[:, 1000:], atol=2e-4)
+
+
+def test_channels_that_all_have_are_read_and_some_can_be_chosen(tmp_path: Path):
+    write_edf(tmp_path / "1.edf", wave(100, channels=3), 100, names=("ECG", "EEG", "P"), units=("mV", "uV", "mmHg"))
+    write_edf(tmp_path / "2.edf", wave(100, channels=2), 100, names=("EEG", "ECG"), units=("uV", "mV"))
+    (tmp_path / "3.edf").write_bytes(b"cut")
+    listing = scan(tmp_path, ONE, PLAIN)
+    assert listing.channels == ("ECG", "EEG")
+    assert "Channels that not every recording has are not read: P." in listing.notes
+    assert [(drop.reason, drop.record) for drop in listing.drops] == [("unreadable: DataError", "3.edf")]
+    options = attrs.evolve(PLAIN, names=("ECG",))
+    listing = scan(tmp_path, ONE, options)
+    records = [load(entry, options) for entry in listing.entries]
+    assert [(record.channels, record.unit) for record in records] == [(("ECG",), "mV")] * 2
+    options = attrs.evolve(PLAIN, names=("P",))
+    assert [drop.reason for drop in scan(tmp_path, ONE, options).drops][1:] == ["missing channel P"]
+
+
+def test_an_array_of_recordings_in_hdf5_is_matched_by_its_ids(tmp_path: Path):
+    """As CODE-15 is published: (recording, sample, channel), a table in another order, one row more of zeros."""
+    values = np.random.default_rng(0).normal(size=(4, 64, 2)).astype(np.float32)
+    with h5py.File(tmp_path / "exams.hdf5", "w") as file:
+        file["tracings"], file["exam_id"] = values, [11, 12, 13, 0]
+    (tmp_path / "exams.csv").write_text("exam_id,patient_id,label\n13,b,AF\n11,a,SR\n12,a,AF\n")
+    options = ArraysOptions(
+        tmp_path / "exams.csv", tmp_path / "exams.csv", 400.0, axes=("recording", "sample", "channel")
+    )
+    listing = scan(tmp_path / "exams.hdf5", ONE, options)
+    assert facts(listing) == [("a", 1), ("a", 0), ("b", 0)]
+    assert [drop.reason for drop in listing.drops] == ["not in the table of patients"]
+    assert np.array_equal(load(listing.entries[2], options).samples, values[2].T)
+
+
+def test_a_missing_library_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_edf(tmp_path / "1.edf", wave(100), 100)
+    monkeypatch.setitem(__import__("sys").modules, "pyedflib", None)
+    with pytest.raises(Unavailable, match=r"needs pyedflib: install it with `pip install 'clocs\[edf\]'`"):
+        scan(tmp_path, ONE, PLAIN)
+
+
+def test_none_that_can_be_read_is_one_sentence(tmp_path: Path):
+    for number in range(2):
+        (tmp_path / f"{number}.edf").write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"None of 2 files can be read. The first: .*0\.edf does not begin as EDF"):
+        scan(tmp_path, ONE, PLAIN)
+
+
+def test_recordings_of_several_rates_are_told(tmp_path: Path):
+    for number, rate in enumerate((100, 200, 100)):
+        write_edf(tmp_path / f"{number}.edf", wave(rate), rate)
+    assert any(
+        "differ in their sampling rate (2 at 100 Hz, 1 at 200 Hz)" in note for note in scan(tmp_path, ONE, PLAIN).notes
+    )
