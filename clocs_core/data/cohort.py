@@ -14,6 +14,7 @@ from clocs_core.contracts.records import Entry, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
+from clocs_core.data.recipe import Recipe
 from clocs_core.data.splits import published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.plan.data import DataPlan
@@ -182,15 +183,13 @@ def prepare_recordings(
 ) -> Prepared:
     """Prepare the frames of entries below the data root; runs with the same framing share them."""
     dataset = asked.dataset.offer
-    return prepare(
-        entries,
-        dataset.load,
-        asked.dataset.options,
-        framing,
+    recipe = Recipe(
         dataset=dataset.name,
+        entries=entries,
+        load=dataset.load,
+        options=asked.dataset.options,
+        framing=framing,
         revision=dataset.revision,
         channels=dataset.channels,
-        folder=data_root(asked.data.data_root) / "prepared" / dataset.name,
-        workers=workers,
-        progress=tick,
     )
+    return prepare(recipe, data_root(asked.data.data_root) / "prepared" / dataset.name, workers, tick)
