@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from clocs_core.artifacts.split import Split
+from clocs_core.artifacts.split import PUBLISHED, Split
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
@@ -92,9 +92,16 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
 
 def divide(asked: DataPlan, listing: Listing) -> Split:
     """Return the published split of these recordings, or else the one drawn by the split seed."""
-    if listing.parts is not None:
-        return published_split(listing.parts, asked.data.split_seed)
-    return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
+    seed, rule = asked.data.split_seed, asked.data.split
+    parts = listing.published if listing.parts is None and rule == PUBLISHED else listing.parts
+    if parts is not None:
+        return published_split(parts, seed)
+    if rule == PUBLISHED:
+        raise DataError(
+            f"`split='published'` was asked for, but {asked.name!r} comes without a split of its patients here. "
+            "Use `split='60/20/20'`."
+        )
+    return split_patients((entry.patient for entry in listing.entries), seed, rule)
 
 
 def scan(asked: DataPlan) -> Listing:
