@@ -92,11 +92,12 @@ def explain(problem: OSError, path: Path, size: int | None = None) -> str:
     if problem.errno not in _FULL or " free)" in why:
         return why
     above = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
-    asked = "" if size is None else f"{_bytes(size)} to write, "
-    return f"{why} ({asked}{_bytes(shutil.disk_usage(above).free)} free)"
+    asked = "" if size is None else f"{show_bytes(size)} to write, "
+    return f"{why} ({asked}{show_bytes(shutil.disk_usage(above).free)} free)"
 
 
-def _bytes(count: int) -> str:
+def show_bytes(count: int) -> str:
+    """Return a number of bytes in a unit that people read."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

@@ -61,6 +61,7 @@ KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its che
 ELSEWHERE = {
     "api.signals": "core/api/test_encoder.py",
     "artifacts.embeddings": "core/inference/test_embed.py",
+    "cli.doctor": "core/workflows/test_doctor.py",
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
     "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",

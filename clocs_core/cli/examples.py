@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "doctor": ("clocs doctor", "clocs doctor --json"),
     "run": (
         "clocs run --method METHOD --dataset DATASET --out runs/first",
         "clocs run --method METHOD --dataset DATASET --root FILE --sampling-rate 125 --patients ids.csv",
         "clocs run --method METHOD --dataset DATASET --epochs 50 --batch-size 64 --seed 1",
+        "clocs run --method METHOD --dataset DATASET --dry-run",
         "clocs run --resume runs/first",
     ),
     "evaluate": (

@@ -16,6 +16,7 @@ from clocs_core import __version__
 from clocs_core.cli.compare import compare_command
 from clocs_core.cli.data import data_group
 from clocs_core.cli.display import QUIET
+from clocs_core.cli.doctor import doctor_command
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.examples import add_examples
@@ -114,6 +115,7 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
+    cli.add_command(doctor_command)
     add_examples(cli)
     with redirect_stdout(sys.stderr):
         session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)

@@ -32,6 +32,9 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
 @click.option("--resume", metavar="RUN", help="Resume an interrupted run, with its own settings.")
 @with_options
 @with_workers
+@click.option(
+    "--dry-run", is_flag=True, help="Say what would be read, trained and written, and about how long; write nothing."
+)
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
 @click.pass_context
@@ -44,6 +47,7 @@ def run_command(
     resume: str | None,
     assignments: tuple[str, ...],
     workers: int,
+    dry_run: bool,
     profile: bool,
     **_flags: str | None,
 ) -> int | None:
@@ -58,7 +62,7 @@ def run_command(
 
     if resume is not None:
         unused = [*given_flags(context, SECTIONS), *(["--config"] if config else []), *(["--out"] if out else [])]
-        unused += ["-o"] if assignments else []
+        unused += [*(["-o"] if assignments else []), *(["--dry-run"] if dry_run else [])]
         if unused:
             raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
         return _resume(session, Path(resume), workers, profile, began)
@@ -66,7 +70,17 @@ def run_command(
     plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
+    if dry_run:
+        _preview(plan, path, workers)
+        return None
     return _run(session, plan, path, None, workers, profile, began)
+
+
+def _preview(plan: Plan, path: Path, workers: int) -> None:
+    from clocs_core.workflows.preview import preview_run
+
+    for line in preview_run(plan, path, workers, time.monotonic).lines():
+        echo(line)
 
 
 def _resume(session: Session, path: Path, workers: int, profile: bool, began: float) -> int | None:

@@ -62,7 +62,7 @@ SMALLER = (
 )
 
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
-_COMMANDS = "compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
+_COMMANDS = "compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
 _NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --profile")
 

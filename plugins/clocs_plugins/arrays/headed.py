@@ -67,8 +67,7 @@ def _open_all(
         except DataError as problem:
             problems.append((path, problem))
     if not held:
-        path, problem = problems[0]
-        raise DataError(f"None of {len(files):,} files can be read. The first: {problem}")
+        raise DataError(f"None of {len(files):,} files can be read. The first: {problems[0][1]}")
     lacking = _lacking(held, set(options.names))
     drops = [
         *(Drop(f"unreadable: {type(one).__name__}", path.relative_to(root).as_posix()) for path, one in problems),

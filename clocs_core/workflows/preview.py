@@ -1,0 +1,121 @@
+"""Say what a run would read, train and write, and about how long it would take. Nothing is kept.
+
+A few recordings are prepared in a temporary folder and trained on for three epochs; the shortest times are scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import attrs
+
+from clocs_core.contracts.records import Entry, Part
+from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
+from clocs_core.data.store import fill_store, list_instances
+from clocs_core.plan.pretraining import Plan
+from clocs_core.progress import Stopwatch
+from clocs_core.report.times import show_duration
+from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs
+from clocs_core.train.epochs import RunEpoch, Training
+from clocs_core.train.learner import Learner
+from clocs_core.train.loop import train_epochs
+
+_FEW, _EPOCHS = 24, 3  # recordings that are read, and epochs that are trained, to measure the time
+
+
+@attrs.frozen
+class Preview:
+    """What a run would do. Times are in seconds, and guesses."""
+
+    recordings: int
+    patients: Mapping[Part, int]
+    channels: tuple[str, ...]
+    seconds_of_frame: float | None
+    instances: int  # per epoch, in the training part
+    steps: int  # per epoch
+    epochs: int
+    parameters: int
+    device: str
+    preparing: float
+    training: float
+    writes: str
+    notes: tuple[str, ...]
+
+    def lines(self) -> tuple[str, ...]:
+        """Return sentences for the console."""
+        parts = ", ".join(f"{count:,} to {part}" for part, count in self.patients.items())
+        lasting = f" of {self.seconds_of_frame:.3g} s" if self.seconds_of_frame else ""
+        return (
+            f"Would read {self.recordings:,} recordings of {sum(self.patients.values()):,} patients ({parts}), "
+            f"channels {', '.join(self.channels)}: about {show_duration(self.preparing)}, less if prepared already.",
+            f"Would train {self.parameters:,} weights on about {self.instances:,} instances{lasting}, {self.steps:,} "
+            f"steps an epoch, at most {self.epochs:,} epochs on {self.device}: about {show_duration(self.training)}, "
+            "less if it stops early. The evaluation comes on top.",
+            f"Would write {self.writes}: settings, metrics, checkpoint, encoder, predictions and a report.",
+            *self.notes,
+            "Nothing was written.",
+        )
+
+
+def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float]) -> Preview:
+    """Scan the recordings, prepare and train on a few, and scale. Raises what the run would raise so far."""
+    device = choose_device(plan.run.device)
+    run_epoch = choose_epochs(plan, device, lambda text: None)
+    asked = plan.recordings
+    listing = scan(asked)
+    split = divide(asked, listing)
+    pretrain = plan.pretrain_framing
+    if asked.fit and listing.shortest is not None:
+        pretrain = pretrain.fitted(listing.shortest, asked.fit)
+    few = _spread(listing.entries)
+    watch = Stopwatch(clock)
+    with TemporaryDirectory() as folder:
+        data = attrs.evolve(asked.data, root=find_root(asked), data_root=Path(folder))
+        with watch.part("prepare"):
+            prepared = prepare_recordings(attrs.evolve(asked, data=data), few, pretrain, 1, lambda done, total: None)
+        channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
+        labels = {entry.record: entry.label for entry in few}
+        store = fill_store(prepared, labels, listing.task or plan.task, channels, device)
+        owners = frozenset(entry.patient for entry in few)
+        needs, together = plan.needs, plan.needs.channels == "all"
+        instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device)
+        learner = build_learner(plan, len(channels), device)
+        settings = attrs.evolve(plan.train, epochs=_EPOCHS, keep="last", instances=None)
+        training = Training(store, build_views(plan, prepared.unit), instances, instances, settings, plan.run.seed)
+        trains, validates = _measure(learner, training, run_epoch, clock)
+    each = len(instances) / len(few) * len(listing.entries) / max(1, sum(split.counts().values()))  # per patient
+    train, held_out = (max(1, round(each * split.counts()[part])) for part in ("train", "validation"))
+    expected = min(train, plan.train.instances or train)
+    return Preview(
+        recordings=len(listing.entries),
+        patients=split.counts(),
+        channels=channels,
+        seconds_of_frame=None if prepared.frame_rate is None else pretrain.frame_samples / prepared.frame_rate,
+        instances=expected,
+        steps=-(-expected // plan.train.batch_size),
+        epochs=plan.train.epochs,
+        parameters=sum(one.numel() for one in learner.encoders.parameters()),
+        device=str(device),
+        preparing=watch.seconds["prepare"] / len(few) * len(listing.entries) / max(1, workers),
+        training=(trains * expected + validates * held_out) / max(1, len(instances)) * plan.train.epochs,
+        writes=str(out),
+        notes=listing.notes,
+    )
+
+
+def _spread(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Return a few entries from the whole list, so that no single patient decides."""
+    step = max(1, len(entries) // _FEW)
+    return tuple(entries[::step][:_FEW])
+
+
+def _measure(
+    learner: Learner, training: Training, run_epoch: RunEpoch, clock: Callable[[], float]
+) -> tuple[float, float]:
+    """Return the seconds that an epoch trains and validates, each in the quickest of a few epochs."""
+    watch, found = Stopwatch(clock), []
+    for _ in train_epochs(learner, training, run_epoch, clock, lambda done, total: None, spent=watch):
+        found.append((watch.seconds.pop("training"), watch.seconds.pop("validation")))
+    return min(one for one, _ in found), min(one for _, one in found)

@@ -1,0 +1,45 @@
+"""`clocs run --dry-run`: what would be read, trained and written, and about how long; nothing is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from clocs_core.cli import main
+from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.session import open_session
+from clocs_core.workflows.preview import preview_run
+
+SMALL = ["--dataset", "demo", "--method", "cmsc", "--embedding-dim", "8", "--device", "cpu", "--workers", "1"]
+
+
+def test_a_preview_counts_what_the_run_will_count(tmp_path: Path):
+    asked = ["run.method=cmsc", "run.dataset=demo", "patients=40", "epochs=5", "batch_size=16", "embedding_dim=8"]
+    plan = resolve(open_session().catalogue, {}, [*asked, f"data_root={tmp_path}"])
+    found = preview_run(plan, Path("runs/a"), 1, iter(range(10**6)).__next__)
+    assert found.patients == {"train": 24, "validation": 8, "test": 8}
+    assert found.epochs == 5
+    assert found.steps == -(-found.instances // 16)
+    assert found.seconds_of_frame == pytest.approx(5.0)
+    assert found.preparing > 0
+    assert found.training > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    assert main(["run", *SMALL, "-o", "patients=12", "--epochs", "2", "--out", "here", "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"Would read \d+ recordings of 12 patients \(7 to train, 2 to validation, 3 to test\)", said)
+    assert re.search(r"at most 2 epochs on cpu: about [\d.]+ s", said)
+    assert "Would write here: " in said
+    assert said.endswith("Nothing was written.")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_is_resumed_has_nothing_to_preview(capsys):
+    assert main(["run", "--resume", "runs/a", "--dry-run"]) == 2
+    assert "leave out --dry-run" in capsys.readouterr().err
