@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -14,6 +15,9 @@ from clocs_core.errors import ClocsWarning
 
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
+
+COMMAND: ContextVar[str] = ContextVar("command", default="")
+"""The command line that this process runs, for reports; empty in Python."""
 
 Tick: TypeAlias = Callable[[int, int], None]
 """tick(done, total): `done` of `total` items of the present stage are finished."""

@@ -18,6 +18,7 @@ from clocs_core.artifacts.reports import Report, SplitSummary
 from clocs_core.cli import main
 from clocs_core.report.neighbours import render_neighbours
 from clocs_core.report.page import render
+from clocs_core.report.plain_page import Section, Table, render_sections
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -88,6 +89,25 @@ def test_a_page_of_neighbours_is_readable_everywhere(chromium: Browser, tmp_path
     written = render_neighbours(name, name, headings, [[name] * len(headings)] * 5, picture)
     (tmp_path / "page.html").write_text(written, encoding="utf-8")
     assert looks(chromium, (tmp_path / "page.html").as_uri()) == {}
+
+
+def test_pages_of_sections_are_readable_everywhere(chromium: Browser, tmp_path: Path) -> None:
+    """Comparisons and evaluations: long names, wide tables, settings on one line."""
+    name = "a_name_without_any_place_to_break_it_" * 4
+    table = Table(title=name, headings=(name,) * 9, rows=[(name,) * 9] * 3, classes={(0, 4): "below-text"})
+    section = Section(name="a", title=name, sentences=[name], notes=[name], tables=[table], text=name, outcome="below")
+    written = render_sections(name, name, {name: name}, [section])
+    (tmp_path / "page.html").write_text(written, encoding="utf-8")
+    assert looks(chromium, (tmp_path / "page.html").as_uri()) == {}
+
+
+def test_pictures_are_dark_in_the_dark(chromium: Browser, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(hard_report(), encoding="utf-8")
+    page = chromium.new_page(color_scheme="dark")
+    page.goto((tmp_path / "report.html").as_uri())
+    shot = Image.open(BytesIO(page.locator("img").first.screenshot())).convert("L")
+    page.close()
+    assert sum(shot.histogram()[:64]) > 0.9 * shot.width * shot.height  # white paper is dark
 
 
 @pytest.mark.slow

@@ -90,8 +90,9 @@ class EvaluationFolder(ReportFolder):
                 write_atomically(target, source.read_bytes())
         self.checkpoint(key).unlink(missing_ok=True)
 
-    def finish_all(self, report: EvaluationReport) -> None:
-        """Write the report as the last file, and delete the intermediate files."""
+    def finish_all(self, report: EvaluationReport, page: str) -> None:
+        """Write the page and, as the last file, the report, and delete the intermediate files."""
+        write_atomically(self.page, page)
         write_atomically(self.report, dump_record(report))
         self.clear()
 

@@ -70,6 +70,7 @@ class Report:
     stopped: "early stopping" or "all epochs".
     notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
     seconds: how long each stage took. "evaluate/embed" is a part of "evaluate".
+    command: the command line that finished it; empty in Python. date: when, in UTC.
     """
 
     schema: int = SCHEMA
@@ -92,6 +93,8 @@ class Report:
     seconds: dict[str, float] = attrs.field(factory=dict)
     retrieval: tuple[RetrievalRow, ...] = ()
     exposure: Exposure | None = None
+    command: str = ""
+    date: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -170,6 +173,8 @@ class EvaluationReport:
     drops: DropReport = attrs.field(factory=DropReport)
     form: str = ""
     seconds: dict[str, float] = attrs.field(factory=dict)
+    command: str = ""
+    date: str = ""
 
 
 def read_report(text: str, what: str = "report.json") -> Report:

@@ -30,6 +30,11 @@ class ReportFolder:
     path: Path
 
     @property
+    def page(self) -> Path:
+        """The report as an HTML page."""
+        return self.path / "report.html"
+
+    @property
     def settings(self) -> Path:
         """The effective settings; `clocs run --config` with those of a run repeats it."""
         return self.path / "settings.toml"
@@ -167,11 +172,6 @@ class RunFolder(ReportFolder):
     def is_finished(self) -> bool:
         """Whether nothing is left to do: the report is written, and listeners know."""
         return self.report.exists() and not self.told.exists()
-
-    @property
-    def page(self) -> Path:
-        """The report as an HTML page."""
-        return self.path / "report.html"
 
 
 def refuse_taken(path: Path) -> None:

@@ -10,6 +10,7 @@ import click
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
+from clocs_core.files import write_atomically
 from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     "--level", type=click.Choice(["frame", "record"]), help="Scores of frames or of recordings. Default: both."
 )
 @click.option("--label-fraction", metavar="F", help="Label fractions to compare, comma separated. Default: all.")
+@click.option("--html", metavar="FILE", help="Write the comparison as an HTML page that opens offline.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @pass_session
 def compare_command(
@@ -36,6 +38,7 @@ def compare_command(
     metrics: tuple[str, ...],
     level: str | None,
     label_fraction: str | None,
+    html: str | None,
     as_json: bool,
 ) -> None:
     """Compare runs or evaluations with the first one.
@@ -50,15 +53,23 @@ def compare_command(
     from clocs_core.workflows.compare import compare_folders
     from clocs_core.workflows.differences import Wanted
 
+    if html is not None and Path(html).suffix.lower() not in (".html", ".htm"):
+        raise SettingsError(f"--html {html}: the page is HTML; give a name that ends in .html.")
     if len(runs) < 2:
         raise SettingsError(f"{runs[0]} is one; give two or more to compare.")
     wanted = Wanted(metrics, (level,) if level else (), _fractions(label_fraction))
     with console_display() as show:
         found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)
+    if html is not None:
+        from clocs_core.report.compared_page import render_compared
+
+        write_atomically(Path(html), render_compared(found))
     if as_json:
         echo(print_record(found), nl=False)
         return
     _show(found, Terminal(200))
+    if html is not None:
+        echo(f"Page: {html}")
 
 
 def _fractions(text: str | None) -> tuple[float, ...]:

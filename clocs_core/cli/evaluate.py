@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
@@ -99,5 +100,6 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
         stop.add_note(f"Stopped; {kept if path.exists() else 'nothing was trained yet.'}")
         raise
     print_summary(report.scores, report.comparisons, report.notes)
-    echo(f"Report: {path / 'report.json'}")
+    folder = EvaluationFolder(path)  # evaluations of earlier versions have no page
+    echo(f"Report: {folder.page if folder.page.exists() else folder.report}")
     return None

@@ -21,7 +21,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "clocs predict runs/first --out p.csv",
         "clocs predict runs/first --input my_ecg.csv --sampling-rate 400 --channels II",
     ),
-    "compare": ("clocs compare runs/first runs/second", "clocs compare runs/first runs/second --metric METRIC --json"),
+    "compare": ("clocs compare runs/first runs/second", "clocs compare runs/first runs/second --html page.html"),
     "data list": ("clocs data list",),
     "data download": ("clocs data download DATASET",),
     "data prepare": ("clocs data prepare DATASET --root FOLDER",),

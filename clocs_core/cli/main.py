@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib.metadata import EntryPoint
 
 import click
@@ -33,6 +34,7 @@ from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.host import Plugin
 from clocs_core.plugins.session import Session, open_session
+from clocs_core.progress import COMMAND
 
 UNFORESEEN = 1  # as Python, for an exception
 MISTAKE = 2  # as click, for a wrong command line
@@ -63,7 +65,7 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         plugins = session.host.plugins
         cli = build_cli(session, ours.quiet)
         command = _find_command(cli, rest)
-        with only_results_on_stdout() if "--json" in rest else nullcontext():
+        with only_results_on_stdout() if "--json" in rest else nullcontext(), _named(given):
             result = cli.main(rest, prog_name="clocs", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leave:
@@ -80,6 +82,16 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
             raise
         _complain(describe_unforeseen(problem, plugins))
         return UNFORESEEN
+
+
+@contextmanager
+def _named(given: Sequence[str]) -> Iterator[None]:
+    """Let reports that are written inside name this command line."""
+    token = COMMAND.set(shlex.join(["clocs", *given]))
+    try:
+        yield
+    finally:
+        COMMAND.reset(token)
 
 
 def build_cli(session: Session, hushed: bool = False) -> click.Group:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from typing import TypeVar
 
 import attrs
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report
@@ -28,7 +30,13 @@ from clocs_core.report.tables import (
 )
 from clocs_core.report.times import stage_times
 
+T = TypeVar("T")
+
 EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
+
+# On a phone the first columns are seen: the weights, the value and its interval, then what they are of.
+SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
+COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
 
 _SECTION_OF = {
     "scores": "scores",
@@ -54,17 +62,20 @@ class _Whisker:
 def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]) -> str:
     """Return the page as text. Every name in it is escaped: patient ids come from files that are not trusted."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "toml": _toml_value}
+    environment.filters |= {"count": _count, "toml": show_toml}
     environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
     template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
         report=report,
+        style=page_style(),
         part=report.settings.get("evaluate", {}).get("part", "test"),
         verdict=verdict(report.scores, report.comparisons, report.notes),
-        score_headings=SCORE_HEADINGS,
-        scores=list(zip(score_rows(report.scores), map(_whisker, report.scores), strict=True)),
-        comparison_headings=COMPARISON_HEADINGS,
-        comparisons=list(zip(comparison_rows(report.comparisons), map(outcome, report.comparisons), strict=True)),
+        score_headings=_moved(SCORE_HEADINGS, SCORE_ORDER),
+        scores=[(_moved(row, SCORE_ORDER), _whisker(one)) for row, one in _beside(score_rows, report.scores)],
+        comparison_headings=_moved(COMPARISON_HEADINGS, COMPARISON_ORDER),
+        comparisons=[
+            (_moved(row, COMPARISON_ORDER), outcome(one)) for row, one in _beside(comparison_rows, report.comparisons)
+        ],
         retrieval_headings=RETRIEVAL_HEADINGS,
         retrieval=retrieval_rows(report.retrieval),
         retrieval_sentence=retrieval_sentence(report.retrieval, report.method),
@@ -73,6 +84,22 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         pictures=_by_section(pictures),
         times=stage_times(report.seconds),
     )
+
+
+def page_style() -> Markup:
+    """Return the style sheet that all pages share."""
+    return Markup(files("clocs_core.report").joinpath("page.css").read_text("utf-8"))
+
+
+def _beside(
+    make: Callable[[Sequence[T]], Sequence[Sequence[str]]], held: Sequence[T]
+) -> Iterator[tuple[Sequence[str], T]]:
+    """Yield the row of each of several results, and the result."""
+    return zip(make(held), held, strict=True)
+
+
+def _moved(cells: Sequence[str], order: Sequence[int]) -> tuple[str, ...]:
+    return tuple(cells[place] for place in order)
 
 
 def _by_section(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
@@ -110,10 +137,10 @@ def _css_width(png: bytes) -> int:
     return int.from_bytes(png[16:20], "big") * 2 // 3
 
 
-def _toml_value(value: object) -> str:
+def show_toml(value: object) -> str:
     """Format a setting as TOML."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {show_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+        return "[" + ", ".join(show_toml(item) for item in value) + "]"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -181,6 +181,7 @@ def comparison_sentence(compared: Comparison) -> str:
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
     """Summarise a report by the comparison with the most labels (the first of them, in the order given).
 
+    Where recordings are labelled, it is one of recordings: then only frames of theirs have scores as well.
     The rest counts all comparisons, so that a reader sees at once whether the headline is an exception.
     """
     if not scores:
@@ -191,7 +192,8 @@ def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: S
             "undefined", "There are scores but no comparison: nothing here says whether pre-training helped."
         )
     most = max(compared.label_fraction for compared in comparisons)
-    first = next(compared for compared in comparisons if compared.label_fraction == most)
+    largest = [compared for compared in comparisons if compared.label_fraction == most]
+    first = next((compared for compared in largest if compared.level == "record"), largest[0])
     return Verdict(outcome(first), comparison_sentence(first), _count_outcomes(comparisons))
 
 

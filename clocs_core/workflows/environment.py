@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
 from clocs_core.plugins.host import Host
+
+
+def now() -> str:
+    """Return the date and the time, in UTC, to the minute."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def environment(device: torch.device, host: Host) -> dict[str, str]:

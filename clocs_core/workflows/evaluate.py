@@ -38,11 +38,12 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
-from clocs_core.progress import Display, collect_warnings
+from clocs_core.progress import COMMAND, Display, collect_warnings
+from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.workflows.classifiers import KeptClassifiers
-from clocs_core.workflows.environment import environment
+from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -127,7 +128,7 @@ def _in_folder(
                 "score": clock() - trained,
             },
         )
-        folder.finish_all(report)
+        folder.finish_all(report, render_evaluation(report))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
@@ -219,6 +220,8 @@ def _report(
         notes=tuple(dict.fromkeys((*ready.notes, *evaluation.notes, *of_classifiers, *heard))),
         drops=DropReport.of(cohort.listing.drops) + cohort.evaluate.drops,
         form=cohort.listing.form,
+        command=COMMAND.get(),
+        date=now(),
     )
 
 

@@ -21,10 +21,11 @@ from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
 from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import Plan
+from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
 from clocs_core.report.times import time_sentence
 from clocs_core.settings.options import plain
-from clocs_core.workflows.environment import environment
+from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import (
     draw_views,
     leak_notes,
@@ -156,6 +157,8 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
         ),
         drops=ready.drops,
         form=cohort.listing.form,
+        command=COMMAND.get(),
+        date=now(),
     )
 
 

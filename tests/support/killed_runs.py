@@ -91,9 +91,12 @@ def contents_of(run: Path) -> dict[str, Any]:
 _WITH_TIMES = ("report.html", "report.json", "metrics.jsonl", "checkpoint.safetensors")
 
 
+_OF_A_CLOCK = ("seconds", "digest", "date", "command")  # a command that resumes is another one
+
+
 def _without_times(held: Any) -> Any:
     if isinstance(held, dict):
-        return {name: _without_times(value) for name, value in held.items() if name not in ("seconds", "digest")}
+        return {name: _without_times(value) for name, value in held.items() if name not in _OF_A_CLOCK}
     return [_without_times(one) for one in held] if isinstance(held, list) else held
 
 

@@ -78,6 +78,16 @@ def test_a_program_reads_the_same_as_json(place: Path, capsys: pytest.CaptureFix
     assert held["settings"] == [{"name": "loss.temperature", "values": [[0.1], [0.9]]}]
 
 
+def test_many_runs_are_one_page(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare("warm", "a", "e", "--html", tmp_path / "page.html") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"Page: {tmp_path / 'page.html'}"
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Comparison of A (together), B (together), C (together)" in page
+    assert "<h2>Differences on the same patients</h2>" in page
+    assert compare("warm", "a", "--html", "page.pdf") == 2
+    assert "the page is HTML; give a name that ends in .html" in capsys.readouterr().err
+
+
 def test_what_is_not_paired_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The linear evaluation of the first run on its own data is the run's own: paired, and no different."""
     assert compare("a", "e") == 0

@@ -124,7 +124,7 @@ def test_flags_reach_the_settings_and_the_report_has_all_fields(run: Path, place
     assert (held["part"], held["seed"], held["protocol"]) == ("validation", 4, "finetune")
     files = {str(path.relative_to(place / "e")) for path in (place / "e").rglob("*") if path.is_file()}
     names = {f"classifiers/{init}-{f}.safetensors" for init in ("together", "random") for f in ("0.5", "1")}
-    kept = {"settings.toml", "split.json", "recordings.json", "report.json", "predictions.npz"}
+    kept = {"settings.toml", "split.json", "recordings.json", "report.html", "report.json", "predictions.npz"}
     assert files - {".lock"} == kept | names
 
 
@@ -142,7 +142,8 @@ def test_it_writes_into_the_run_and_a_second_call_prints_the_table_again(
         ["finetune", "random"],
         ["prior", "class"],
     ]
-    assert lines[-1] == f"Report: {folder / 'report.json'}"
+    assert lines[-1] == f"Report: {folder / 'report.html'}"
+    assert "Summary" in (folder / "report.html").read_text(encoding="utf-8")
     assert any("(finetune, hits, frame level, F = 1.0, one seed)" in line for line in lines)
     assert clocs(run / "encoder.safetensors", *TUNE) == 0
     again = capsys.readouterr()
@@ -189,7 +190,7 @@ def test_a_process_evaluates_an_installed_encoder(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert {score["metric"] for score in document(tmp_path / "e")["scores"]} >= {"auroc", "auprc", "f1", "calibration"}
-    assert done.stdout.endswith("Report: e/report.json\n")
+    assert done.stdout.endswith("Report: e/report.html\n")
 
 
 def test_every_flag_has_a_help() -> None:

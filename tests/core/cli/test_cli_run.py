@@ -282,7 +282,9 @@ def document(folder: Path) -> dict[str, Any]:
 
 def lasting(folder: Path) -> dict[str, Any]:
     """A report without what a clock said, and without the digest of it."""
-    return {key: value for key, value in document(folder).items() if key not in ("seconds", "digest")}
+    return {
+        key: value for key, value in document(folder).items() if key not in ("seconds", "digest", "date", "command")
+    }
 
 
 def test_a_run_says_what_it_saw_and_can_be_given_less(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The page: one file, no network, nothing that a hostile name could run, and an honest first sentence."""
 
+import re
 import struct
 import zlib
 from html.parser import HTMLParser
@@ -222,8 +223,8 @@ def test_a_run_without_scores_says_why():
 def test_controls_stand_in_the_table_of_scores():
     """A score alone says little: 0.8 beside the class prior's 0.5 says something."""
     text = words(Reader(render(report(), [], [])).text["scores"])
-    assert "linear m 1 auroc frame 0.800 [0.750, 0.850]" in text
-    assert "prior class prior 1 auroc frame 0.500 [0.500, 0.500]" in text
+    assert "m 0.800 [0.750, 0.850] auroc frame linear 1" in text
+    assert "class prior 0.500 [0.500, 0.500] auroc frame prior 1" in text
 
 
 def test_a_score_outside_the_scale_has_no_whisker():
@@ -254,3 +255,17 @@ def test_times_are_in_words():
     page = render(report(), [], [])
     for text in ("8.2 s", "1 min 05 s", "2 h 03 min", "1,234 (early stopping)"):
         assert text in page
+
+
+def test_value_and_interval_come_first_after_the_weights():
+    """The first three columns are what a phone shows."""
+    page = render(report(), [], [])
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', page)
+    assert heads[:3] == ["init", "value", "95 % interval"]
+    assert heads[8:13] == ["a", "b", "a - b", "95 % interval", "reading"]
+
+
+def test_the_command_and_the_date_are_on_the_page():
+    page = render(attrs.evolve(report(), command=f"clocs run {EVIL}", date="2026-11-16 07:00 UTC"), [], [])
+    assert "2026-11-16 07:00 UTC" in page
+    assert "clocs run &lt;script&gt;" in page

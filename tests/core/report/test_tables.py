@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import pytest
 
 from clocs_core.contracts.scores import Comparison, Score
@@ -154,3 +155,14 @@ def test_metrics_are_columns_and_the_first_has_its_interval():
 def test_levels_have_lines_of_their_own():
     _, rows = wide_score_rows([of_metric("cmsc", "auroc", 0.8), of_metric("cmsc", "auroc", 0.9, level="record")])
     assert [row[3:5] for row in rows] == [("frame", "0.800"), ("record", "0.900")]
+
+
+def test_the_headline_is_of_recordings_where_recordings_are_labelled():
+    """Scores of frames come first in the list; a task of frames has no others."""
+    frames = Comparison("m", "random", "linear", "d", 1.0, "auroc", "frame", 0.2, 0.1, 0.3)
+    recordings = attrs.evolve(frames, level="record", difference=0.4, low=0.3, high=0.5)
+    score = Score("linear", "m", "d", 1.0, "auroc", "frame", 0.8, 0.7, 0.9)
+    few = attrs.evolve(recordings, label_fraction=0.25)
+    assert "record level" in verdict([score], [few, frames, recordings], ()).headline
+    assert "by 0.400" in verdict([score], [few, frames, recordings], ()).headline
+    assert "frame level" in verdict([score], [frames], ()).headline

@@ -1,0 +1,51 @@
+"""Show many runs and evaluations on one HTML page: their scores side by side, and their paired differences."""
+
+from __future__ import annotations
+
+from clocs_core.report.compared import Compared, compares_rows, score_table, setting_rows
+from clocs_core.report.page import COMPARISON_ORDER
+from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.tables import COMPARISON_HEADINGS, comparison_rows, comparison_sentence, outcome
+
+_SIDES = ("", "weights", "protocol", "data set", "task", "part", "seeds", "folders")
+_READING = COMPARISON_ORDER.index(8)  # the column that says whether the interval contains 0
+
+
+def render_compared(found: Compared) -> str:
+    """Return the page as text."""
+    sides = Table(title="What is compared", headings=_SIDES, rows=compares_rows(found.compared))
+    sections = [Section(name="compared", title="What is compared", tables=[sides])]
+    if found.scores:
+        headings, rows = score_table(found)
+        said = "Values with 95 % intervals by bootstrap over patients; of several seeds, their mean ± sd."
+        table = Table(title="Scores", headings=headings, rows=rows)
+        sections.append(Section(name="scores", title="Scores", sentences=[said], tables=[table]))
+    sections.append(_differences(found))
+    letters = [one.letter for one in found.compared]
+    settings = Table(title="Settings that differ", headings=("setting", *letters), rows=setting_rows(found.settings))
+    same = () if found.settings else ("Their settings are all the same.",)
+    tables = [settings] if found.settings else []
+    sections.append(Section(name="settings", title="Settings that differ", sentences=same, tables=tables))
+    names = ", ".join(one.name for one in found.compared)
+    facts = {"Compared": str(len(letters)), "Data set": ", ".join(dict.fromkeys(one.dataset for one in found.compared))}
+    return render_sections(
+        f"Comparison of {names}", "Differences are of the first minus each other one.", facts, sections
+    )
+
+
+def _differences(found: Compared) -> Section:
+    headings = tuple(COMPARISON_HEADINGS[place] for place in COMPARISON_ORDER)
+    rows = [tuple(row[place] for place in COMPARISON_ORDER) for row in comparison_rows(found.differences)]
+    colours = {(row, _READING): f"{outcome(one)}-text" for row, one in enumerate(found.differences)}
+    table = Table(title="Paired differences", headings=headings, rows=rows, classes=colours)
+    refused = [
+        f"{one.a} and {one.b} are not paired{f' at the {one.level} level' if one.level else ''}: {one.reason}."
+        for one in found.refused
+    ]
+    return Section(
+        name="differences",
+        title="Differences on the same patients",
+        sentences=[comparison_sentence(one) for one in found.differences],
+        notes=(*refused, *found.notes),
+        tables=[table] if found.differences else [],
+    )

@@ -1,0 +1,129 @@
+"""Show an evaluation on one HTML page: its summary, scores, differences, classifiers, split and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clocs_core.artifacts.reports import EvaluationReport
+from clocs_core.report.page import COMPARISON_ORDER, SCORE_ORDER, show_toml
+from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.tables import (
+    COMPARISON_HEADINGS,
+    SCORE_HEADINGS,
+    comparison_rows,
+    outcome,
+    score_rows,
+    show_number,
+    verdict,
+)
+from clocs_core.report.times import show_duration, stage_times
+
+_READING = COMPARISON_ORDER.index(8)
+_CELLS = ("weights", "protocol", "labels F", "frames", "patients", "epochs", "best epoch", "steps", "time")
+
+
+def render_evaluation(report: EvaluationReport) -> str:
+    """Return the page as text."""
+    said = verdict(report.scores, report.comparisons, report.notes)
+    summary = Section(
+        name="verdict",
+        title="Summary",
+        sentences=[said.headline, *([said.rest] if said.rest else [])],
+        notes=report.notes,
+        outcome=said.outcome,
+    )
+    sections = [summary, _scores(report), _classifiers(report), _split(report), _left_out(report), _settings(report)]
+    environment = Table(title="Environment", headings=(), rows=list(report.environment.items()))
+    sections.append(Section(name="environment", title="Environment", tables=[environment]))
+    facts = {
+        "Weights": report.init,
+        "Protocol": report.protocol,
+        "Data set": report.dataset,
+        "Task": report.task,
+        "Scored part": report.part,
+        "Seed": str(report.seed),
+        "Encoder": f"{report.encoder.name}, {report.encoder.embedding_dim} numbers",
+        "Pre-trained on": report.encoder.dataset or "nothing",
+        **({"Finished": report.date} if report.date else {}),
+        **{f"Time to {stage}": shown for stage, shown in stage_times(report.seconds)},
+    }
+    return render_sections(f"{report.init} on {report.dataset}: {report.protocol}", report.how, facts, sections)
+
+
+def _scores(report: EvaluationReport) -> Section:
+    def moved(rows: tuple[tuple[str, ...], ...], order: tuple[int, ...]) -> list[tuple[str, ...]]:
+        return [tuple(row[place] for place in order) for row in rows]
+
+    (score_heads,), (heads,) = moved((SCORE_HEADINGS,), SCORE_ORDER), moved((COMPARISON_HEADINGS,), COMPARISON_ORDER)
+    tables = [Table(title="Scores", headings=score_heads, rows=moved(score_rows(report.scores), SCORE_ORDER))]
+    if report.comparisons:
+        rows = moved(comparison_rows(report.comparisons), COMPARISON_ORDER)
+        colours = {(row, _READING): f"{outcome(one)}-text" for row, one in enumerate(report.comparisons)}
+        tables.append(Table(title="Differences on the same patients", headings=heads, rows=rows, classes=colours))
+    about = f"{report.part.capitalize()} patients only. Intervals by bootstrap over patients."
+    return Section(name="scores", title="Scores", sentences=[about], tables=tables)
+
+
+def _classifiers(report: EvaluationReport) -> Section:
+    rows = [
+        (
+            cell.init,
+            cell.protocol,
+            f"{cell.label_fraction:g}",
+            *(f"{one:,}" for one in (cell.frames, cell.patients, cell.epochs, cell.best_epoch, cell.steps)),
+            show_duration(cell.seconds),
+        )
+        for cell in report.cells
+    ]
+    tables = [Table(title="Classifiers", headings=_CELLS, rows=rows)]
+    for curve in report.curves:
+        points = [
+            (
+                f"{one.epoch:,}",
+                show_number(one.train_loss),
+                show_number(one.validation_loss),
+                show_number(one.validation_score),
+            )
+            for one in curve.values
+        ]
+        title = f"Epochs of {curve.init}, F = {curve.label_fraction:g}"
+        heads = ("epoch", "training loss", "validation loss", f"validation {curve.metric}")
+        tables.append(Table(title=title, headings=heads, rows=points))
+    return Section(name="classifiers", title="Classifiers", tables=tables)
+
+
+def _split(report: EvaluationReport) -> Section:
+    split = report.split
+    rows = [
+        (part, *(f"{held.get(part, 0):,}" for held in (split.patients, split.records, split.frames)))
+        for part in split.patients
+    ]
+    return Section(
+        name="split",
+        title="Split certificate",
+        sentences=[
+            f"{split.shared_patients} patients shared, {split.duplicate_signals} duplicate signals between the parts.",
+            f"Rule {split.rule}, seed {split.seed}, hash {split.hash}",
+        ],
+        tables=[Table(title="Split", headings=("part", "patients", "records", "frames"), rows=rows)],
+    )
+
+
+def _left_out(report: EvaluationReport) -> Section:
+    drops = report.drops
+    rows = [(reason, f"{count:,}", ", ".join(drops.first.get(reason, ()))) for reason, count in drops.counts.items()]
+    table = Table(title="Drops", headings=("reason", "count", "first of them"), rows=rows)
+    form = [f"Form of the data: {report.form}."] if report.form else []
+    nothing = [] if rows else ["Nothing was dropped."]
+    return Section(name="left-out", title="Left out", sentences=[*form, *nothing], tables=[table] if rows else [])
+
+
+def _settings(report: EvaluationReport) -> Section:
+    command = [f"Command: {report.command}"] if report.command else []
+    text = "\n\n".join(_table(name, held) for name, held in report.settings.items())
+    return Section(name="settings", title="Settings", sentences=command, text=text)
+
+
+def _table(name: str, held: Mapping[str, object]) -> str:
+    lines = (f"# {key} is not set" if value is None else f"{key} = {show_toml(value)}" for key, value in held.items())
+    return "\n".join([f"[{name}]", *lines])
