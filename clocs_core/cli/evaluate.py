@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
@@ -88,6 +87,7 @@ def _own_folder(run: str | None, plan: EvaluationPlan) -> Path:
 
 
 def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, controls: Path | None) -> int | None:
+    from clocs_core.artifacts.evaluation_folder import EvaluationFolder
     from clocs_core.cli.display import console_display
     from clocs_core.workflows.evaluate import evaluate_encoder
     from clocs_core.workflows.surroundings import Surroundings
