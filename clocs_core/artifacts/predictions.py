@@ -1,6 +1,7 @@
 """Keep the predictions of every row in one .npz file without pickles, so that they can be analysed later.
 
-Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class).
+Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class). Beside
+them `classes` (class,), and `channel` and `start` of each row: the name, and the first sample in the recording.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from struct import error as StructError
+from types import MappingProxyType
 from typing import Any
 from zipfile import BadZipFile
 from zlib import error as ZlibError
@@ -39,11 +41,18 @@ class Predictions:
 
 
 def save_predictions(
-    predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str], path: Path
+    predicted: Mapping[Classifier, Predictions],
+    patients: Sequence[str],
+    records: Sequence[str],
+    path: Path,
+    beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> None:
-    """Write the predictions of all classifiers for the same rows. `patients`, `records`: names by number."""
+    """Write the predictions of all classifiers for the same rows. `patients`, `records`: names by number.
+
+    beside: further arrays for the reader of the file.
+    """
     buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **_as_arrays(predicted, patients, records))
+    np.savez_compressed(buffer, allow_pickle=False, **_as_arrays(predicted, patients, records), **beside)
     write_atomically(path, buffer.getvalue())
 
 

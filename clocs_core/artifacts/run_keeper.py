@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from clocs_core.artifacts.card import EncoderCard
@@ -65,9 +68,13 @@ class RunKeeper:
         """Write the best encoder."""
 
     def keep_predictions(
-        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+        self,
+        predicted: Mapping[Classifier, Predictions],
+        patients: Sequence[str],
+        records: Sequence[str],
+        beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
     ) -> None:
-        """Write the predictions of each classifier, if there are any."""
+        """Write the predictions of each classifier, if there are any, with facts of their rows beside them."""
 
     def finish(self, report: Report, page: str) -> None:
         """Write the scores into the encoder file, then the page, then the report, which marks the run as finished."""
@@ -138,11 +145,15 @@ class FolderKeeper(RunKeeper):
         save_encoder(weights, card, self.folder.encoder)
 
     def keep_predictions(
-        self, predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+        self,
+        predicted: Mapping[Classifier, Predictions],
+        patients: Sequence[str],
+        records: Sequence[str],
+        beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
     ) -> None:
         """Write predictions.npz, if there are predictions."""
         if predicted:
-            save_predictions(predicted, patients, records, self.folder.predictions)
+            save_predictions(predicted, patients, records, self.folder.predictions, beside)
 
     def finish(self, report: Report, page: str) -> None:
         """Write the scores into the encoder file, then report.html, then report.json."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import torch
@@ -36,6 +38,17 @@ class LabelledFrames:
     def counts(self) -> dict[Part, int]:
         """Number of frames in each part, labelled or not."""
         return {part: len(some) for part, some in self.whole.items()}
+
+    def places(self, part: Part, cohort: Cohort) -> dict[str, NDArray[Any]]:
+        """Return the classes, and the channel and the first sample of each labelled row, for whoever reads its file.
+
+        The channel is `all` where an encoder reads all of them at once.
+        """
+        frame, channel = (one.cpu().numpy() for one in (self.parts[part].frame[:, 0], self.parts[part].channel))
+        names = np.array(["all"] if channel.shape[1] > 1 else cohort.channels, dtype=np.str_)
+        chosen = np.zeros(len(channel), np.int64) if channel.shape[1] > 1 else channel[:, 0]
+        classes = np.array(self.task.classes, dtype=np.str_)
+        return {"classes": classes, "channel": names[chosen], "start": np.asarray(cohort.evaluate.start)[frame]}
 
     def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
         """Choose the rows of the labelled training frames that a classifier may use at this label fraction."""

@@ -119,7 +119,8 @@ def _in_folder(
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
         names = _names(ready.frames, plan.scoring.part)
         if evaluation.predicted:
-            save_predictions(evaluation.predicted, *names, folder.predictions)
+            beside = ready.frames.places(plan.scoring.part, ready.cohort)
+            save_predictions(evaluation.predicted, *names, folder.predictions, beside)
         report = attrs.evolve(
             _report(ready, tables, finished, evaluation, versions, heard),
             seconds={

@@ -70,7 +70,9 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         watch = Watch(clock, show.tick, lambda done: None, show.warn)
         scored = _evaluate(ready, watch)
         store = scored.frames.store
-        keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records)
+        read = ready.plan.needs.of_first(ready.cohort.channels)
+        beside = scored.frames.places(ready.plan.evaluate.part, attrs.evolve(ready.cohort, channels=read))
+        keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
         report = _report(ready, trained, scored, card, watch)
         evaluated = clock()
         done = _done(ready, trained, scored, report)

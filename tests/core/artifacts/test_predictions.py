@@ -77,3 +77,16 @@ def test_arrays_that_do_not_belong_together_are_refused(tmp_path, change):
     np.savez(tmp_path / "predictions.npz", **arrays | {"probability/linear/a/0.5": np.zeros((4, 3))} | change)
     with pytest.raises(RunFolderError, match=r"predictions\.npz holds no predictions that can be read"):
         read_predictions(tmp_path / "predictions.npz")
+
+
+def test_facts_of_the_rows_are_kept_beside_the_predictions(tmp_path):
+    rows = Predictions(np.array([[0.25, 0.75]]), np.array([1]), np.array([0]), np.array([0]))
+    beside = {"classes": np.array(["AF", "SR"]), "channel": np.array(["II"]), "start": np.array([2500])}
+    save_predictions({("linear", "m", 1.0): rows}, ["p"], ["r"], tmp_path / "p.npz", beside)
+    with np.load(tmp_path / "p.npz", allow_pickle=False) as held:
+        assert (held["classes"].tolist(), held["channel"].tolist(), held["start"].tolist()) == (
+            ["AF", "SR"],
+            ["II"],
+            [2500],
+        )
+    assert list(read_predictions(tmp_path / "p.npz")) == [("linear", "m", 1.0)]

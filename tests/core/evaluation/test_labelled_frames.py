@@ -60,3 +60,17 @@ def test_a_part_that_is_needed_and_has_no_label_is_named(tmp_path):
     refuse_unlabelled(frames, ("train", "test"))
     with pytest.raises(DataError, match=r"None of the 24 validation frames has a label for 'kind'; choose another"):
         refuse_unlabelled(frames, ("train", "validation", "test"))
+
+
+def test_places_name_the_class_the_channel_and_the_first_sample_of_every_row(cohort):
+    frames = list_labelled_frames(cohort, False, False, torch.device("cpu"))
+    found = frames.places("test", cohort)
+    rows = frames.rows["test"]
+    assert tuple(found["classes"]) == cohort.task.classes
+    assert len(found["channel"]) == len(found["start"]) == len(rows.label)
+    assert set(found["channel"]) <= set(cohort.channels)
+    frame = frames.parts["test"].frame[:, 0].numpy()
+    assert (found["start"] == cohort.evaluate.start[frame]).all()
+    assert found["start"].max() > 0
+    together = list_labelled_frames(cohort, True, False, torch.device("cpu")).places("test", cohort)
+    assert set(together["channel"]) == {"all"}
