@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
+from clocs_core.contracts.records import Entry, Framing, Listing, Normalisation, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +88,7 @@ class Defaults:
     batch_size: int = 256
     learning_rate: float = 1e-4
     epochs: int = 400
-    normalise: Literal["min-max", "none"] = "min-max"
+    normalise: Normalisation = "min-max"
     split: Literal["60/20/20", "64/16/20"] = "60/20/20"
     channels: str = ""  # a preset, or comma-separated names; empty: all channels
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import attrs
 
+from clocs_core.contracts.records import Normalisation
 from clocs_core.settings.options import option
 
 
@@ -52,7 +53,18 @@ class DataSettings:
     )
     split_seed: int = option(0, "Seed of the split of patients into parts.", check=_not_negative)
     split: Literal["60/20/20", "64/16/20"] = option("60/20/20", "Share of patients to train, validate and test.")
-    normalise: Literal["min-max", "none"] = option("min-max", "Normalisation of every view, after perturbation.")
+    normalise: Normalisation = option(
+        "min-max",
+        "Normalisation of every view, after perturbation: each channel to 0..1; none; mean 0 and one deviation for all "
+        "channels of a view; or division by a constant of the data set.",
+    )
+    constant: float | None = option(
+        None,
+        "Divisor of `normalise=constant`, in the unit of the recordings; default: the standard deviation of the "
+        "training patients' frames.",
+        check=(lambda value: value is None or 0 < value < float("inf"), "be positive"),
+        metavar="X",
+    )
     data_root: Path | None = option(
         None,
         "Folder with one folder per data set and with prepared frames; overrides `root` of a settings file or a run. "

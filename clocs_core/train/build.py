@@ -21,6 +21,7 @@ from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
+from clocs_core.train.normalise import normaliser
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 _BYTES = 16  # of a weight in training: itself, its gradient and two averages of Adam, in float32
@@ -175,5 +176,5 @@ def build_views(plan: Plan, unit: str) -> ViewMaker:
     return ViewMaker(
         generate=plan.views.offer.build(plan.views.options),
         perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),
-        normalise=plan.data.normalise == "min-max",
+        normalise=normaliser(plan.data.normalise, plan.data.constant),
     )

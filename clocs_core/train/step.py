@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.adam import Adam
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 Perturb = Callable[[Tensor, Generator], Tensor]
 
@@ -40,22 +40,22 @@ class ViewMaker:
 
     generate: Callable[[Batch, Generator], Views]
     perturbations: tuple[Perturb, ...]
-    normalise: bool
+    normalise: Normalise
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
         """Return the views of a batch, ready for the encoder."""
         views = self.generate(batch, generator)
         signal = views.signal  # (view, batch, channel, sample)
         if views.perturb == "one each":
-            # Normalise all views by the minimum and maximum of the clean one: normalised by its own, a signal that a
-            # perturbation scaled down would look unchanged.
+            # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
+            # scaled down would look unchanged.
             signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
-            return attrs.evolve(views, signal=min_max(signal, like=views.signal) if self.normalise else signal)
+            return attrs.evolve(views, signal=self.normalise(signal, like=views.signal))
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
-        return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
+        return attrs.evolve(views, signal=self.normalise(signal))
 
 
 def encode(

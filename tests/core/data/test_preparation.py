@@ -166,12 +166,14 @@ def test_labels_are_no_part_of_the_fingerprint_and_everything_else_is(tmp_path):
         make(tmp_path, entries, revision=2).fingerprint,
         make(tmp_path, entries, dataset="other").fingerprint,
         make(tmp_path, entries, framing=Framing(frame_samples=4)).fingerprint,
+        make(tmp_path, entries, framing=Framing(frame_samples=5, notch=0.1)).fingerprint,
+        make(tmp_path, entries, framing=Framing(frame_samples=5, band_pass=(0, 0.1))).fingerprint,
         make(tmp_path, entries, options=FakeOptions(samples=16)).fingerprint,
         make(tmp_path, entries, channels=("L1", "L0")).fingerprint,
         make(tmp_path, entries[:4]).fingerprint,
         make(tmp_path, [Entry(e.record, "one patient") for e in entries]).fingerprint,
     }
-    assert len(others | {first}) == 8
+    assert len(others | {first}) == 10
 
 
 class Filter(Enum):

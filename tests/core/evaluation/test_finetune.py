@@ -17,6 +17,7 @@ from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tu
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import plain_epoch
+from clocs_core.train.normalise import leave, min_max
 
 CPU = torch.device("cpu")
 
@@ -24,7 +25,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return list_labelled_frames(
-        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
+        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, leave, CPU
     )
 
 
@@ -75,7 +76,7 @@ def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):
     assert found.steps == -(-len(rows) // 16)
 
 
-@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("normalise", [leave, min_max])
 def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, normalise):
     ranges = {True: [], False: []}
 
@@ -87,7 +88,7 @@ def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, norm
     encoder = nn.Sequential(Watching(), nn.Linear(FRAME, DIM))
     tune(attrs.evolve(bench, normalise=normalise), encoder, np.arange(16), epochs=1)
     for seen in ranges.values():
-        assert (min(seen) >= 0 and max(seen) <= 1) == normalise
+        assert (min(seen) >= 0 and max(seen) <= 1) == (normalise is min_max)
 
 
 def test_predictions_are_the_probabilities_of_the_best_weights_in_eval_mode(bench):
@@ -217,7 +218,7 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
     from clocs_core.train.captured import CapturedEpochs
 
     device, warned = torch.device("cuda"), []
-    bench = list_labelled_frames(fake_cohort(tmp_path), False, True, device)
+    bench = list_labelled_frames(fake_cohort(tmp_path), False, min_max, device)
     ways = (plain_epoch, CapturedEpochs(warned.append))
     plain, captured = (tune(bench, simple_encoder().to(device), run_epoch=way) for way in ways)
     assert warned == []

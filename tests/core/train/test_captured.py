@@ -22,6 +22,7 @@ from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
@@ -63,7 +64,7 @@ def training(prepared):
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
-    return Training(store, ViewMaker(noisy_views, (), normalise=True), train, train, TrainSettings(batch_size=8), 0)
+    return Training(store, ViewMaker(noisy_views, (), normalise=min_max), train, train, TrainSettings(batch_size=8), 0)
 
 
 def learner_of(dropout=0.0, follow=False):

@@ -20,6 +20,7 @@ from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 
@@ -34,7 +35,7 @@ def training(tmp_path_factory):
     patients = frozenset(f"p{number}" for number in range(6))
     train, _ = list_instances(prepared, patients, CHANNELS, 2, False, torch.device("cpu"))
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
-    maker = ViewMaker(noisy_views, (), normalise=True)
+    maker = ViewMaker(noisy_views, (), normalise=min_max)
     return Training(fake_store(prepared), maker, train, train, TrainSettings(batch_size=8), 0)
 
 

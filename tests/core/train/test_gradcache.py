@@ -14,6 +14,7 @@ from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import Training, pairs_per_anchor
 from clocs_core.train.gradcache import contrast_step, gradcache_epoch
 from clocs_core.train.learner import start
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step
 
 CPU = torch.device("cpu")
@@ -44,7 +45,7 @@ def cohort(prepared):
 def training_of(cohort, batch_size, contrast_batch, generate=noisy_views):
     store, train = cohort
     settings = TrainSettings(batch_size=batch_size, contrast_batch=contrast_batch)
-    return Training(store, ViewMaker(generate, (), normalise=True), train, train, settings, 0)
+    return Training(store, ViewMaker(generate, (), normalise=min_max), train, train, settings, 0)
 
 
 def learner_of(*layers):

@@ -17,6 +17,7 @@ from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import Progress, start
 from clocs_core.train.loop import train_epochs
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 CPU = torch.device("cpu")
@@ -60,7 +61,7 @@ def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate
     store, train, validation = cohort
     settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience, keep=keep)
     clock = itertools.count().__next__
-    maker = ViewMaker(generate, (), normalise=True)
+    maker = ViewMaker(generate, (), normalise=min_max)
     training = Training(store, maker, train, validation, settings, seed)
     return train_epochs(who, training, plain_epoch, clock, lambda step, steps: None)
 
@@ -289,7 +290,7 @@ def test_by_view_training_encodes_every_view_by_itself(cohort):
             return self.linear(signal[:, 0])
 
     settings = TrainSettings(epochs=1, batch_size=len(train), per_view=True)
-    training = Training(store, ViewMaker(noisy_views, (), normalise=True), train, validation, settings, 0)
+    training = Training(store, ViewMaker(noisy_views, (), normalise=min_max), train, validation, settings, 0)
     who = start(nn.ModuleList([Watching()]), NoisyTarget(), 1e-2)
     list(train_epochs(who, training, plain_epoch, itertools.count().__next__, lambda step, steps: None))
     assert sizes == [len(train)] * 2

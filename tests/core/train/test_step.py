@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step, validation_step
 
 
@@ -84,7 +84,7 @@ def test_perturbations_come_in_the_order_given_and_before_the_normalisation():
         return perturb
 
     views = make_views()
-    maker = ViewMaker(lambda batch, generator: views, (note("first", 2.0), note("second", -1.0)), normalise=True)
+    maker = ViewMaker(lambda batch, generator: views, (note("first", 2.0), note("second", -1.0)), normalise=min_max)
     made = maker(views.batch, torch.Generator())
     assert seen == ["first", "second"]
     assert torch.allclose(made.signal, min_max(-2.0 * views.signal))
@@ -129,7 +129,7 @@ def test_views_are_made_under_fake_tensors():
 
     with FakeTensorMode():
         views = make_views()
-        maker = ViewMaker(lambda batch, generator: views, (), normalise=True)
+        maker = ViewMaker(lambda batch, generator: views, (), normalise=min_max)
         made = maker(views.batch, torch.Generator())
         assert made.signal.shape == (2, 3, 1, 8)
         assert attrs.evolve(made).batch is views.batch
@@ -142,7 +142,7 @@ def noise_of(value):
     return perturb
 
 
-def made(views, *perturbations, normalise=False):
+def made(views, *perturbations, normalise=leave):
     maker = ViewMaker(lambda batch, generator: views, perturbations, normalise)
     return maker(views.batch, torch.Generator().manual_seed(1))
 
@@ -168,7 +168,7 @@ def test_each_perturbation_makes_a_view_of_its_own_of_the_clean_one():
 def test_views_of_one_signal_keep_its_scale_so_that_a_smaller_one_is_seen_to_be_smaller():
     """By its own minimum and maximum, a signal times 0.5 would be the signal itself, and the task unsolvable."""
     views = attrs.evolve(make_views(views=1), perturb="one each")
-    clean, smaller = made(views, lambda signal, _: 0.5 * signal, normalise=True).signal
+    clean, smaller = made(views, lambda signal, _: 0.5 * signal, normalise=min_max).signal
     low, high = views.signal[0].aminmax(dim=-1, keepdim=True)
     assert torch.allclose(clean, min_max(views.signal[0]))
     assert torch.allclose(smaller, (0.5 * views.signal[0] - low) / (high - low), atol=1e-6)
@@ -214,5 +214,5 @@ def test_a_frame_that_hardly_varies_gives_views_of_ordinary_size(noise):
     """2 mV and nothing else: by its own range, a changed sign would be hundreds of times the height of any signal."""
     clean = 2.0 + noise * torch.rand(1, 3, 1, 50)
     views = attrs.evolve(make_views(views=1, sample=50), signal=clean, perturb="one each")
-    found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=True).signal
+    found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=min_max).signal
     assert found.abs().max() <= 1.0
