@@ -222,12 +222,15 @@ class Setup:
 
     encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
     perturbations: names of the perturbations of the views, in order.
+    projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
+    asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
     """
 
     encoder: nn.Module
     embedding_dim: int
     task: Task
     perturbations: tuple[str, ...] = ()
+    projector: nn.Module | None = None
 
 
 @attrs.frozen(kw_only=True)

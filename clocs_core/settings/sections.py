@@ -101,6 +101,17 @@ class TrainSettings:
         "that cannot be compared between epochs; or of the last epoch, without early stopping.",
     )
 
+    projector: tuple[int, ...] | None = option(
+        None,
+        "Widths of a network between embedding and loss, such as 2048,2048: linear layers, with BatchNorm and ReLU "
+        "between them. It is trained and then left out. Default: none.",
+        check=(
+            lambda widths: widths is None or (bool(widths) and all(0 < width <= 65_536 for width in widths)),
+            "have widths from 1 to 65,536",
+        ),
+        metavar="WIDTHS",
+    )
+
     @property
     def together(self) -> int:
         """Instances per step: the number that one loss is computed from."""

@@ -17,11 +17,12 @@ Perturb = Callable[[Tensor, Generator], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
-    """An objective without state: wraps a loss that is a pure function of embeddings and patient ids."""
+    """Wraps a loss that is a pure function of embeddings and patient ids; its only state is the projector, if any."""
 
-    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor], projector: nn.Module | None = None) -> None:
         super().__init__()
         self.loss = loss
+        self.projector = projector
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         """Compute the loss of one batch."""
@@ -29,6 +30,7 @@ class ContrastiveObjective(nn.Module):
 
     def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
         """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`."""
+        z = z if self.projector is None else _tensor(self.projector(z))
         if not pairs:
             return self.loss(z, patient)
         return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
