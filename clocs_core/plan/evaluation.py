@@ -59,8 +59,9 @@ class EvaluationPlan:
             )
         loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
         how = self.finetune
+        by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
         return (
-            f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "
+            f"All weights and a new linear head are trained on {share}: {loss}, {how.sentence()}{by_layer}, "
             f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
             f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
             "scored."

@@ -17,6 +17,7 @@ from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan
+from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch
@@ -147,7 +148,7 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
                 f"The objective {plan.objective.offer.name!r} of method {plan.method.name!r} has no place for a "
                 "projector. Leave out `projector`."
             )
-    return start(encoders, objective.to(device), plan.train.learning_rate)
+    return start(encoders, objective.to(device), plan.train.learning_rate, Update.of(plan.train))
 
 
 def draw_projector(plan: Plan) -> Projector | None:

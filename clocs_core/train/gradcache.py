@@ -14,7 +14,7 @@ from torch import Tensor
 
 from clocs_core.contracts.batches import Views
 from clocs_core.progress import Tick
-from clocs_core.train.epochs import Training, order_of, seed_epoch
+from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import ContrastiveObjective, encode
 
@@ -22,9 +22,7 @@ from clocs_core.train.step import ContrastiveObjective, encode
 def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
     """Run an epoch of steps over `contrast_batch` instances each, as `RunEpoch` specifies."""
     generator = torch.Generator(training.store.device)
-    seed_epoch(generator, training.seed, epoch)
-    learner.encoders.train()
-    learner.objective.train()
+    begin_epoch(learner, training, generator, epoch)
     together = training.settings.contrast_batch or training.settings.batch_size
     batches = order_of(training, epoch).to(training.store.device).split(together)
     losses = []

@@ -13,7 +13,7 @@ from torch import nn
 
 from clocs_core import seeds
 from clocs_core.errors import OutOfMemory
-from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, predict
+from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, layer_factors, predict
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import plain_epoch
@@ -36,7 +36,7 @@ def noisy_encoder(seed=0):
 
 def tune(bench, encoder, rows=None, seed=0, run_epoch=plain_epoch, clock=None, **settings):
     given = {"epochs": 4, "batch_size": 16, "learning_rate": 1e-2, "patience": 15}
-    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint") if key in settings}
+    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint", "layer_decay") if key in settings}
     rows = np.arange(len(bench.parts["train"])) if rows is None else rows
     tuning = FineTuning(
         embedding_dim=DIM, settings=TrainSettings(**(given | settings)), seed=seed, scored="test", run_epoch=run_epoch,
@@ -74,6 +74,63 @@ def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):
         for name, tensor in expected.state_dict().items():
             torch.testing.assert_close(found.classifier.state_dict()[f"{part}.{name}"], tensor, rtol=1e-4, atol=1e-6)
     assert found.steps == -(-len(rows) // 16)
+
+
+class Blocks(nn.Module):
+    """An encoder with a weight of its own, a layer, a list of layers, and something without weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.position = nn.Parameter(torch.zeros(1))
+        self.flat = nn.Flatten()
+        self.stem = nn.Linear(FRAME, 4)
+        self.stages = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, DIM))
+
+    def forward(self, signal):
+        return self.stages(self.stem(self.flat(signal)) + self.position)
+
+
+def test_earlier_blocks_of_an_encoder_learn_by_a_smaller_rate():
+    encoder = Blocks()
+    found = layer_factors(encoder, 0.5)
+    assert found[encoder.stages[2].weight] == found[encoder.stages[2].bias] == 0.5
+    assert found[encoder.stages[0].weight] == 0.25
+    assert found[encoder.stem.weight] == found[encoder.position] == 0.125
+    assert set(found) == set(encoder.parameters())
+
+
+def test_a_step_by_layer_moves_every_weight_by_its_share_of_the_rate(bench):
+    """The first step of Adam moves a weight by its rate, whatever its gradient; the head by all of it."""
+    encoder = Blocks()
+    before = weights(encoder)
+    found = tune(bench, encoder, np.arange(16), epochs=1, layer_decay=0.5, keep="last").classifier
+    moved = {name: (tensor - before[name]).abs().max().item() for name, tensor in found.encoder.state_dict().items()}
+    assert moved["stages.2.weight"] == pytest.approx(0.5e-2, rel=1e-3)
+    assert moved["stages.0.weight"] == pytest.approx(0.25e-2, rel=1e-3)
+    assert moved["stem.weight"] == pytest.approx(0.125e-2, rel=1e-3)
+
+
+def test_fine_tuning_has_the_optimiser_of_its_settings(bench):
+    """AdamW with a schedule, as a loop of torch's has it."""
+    rows = np.arange(len(bench.parts["train"]))
+    found = tune(bench, simple_encoder(), rows, epochs=1, optimiser="adamw", weight_decay=0.5, warm_up=4, keep="last")
+    encoder = simple_encoder()
+    torch.manual_seed(seeds.derive(0, "head"))
+    head = nn.Linear(DIM, 3)
+    both = [*encoder.parameters(), *head.parameters()]
+    groups = [{"params": [one]} | ({"weight_decay": 0.0} if one.ndim < 2 else {}) for one in both]
+    optimiser = torch.optim.AdamW(groups, lr=1e-2, weight_decay=0.5)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seeds.derive(0, "order", 1)))
+    for step, start in enumerate(range(0, len(rows), 16), start=1):
+        signal, label = signals_and_labels(bench, "train", rows[order[start : start + 16].numpy()])
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-2 * min(1, step / 4)
+        optimiser.zero_grad()
+        loss_in_loops(head(encoder(signal)), label).backward()
+        optimiser.step()
+    for part, expected in (("encoder", encoder), ("head", head)):
+        for name, tensor in expected.state_dict().items():
+            torch.testing.assert_close(found.classifier.state_dict()[f"{part}.{name}"], tensor, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", [leave, min_max])

@@ -17,12 +17,14 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import NonFiniteLoss
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs, split_epoch
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.normalise import min_max
+from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
@@ -67,12 +69,12 @@ def training(prepared):
     return Training(store, ViewMaker(noisy_views, (), normalise=min_max), train, train, TrainSettings(batch_size=8), 0)
 
 
-def learner_of(dropout=0.0, follow=False):
+def learner_of(dropout=0.0, follow=False, update=Update()):  # noqa: B008  frozen
     torch.manual_seed(0)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(dropout))
     encoder.append(nn.Linear(32, 8)).cuda()
     objective = Following(encoder) if follow else ContrastiveObjective(contrast)
-    return start(nn.ModuleList([encoder]), objective.cuda(), 1e-2)
+    return start(nn.ModuleList([encoder]), objective.cuda(), 1e-2, update)
 
 
 def losses_of(learner, training, run_epoch, epochs=4):
@@ -96,6 +98,18 @@ def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
         torch.testing.assert_close(tensor, plain.encoders.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
     for name, tensor in captured.objective.state_dict().items():
         torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+def test_a_schedule_decay_and_clipping_are_captured(training):
+    """A rate that the host computed would be that of the capture for ever."""
+    update = Update(Schedule("cosine", 0.2), weight_decay=0.1, clip=0.1)
+    short = attrs.evolve(training, settings=TrainSettings(batch_size=8, epochs=4))
+    plain, captured = learner_of(update=update), learner_of(update=update)
+    expected = losses_of(plain, short, plain_epoch)
+    found = losses_of(captured, short, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    assert float(captured.optimiser.done) == 4 * short.steps
 
 
 @pytest.mark.cuda
