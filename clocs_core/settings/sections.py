@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -74,6 +74,10 @@ class DataSettings:
     root: Path | None = option(None, "Folder or file of this data set.")
 
 
+Precision: TypeAlias = Literal["float32", "bf16"]
+"""The numbers that a network computes with in training."""
+
+
 @attrs.frozen
 class LearningSettings:
     """How weights are trained, in pre-training and in fine-tuning."""
@@ -107,6 +111,10 @@ class LearningSettings:
         "Shorten the gradient of all weights together to this length where it is longer; default: leave it.",
         check=(lambda value: value is None or 0 < value < float("inf"), "be positive"),
         metavar="NORM",
+    )
+
+    precision: Precision = option(
+        "float32", "Compute the networks in float32, or in bf16 where torch's autocast does; weights and losses stay."
     )
 
     def __attrs_post_init__(self) -> None:

@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from clocs_core.progress import Tick
-from clocs_core.train.epochs import Training, begin_epoch, order_of, plain_epoch
+from clocs_core.train.epochs import Training, begin_epoch, order_of, plain_epoch, step_of
 from clocs_core.train.learner import Learner
-from clocs_core.train.step import train_step
 
 _WARM_UP = 3  # steps before a capture: libraries choose their kernels and allocate their buffers in them
 _TOGETHER = 10  # steps per replay with one encoder: saves 8 of 188 us per step on an H200; capturing takes 0.1 s
@@ -132,9 +131,7 @@ class _Steps:
         is_full = size == self.full.shape[1]
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
-        loss = train_step(
-            list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view
-        )
+        loss = step_of(learner, training.settings, views)
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)
 

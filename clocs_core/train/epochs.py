@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clocs_core import seeds
+from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, Store
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.learner import Learner
@@ -52,9 +53,7 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
-        losses.append(
-            train_step(list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view)
-        )
+        losses.append(step_of(learner, settings, views))
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)
 
@@ -94,6 +93,12 @@ def order_of(training: Training, epoch: int) -> Tensor:
     """Return the order (n,) of the training instances in an epoch, on the CPU."""
     generator = seeds.generator(torch.device("cpu"), training.seed, "order", epoch)
     return torch.randperm(len(training.train), generator=generator)
+
+
+def step_of(learner: Learner, settings: TrainSettings, views: Views) -> Tensor:
+    """Update a learner once, as its settings say. Return the loss, on the device."""
+    encoders, objective, optimiser = list(learner.encoders), learner.objective, learner.optimiser
+    return train_step(encoders, objective, optimiser, views, settings.per_view, settings.precision)
 
 
 def begin_epoch(learner: Learner, training: Training, generator: torch.Generator, epoch: int) -> None:

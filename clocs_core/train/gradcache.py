@@ -63,9 +63,9 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
 
 def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
     views = training.make_views(training.store.gather(training.train, rows), generator)
-    return views, encode(
-        list(learner.encoders), views.encoder_of_view, views.signal, per_view=training.settings.per_view
-    )
+    settings = training.settings
+    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.precision)
+    return views, z
 
 
 @attrs.frozen(eq=False)

@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
+from clocs_core.settings.sections import Precision
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import Normalise
 
@@ -61,12 +62,20 @@ class ViewMaker:
 
 
 def encode(
-    encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool = False
+    encoders: Sequence[nn.Module],
+    encoder_of_view: tuple[int, ...],
+    signal: Tensor,
+    per_view: bool = False,
+    precision: Precision = "float32",
 ) -> Tensor:
     """Embed views (view, batch, channel, sample) as (view, batch, dim), with one call per encoder on all its views.
 
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
+    precision: with bf16, the encoders run under autocast; embeddings are float32 all the same.
     """
+    if precision == "bf16":
+        with torch.autocast(signal.device.type, torch.bfloat16):
+            return encode(encoders, encoder_of_view, signal, per_view).float()
     views, batch = signal.shape[:2]
     if per_view:
         which = encoder_of_view or (0,) * views
@@ -97,9 +106,11 @@ def train_step(
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
+    precision: Precision = "float32",
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync."""
-    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
+    embed = partial(encode, encoders, views.encoder_of_view, per_view=per_view, precision=precision)
+    loss = _tensor(objective(embed, views))
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
@@ -110,17 +121,19 @@ def train_step(
     return loss.detach()
 
 
-def validation_step(encoders: Sequence[nn.Module], objective: nn.Module, views: Views) -> tuple[Tensor, Tensor]:
+def validation_step(
+    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, precision: Precision = "float32"
+) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     seen: list[Tensor] = []
 
     def remember(signal: Tensor) -> Tensor:
-        seen.append(encode(encoders, views.encoder_of_view, signal))
+        seen.append(encode(encoders, views.encoder_of_view, signal, precision=precision))
         return seen[-1]
 
     with torch.no_grad():
         loss = _tensor(objective(remember, views))
-        z = seen[0] if seen else encode(encoders, views.encoder_of_view, views.signal)
+        z = seen[0] if seen else remember(views.signal)
     return loss, z
 
 

@@ -23,7 +23,8 @@ from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import min_max, normaliser
+from clocs_core.train.projector import Projector
 from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
@@ -98,6 +99,43 @@ def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
         torch.testing.assert_close(tensor, plain.encoders.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
     for name, tensor in captured.objective.state_dict().items():
         torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+def test_steps_in_bf16_are_captured(training):
+    half = attrs.evolve(training, settings=TrainSettings(batch_size=8, precision="bf16"))
+    plain, captured = learner_of(0.3), learner_of(0.3)
+    expected, found = losses_of(plain, half, plain_epoch), losses_of(captured, half, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+    exact = losses_of(learner_of(0.3), training, plain_epoch)
+    torch.testing.assert_close(found, exact, rtol=0.1, atol=0.1)
+    assert not torch.equal(found, exact)
+
+
+@pytest.mark.cuda
+def test_a_projector_is_captured(training):
+    def one():
+        made = learner_of()
+        torch.manual_seed(1)
+        objective = ContrastiveObjective(contrast, Projector(8, (16, 8))).cuda()
+        return start(made.encoders, objective, 1e-2)
+
+    plain, captured = one(), one()
+    expected, found = losses_of(plain, training, plain_epoch), losses_of(captured, training, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    for name, tensor in captured.objective.state_dict().items():
+        torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["z-score", "constant", "none"])
+def test_every_normalisation_is_captured(training, name):
+    other = attrs.evolve(training, make_views=ViewMaker(noisy_views, (), normaliser(name, 0.5)))
+    expected, found = (
+        losses_of(learner_of(), other, plain_epoch),
+        losses_of(learner_of(), other, CapturedEpochs(nothing)),
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.cuda

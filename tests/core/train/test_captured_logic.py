@@ -77,6 +77,17 @@ def test_captured_epochs_are_the_plain_ones_in_any_order_of_epochs(training, cap
     assert {replay.steps for replay in captured.steps.replays} == ({1, 10} if batch_size == 3 else {1})
 
 
+def test_captured_steps_in_bf16_are_the_plain_ones(training, captured):
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=8, precision="bf16"))
+    one, other, exact = learner(), learner(), learner()
+    found = captured(one, training, 1, silent)
+    assert torch.equal(found, plain_epoch(other, training, 1, silent))
+    assert all(map(torch.equal, state(one), state(other)))
+    assert not torch.equal(
+        found, plain_epoch(exact, attrs.evolve(training, settings=TrainSettings(batch_size=8)), 1, silent)
+    )
+
+
 def test_a_schedule_goes_on_through_replays_and_after_steps_that_warm_up(training, captured):
     """The count of steps is set anew for every epoch: three steps before each capture have raised it."""
     update = Update(Schedule("cosine", 0.2), weight_decay=0.1, clip=0.1)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.batches import Batch, Views
+from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step, validation_step
 
@@ -189,6 +190,48 @@ def test_a_loss_of_chosen_pairs_is_the_mean_of_the_losses_of_each_pair():
     expected = sum((z[a] - 2 * z[b]).square().mean() + 3 for a, b in ((0, 2), (3, 1))) / 2
     assert torch.allclose(found, expected)
     assert [pair.shape for pair in seen] == [(2, 3, 5)] * 2
+
+
+class Watching(nn.Module):
+    """An encoder that notes what it computes with, and an objective that notes what it gets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.seen = nn.Linear(20, 4), []
+
+    def forward(self, signal):
+        z = self.layer(signal.flatten(1))
+        self.seen.append((z.dtype, torch.is_autocast_enabled(signal.device.type)))
+        return z
+
+
+class Noting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, encode, views):
+        z = encode(views.signal)
+        self.seen.append((z.dtype, torch.is_autocast_enabled(z.device.type)))
+        return z.square().mean()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_in_bf16_the_encoder_runs_under_autocast_and_nothing_else_does(device):
+    """Weights, their gradients, embeddings and the loss stay float32, so the encoder's file is what it was."""
+    torch.manual_seed(0)
+    encoder, objective = Watching().to(device), Noting()
+    views = Views(torch.randn(2, 6, 1, 20, device=device), None)
+    optimiser = Adam(encoder.parameters(), 1e-2)
+    loss = train_step([encoder], objective, optimiser, views, precision="bf16")
+    assert encoder.seen == [(torch.bfloat16, True)]
+    assert objective.seen == [(torch.float32, False)]
+    assert loss.dtype == encoder.layer.weight.dtype == encoder.layer.weight.grad.dtype == torch.float32
+    held, z = validation_step([encoder], objective, views, "bf16")
+    assert (held.dtype, z.dtype, encoder.seen[-1]) == (torch.float32, torch.float32, (torch.bfloat16, True))
+    plain = encode([encoder], (), views.signal)
+    torch.testing.assert_close(encode([encoder], (), views.signal, precision="bf16"), plain, atol=0.02, rtol=0.02)
+    assert not torch.equal(encode([encoder], (), views.signal, precision="bf16"), plain)
 
 
 def test_by_view_each_view_is_normalised_by_its_own_batch_statistics():
