@@ -119,7 +119,7 @@ def layer_factors(encoder: nn.Module, decay: float) -> dict[Tensor, float]:
         for block in (child.children() if isinstance(child, (nn.Sequential, nn.ModuleList)) else (child,))
         if any(True for _ in block.parameters())
     ]
-    factors = dict.fromkeys(encoder.parameters(), decay ** max(1, len(blocks)))
+    factors: dict[Tensor, float] = dict.fromkeys(encoder.parameters(), decay ** max(1, len(blocks)))
     for place, block in enumerate(blocks):
         factors |= dict.fromkeys(block.parameters(), decay ** (len(blocks) - place))
     return factors

@@ -74,8 +74,8 @@ class DataSettings:
     root: Path | None = option(None, "Folder or file of this data set.")
 
 
-Precision: TypeAlias = Literal["float32", "bf16"]
-"""The numbers that a network computes with in training."""
+Autocast: TypeAlias = Literal["none", "bf16"]
+"""The numbers that torch's autocast lets a network compute with in training; none: float32."""
 
 
 @attrs.frozen
@@ -113,8 +113,8 @@ class LearningSettings:
         metavar="NORM",
     )
 
-    precision: Precision = option(
-        "float32", "Compute the networks in float32, or in bf16 where torch's autocast does; weights and losses stay."
+    autocast: Autocast = option(
+        "none", "Compute the networks in bf16 where torch's autocast does so; weights and losses stay float32."
     )
 
     def __attrs_post_init__(self) -> None:

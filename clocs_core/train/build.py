@@ -159,7 +159,7 @@ def draw_projector(plan: Plan) -> Projector | None:
     try:
         with torch.random.fork_rng(devices=[]), _no_larger_than_memory():
             torch.manual_seed(seeds.derive(plan.run.seed, "projector"))
-            return Projector(plan.run.embedding_dim, widths, plan.train.per_view, plan.train.precision)
+            return Projector(plan.run.embedding_dim, widths, plan.train.per_view, plan.train.autocast)
     except (ValueError, MemoryError) as problem:
         raise SettingsError(f"The projector cannot be built: {problem}") from None
 

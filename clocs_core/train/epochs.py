@@ -98,7 +98,7 @@ def order_of(training: Training, epoch: int) -> Tensor:
 def step_of(learner: Learner, settings: TrainSettings, views: Views) -> Tensor:
     """Update a learner once, as its settings say. Return the loss, on the device."""
     encoders, objective, optimiser = list(learner.encoders), learner.objective, learner.optimiser
-    return train_step(encoders, objective, optimiser, views, settings.per_view, settings.precision)
+    return train_step(encoders, objective, optimiser, views, settings.per_view, settings.autocast)
 
 
 def begin_epoch(learner: Learner, training: Training, generator: torch.Generator, epoch: int) -> None:

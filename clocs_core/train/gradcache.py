@@ -64,7 +64,7 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
 def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
     views = training.make_views(training.store.gather(training.train, rows), generator)
     settings = training.settings
-    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.precision)
+    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.autocast)
     return views, z
 
 

@@ -9,20 +9,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clocs_core.settings.sections import Precision
+from clocs_core.settings.sections import Autocast
 
 
 class Projector(nn.Module):
     """Maps embeddings (..., dim) to (..., last width): a linear layer of each width, BatchNorm and ReLU between them.
 
-    per_view: normalise each view by itself, as `per_view` of training does in the encoder. precision: of its layers.
+    per_view: normalise each view by itself, as `per_view` of training does in the encoder. autocast: as in training.
     """
 
     def __init__(
-        self, embedding_dim: int, widths: Sequence[int], per_view: bool = False, precision: Precision = "float32"
+        self, embedding_dim: int, widths: Sequence[int], per_view: bool = False, autocast: Autocast = "none"
     ) -> None:
         super().__init__()
-        self.per_view, self.precision = per_view, precision
+        self.per_view, self.autocast = per_view, autocast
         self.layers = nn.Sequential()
         for place, (before, after) in enumerate(pairwise((embedding_dim, *widths)), start=1):
             last = place == len(widths)
@@ -34,9 +34,10 @@ class Projector(nn.Module):
         """Project embeddings (n, dim), or those of several views (view, batch, dim)."""
         if self.per_view and z.ndim > 2:
             return torch.stack([self(view) for view in z])
-        with torch.autocast(z.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        with torch.autocast(z.device.type, torch.bfloat16, enabled=self.autocast == "bf16"):
             rows: Tensor = self.layers(z.flatten(0, -2))  # (view * batch, width)
-        return rows.to(z.dtype).unflatten(0, z.shape[:-1])
+        spread: Tensor = rows.to(z.dtype).unflatten(0, z.shape[:-1])
+        return spread
 
 
 class RowNorm(nn.BatchNorm1d):

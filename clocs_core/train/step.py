@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.settings.sections import Precision
+from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import Normalise
 
@@ -66,14 +66,14 @@ def encode(
     encoder_of_view: tuple[int, ...],
     signal: Tensor,
     per_view: bool = False,
-    precision: Precision = "float32",
+    autocast: Autocast = "none",
 ) -> Tensor:
     """Embed views (view, batch, channel, sample) as (view, batch, dim), with one call per encoder on all its views.
 
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
-    precision: with bf16, the encoders run under autocast; embeddings are float32 all the same.
+    autocast: with bf16, the encoders run under autocast; embeddings are float32 all the same.
     """
-    if precision == "bf16":
+    if autocast == "bf16":
         with torch.autocast(signal.device.type, torch.bfloat16):
             return encode(encoders, encoder_of_view, signal, per_view).float()
     views, batch = signal.shape[:2]
@@ -106,10 +106,10 @@ def train_step(
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
-    precision: Precision = "float32",
+    autocast: Autocast = "none",
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync."""
-    embed = partial(encode, encoders, views.encoder_of_view, per_view=per_view, precision=precision)
+    embed = partial(encode, encoders, views.encoder_of_view, per_view=per_view, autocast=autocast)
     loss = _tensor(objective(embed, views))
     optimiser.zero_grad()
     loss.backward()
@@ -122,13 +122,13 @@ def train_step(
 
 
 def validation_step(
-    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, precision: Precision = "float32"
+    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, autocast: Autocast = "none"
 ) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     seen: list[Tensor] = []
 
     def remember(signal: Tensor) -> Tensor:
-        seen.append(encode(encoders, views.encoder_of_view, signal, precision=precision))
+        seen.append(encode(encoders, views.encoder_of_view, signal, autocast=autocast))
         return seen[-1]
 
     with torch.no_grad():

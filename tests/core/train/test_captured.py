@@ -103,7 +103,7 @@ def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
 
 @pytest.mark.cuda
 def test_steps_in_bf16_are_captured(training):
-    half = attrs.evolve(training, settings=TrainSettings(batch_size=8, precision="bf16"))
+    half = attrs.evolve(training, settings=TrainSettings(batch_size=8, autocast="bf16"))
     plain, captured = learner_of(0.3), learner_of(0.3)
     expected, found = losses_of(plain, half, plain_epoch), losses_of(captured, half, CapturedEpochs(nothing))
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)

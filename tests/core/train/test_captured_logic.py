@@ -78,7 +78,7 @@ def test_captured_epochs_are_the_plain_ones_in_any_order_of_epochs(training, cap
 
 
 def test_captured_steps_in_bf16_are_the_plain_ones(training, captured):
-    training = attrs.evolve(training, settings=TrainSettings(batch_size=8, precision="bf16"))
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=8, autocast="bf16"))
     one, other, exact = learner(), learner(), learner()
     found = captured(one, training, 1, silent)
     assert torch.equal(found, plain_epoch(other, training, 1, silent))

@@ -98,13 +98,13 @@ def test_a_single_row_is_projected_and_leaves_the_statistics_alone():
 
 def test_in_bf16_its_layers_are_under_autocast_and_what_it_gives_is_float32():
     torch.manual_seed(0)
-    projector = Projector(3, (5, 2), precision="bf16")
+    projector = Projector(3, (5, 2), autocast="bf16")
     seen = []
     projector.layers[0].register_forward_hook(lambda layer, given, found: seen.append(found.dtype))
     z = torch.randn(2, 6, 3)
     found = projector(z)
     assert (seen, found.dtype) == ([torch.bfloat16], torch.float32)
-    projector.precision = "float32"
+    projector.autocast = "none"
     torch.testing.assert_close(found, projector(z), atol=0.1, rtol=0.1)
     assert projector(z.double().float()).dtype == torch.float32
 

@@ -223,15 +223,15 @@ def test_in_bf16_the_encoder_runs_under_autocast_and_nothing_else_does(device):
     encoder, objective = Watching().to(device), Noting()
     views = Views(torch.randn(2, 6, 1, 20, device=device), None)
     optimiser = Adam(encoder.parameters(), 1e-2)
-    loss = train_step([encoder], objective, optimiser, views, precision="bf16")
+    loss = train_step([encoder], objective, optimiser, views, autocast="bf16")
     assert encoder.seen == [(torch.bfloat16, True)]
     assert objective.seen == [(torch.float32, False)]
     assert loss.dtype == encoder.layer.weight.dtype == encoder.layer.weight.grad.dtype == torch.float32
     held, z = validation_step([encoder], objective, views, "bf16")
     assert (held.dtype, z.dtype, encoder.seen[-1]) == (torch.float32, torch.float32, (torch.bfloat16, True))
     plain = encode([encoder], (), views.signal)
-    torch.testing.assert_close(encode([encoder], (), views.signal, precision="bf16"), plain, atol=0.02, rtol=0.02)
-    assert not torch.equal(encode([encoder], (), views.signal, precision="bf16"), plain)
+    torch.testing.assert_close(encode([encoder], (), views.signal, autocast="bf16"), plain, atol=0.02, rtol=0.02)
+    assert not torch.equal(encode([encoder], (), views.signal, autocast="bf16"), plain)
 
 
 def test_by_view_each_view_is_normalised_by_its_own_batch_statistics():
