@@ -7,11 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from clocs_core.contracts.offers import NoOptions
-from clocs_core.contracts.records import Drop, Entry, Framing, Record
+from clocs_core.contracts.records import Drop, Framing, Record
 from clocs_core.data.filters import filter_signal
 from clocs_core.data.framing import cut_frames
-from clocs_core.data.prepared import fingerprint_of
 
 RATE = 200.0
 SAMPLES = 8000  # 40 s: the middle is far from both ends
@@ -113,9 +111,3 @@ def test_a_recording_that_is_too_slow_for_the_band_is_dropped():
 def test_limits_that_are_no_band_are_refused(limits):
     with pytest.raises(ValueError, match="band_pass must be two frequencies in Hz, the lower one first"):
         Framing(band_pass=limits)
-
-
-def test_frames_that_older_versions_prepared_are_found_where_nothing_is_filtered():
-    """Else every data set would be prepared again."""
-    found = fingerprint_of([Entry("r", "p")], NoOptions(), Framing(), dataset="d", revision=1, channels=("I",))
-    assert found == "34e71c06a87b051d"
