@@ -133,7 +133,7 @@ def _cohort(asked: DataPlan, workers: int, given: dict[str, object]) -> Cohort:
 
     own = [plain(asked.dataset.offer.framing(segments)) for segments in (2, 1)]
     try:
-        framings = [structure(Framing, {**one, **given}, "framing") for one in own]
+        framings = [structure(Framing, {**one, **given}, "framing", arguments=False) for one in own]
     except SettingsError as problem:
         raise SettingsError(f"Frames of {asked.name!r} cannot be cut like this: {problem}") from None
     with console_display() as display:
