@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from clocs_core.artifacts.documents import dump_record, load_record
 from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.split import Split, from_json, to_json
-from clocs_core.contracts.records import Framing
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import is_temporary, sweep, write_atomically
-from clocs_core.settings.options import plain
-from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
+from clocs_core.settings.sections import default_settings
 from clocs_core.settings.toml_file import Tables, read_tables
 
 if TYPE_CHECKING:
@@ -208,7 +206,7 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     open_data: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}
     open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
     for table in sorted({*stored, *asked} - open_ones):
-        before, now, default = stored.get(table, {}), asked.get(table, {}), _defaults(table)
+        before, now, default = stored.get(table, {}), asked.get(table, {}), default_settings(table)
         for key in sorted({*before, *now}):
             if table == "data" and (key in ("root", "data_root") or now.get(key, "") in open_data.get(key, ())):
                 continue
@@ -218,13 +216,6 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
                     f"{path} holds a run with other settings: {table}.{key} is {there!r} there and "
                     f"{now.get(key)!r} here. Choose another folder with `out=...`."
                 )
-
-
-def _defaults(table: str) -> Mapping[str, object]:
-    """Return the default settings of a table of core; empty for a table of a plugin."""
-    classes: dict[str, type[Any]] = {"run": RunSettings, "data": DataSettings, "train": TrainSettings}
-    classes |= {"evaluate": ScoringSettings, "pretrain_framing": Framing, "evaluate_framing": Framing}
-    return plain(classes[table]()) if table in classes else {}
 
 
 def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:

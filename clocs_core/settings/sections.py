@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from clocs_core.contracts.records import Normalisation
-from clocs_core.settings.options import option
+from clocs_core.contracts.records import Framing, Normalisation
+from clocs_core.settings.options import option, plain
 
 
 def _up_to(most: float) -> tuple[Callable[[float], bool], str]:
@@ -231,3 +231,25 @@ class FinetuneSettings(LearningSettings):
         """Return these settings as the training loop reads them."""
         shared = (field.name for field in attrs.fields(LearningSettings))
         return TrainSettings(**{name: getattr(self, name) for name in shared})
+
+
+_TABLES: dict[str, type[Any]] = {
+    "run": RunSettings,
+    "data": DataSettings,
+    "pre-training data": DataSettings,
+    "train": TrainSettings,
+    "evaluate": ScoringSettings,
+    "evaluation": EvaluationSettings,
+    "finetune": FinetuneSettings,
+    "framing": Framing,
+    "pretrain_framing": Framing,
+    "evaluate_framing": Framing,
+}
+
+
+def default_settings(table: str) -> dict[str, object]:
+    """Return the defaults of a table of core, as a file has them; empty for a table of a plugin.
+
+    A file of an earlier version lacks the settings that came later: it was made with their defaults.
+    """
+    return plain(_TABLES[table]()) if table in _TABLES else {}
