@@ -87,7 +87,8 @@ class ClassifierMaker:
                 scored = self.frames.rows[self.plan.scoring.part]
                 predict = prior(train.take(rows), scored, self.frames.task)
                 if protocol == "linear":
-                    predict = linear(self._train(init).take(rows), self._scored(init), self.frames.task)
+                    rows_at_f = self._train(init).take(rows)
+                    predict = linear(rows_at_f, self._scored(init), self.frames.task, self.device)
                 found = Finished(summary, predict)
         assert found.rows is not None
         notes = (*heard, *found.rows.notes)

@@ -2,35 +2,47 @@
 
 "the pre-trained parameters are frozen and multinomial logistic regression is performed" (section 5.3). One-of tasks
 get one multinomial model, any-of tasks one binary model per class. Embeddings are standardised by the mean and
-standard deviation of the training rows; the L2 penalty is scikit-learn's default (C = 1).
+standard deviation of the training rows; the L2 penalty is scikit-learn's default (C = 1), and so is the optimum.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
 
-_ITERATIONS = 1000
+_C = 1.0  # inverse strength of the L2 penalty
 
 
-def linear(train: Features, test: Features, task: Task) -> Predictions:
-    """Fit on the training rows, predict the test rows. Raise DataError if the training rows have only one class."""
-    mean, sd = train.embedding.mean(0, dtype=np.float64), train.embedding.std(0, dtype=np.float64)
-    sd[sd == 0] = 1.0  # a dimension that is constant over all rows
-    x_train, x_test = (train.embedding - mean) / sd, (test.embedding - mean) / sd
-    if task.kind == "one_of":
-        probability, notes = _one_of(x_train, train.label, x_test, task)
-    else:
-        probability, notes = _any_of(x_train, train.label, x_test)
+def linear(train: Features, test: Features, task: Task, device: torch.device | None = None) -> Predictions:
+    """Fit on the training rows, predict the test rows. Raise DataError if the training rows have only one class.
+
+    device: where to compute; default: the CPU.
+    """
+    x_train, x_test = _standardise(train, test, device or torch.device("cpu"))
+    predict = _one_of if task.kind == "one_of" else _any_of
+    probability, notes = predict(x_train, train.label, x_test, task)
     return Predictions(probability, test.label, test.patient, test.record, notes)
+
+
+def _standardise(train: Features, test: Features, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Scale both by the mean and standard deviation of the training rows, in float64."""
+    x_train, x_test = (torch.from_numpy(one.embedding).to(device, torch.float64) for one in (train, test))
+    if not bool(x_train.isfinite().all()):
+        raise DataError(
+            "The encoder's embeddings of the training frames are not all finite, so no classifier can be trained on "
+            "them. Look at the losses of its training; a smaller `learning_rate` may help."
+        )
+    sd, mean = torch.std_mean(x_train, dim=0, correction=0)
+    sd = torch.where(sd == 0, 1.0, sd)  # a dimension that is constant over all rows
+    return (x_train - mean) / sd, (x_test - mean) / sd
 
 
 def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
@@ -61,39 +73,35 @@ def by_record(rows: Predictions) -> Predictions:
 
 
 def _one_of(
-    x: NDArray[np.float64], label: NDArray[np.int64], x_test: NDArray[np.float64], task: Task
+    x: Tensor, label: NDArray[np.int64], x_test: Tensor, task: Task
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     refuse_one_class(label, task)
-    present = np.unique(label)
-    model, notes = _fit(x, label)
+    present, number = np.unique(label, return_inverse=True)
+    y = torch.from_numpy(number).to(x.device)
+    one_hot = torch.nn.functional.one_hot(y).to(x.dtype).unsqueeze(1)  # (row, 1, class)
+    two = len(present) == 2  # one logit, as in scikit-learn: two would share the penalty and be shrunk less
+    fitted = fit(x, AnyOf(one_hot[..., 1]) if two else OneOf(one_hot), x.new_full((1,), _C))
+    at = fitted.logits(x_test)[:, 0]  # (row, logit)
+    found = torch.cat([torch.sigmoid(-at), torch.sigmoid(at)], dim=1) if two else torch.softmax(at, dim=1)
     probability = np.zeros((len(x_test), len(task.classes)))
-    probability[:, present] = model.predict_proba(x_test)  # classes absent from training keep probability 0
-    return probability, notes
+    probability[:, present] = found.cpu().numpy()  # classes absent from training keep probability 0
+    return probability, _notes(fitted)
 
 
 def _any_of(
-    x: NDArray[np.float64], label: NDArray[np.int64], x_test: NDArray[np.float64]
+    x: Tensor, label: NDArray[np.int64], x_test: Tensor, task: Task
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    probability = np.zeros((len(x_test), label.shape[1]))
-    notes: tuple[str, ...] = ()
-    for column in range(label.shape[1]):
-        y = label[:, column]
-        if y.min() == y.max():
-            probability[:, column] = y[0]  # nothing to learn: the class is always or never present
-            continue
-        model, more = _fit(x, y)
-        notes += more
-        probability[:, column] = model.predict_proba(x_test)[:, 1]
-    return probability, tuple(dict.fromkeys(notes))
+    varies = label.min(axis=0) != label.max(axis=0)
+    probability = np.tile(label[0].astype(np.float64), (len(x_test), 1))  # always or never there: nothing to learn
+    if not varies.any():
+        return probability, ()
+    y = torch.from_numpy(label[:, varies]).to(x.device, x.dtype)  # (row, class)
+    fitted = fit(x, AnyOf(y), x.new_full((y.shape[1],), _C))
+    probability[:, varies] = torch.sigmoid(fitted.logits(x_test)[..., 0]).cpu().numpy()
+    return probability, _notes(fitted)
 
 
-def _fit(x: NDArray[np.float64], y: NDArray[np.int64]) -> tuple[Any, tuple[str, ...]]:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(max_iter=_ITERATIONS)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(x, y)
-    slow = any(issubclass(one.category, ConvergenceWarning) for one in caught)
-    return model, (f"The logistic regression had not converged after {_ITERATIONS} iterations.",) if slow else ()
+def _notes(fitted: Fitted) -> tuple[str, ...]:
+    if bool(fitted.converged.all()):
+        return ()
+    return (f"The logistic regression had not converged after {fitted.steps} steps.",)

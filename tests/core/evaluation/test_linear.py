@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from tiny_frames import TASK
 
 from clocs_core.artifacts.predictions import Predictions
@@ -49,6 +50,23 @@ def test_any_of_tasks_get_a_model_per_class_and_a_constant_where_nothing_varies(
     assert ((found.probability[:, 0] > 0.5) == (label[:, 0] == 1)).mean() > 0.9
     assert (found.probability[:, 1] == 0).all()
     assert (found.probability[:, 2] == 1).all()
+
+
+def test_embeddings_that_are_not_finite_are_refused():
+    broken = features(seed=1)
+    broken.embedding[3, 1] = np.nan
+    with pytest.raises(DataError, match="not all finite"):
+        linear(broken, features(seed=2), TASK)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_probabilities_are_those_of_scikit_learn_on_standardised_embeddings(classes):
+    train, test = features(90, classes=classes, seed=5), features(seed=6, classes=classes)
+    mean, sd = train.embedding.mean(0, dtype=float), train.embedding.std(0, dtype=float)
+    model = LogisticRegression(tol=1e-10, max_iter=5000).fit((train.embedding - mean) / sd, train.label)
+    found = linear(train, test, TASK)
+    expected = model.predict_proba((test.embedding - mean) / sd)
+    np.testing.assert_allclose(found.probability[:, :classes], expected, atol=1e-5)
 
 
 def test_the_prior_is_the_share_of_each_class_in_training():
