@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test slow smoke newer lint types docs docs-serve pictures format clean
+.PHONY: demo test slow mutants smoke newer lint types docs docs-serve pictures format clean
 
 demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
 	$(BIN)/clocs run --plugin cmsc --dataset demo
@@ -15,6 +15,9 @@ test: $(VENV)/.test  ## the test suite without the tests that take minutes
 
 slow: $(VENV)/.test  ## the tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal
+
+mutants: $(VENV)/.test  ## put known faults into the source, one at a time: the tests must notice each
+	$(BIN)/python benchmarks/mutants.py
 
 smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on simulated ECGs
 	$(BIN)/python benchmarks/run_all.py --smoke

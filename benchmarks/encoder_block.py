@@ -68,7 +68,7 @@ SWEEP: list[dict[str, object]] = [
     {"CONVOLVE_CHUNK": 16, "DIFFERENTIATE_CHUNK": 32},
     {"CONVOLVE_CHUNK": 64, "DIFFERENTIATE_CHUNK": 128},
 ]
-"""What `--sweep` tries: values of fused_geometry, for windows of every length. A pair is a tile, of rows and warps."""
+"""Values of fused_geometry that `--sweep` tries, for windows of every length. A pair is a tile, of rows and warps."""
 
 
 def main() -> int:

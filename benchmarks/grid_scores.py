@@ -21,6 +21,7 @@ from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import ClocsError
 from clocs_core.files import write_atomically
+from clocs_core.report.visible import as_cell
 
 COLUMNS = (
     *("method", "pretraining", "leads", "embedding_dim", "downstream", "protocol", "label_fraction", "options"),
@@ -50,7 +51,7 @@ def as_csv(rows: Iterable[Row]) -> str:
     """Write rows under their headings."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([COLUMNS, *rows])
+    writer.writerows(map(as_cell, row) for row in [COLUMNS, *rows])
     return text.getvalue()
 
 
@@ -67,7 +68,7 @@ def _rows_of(note: Note, scores: Iterable[Score]) -> Iterator[Row]:
         if score.protocol != cell.protocol:
             continue  # the class prior
         untrained = score.init == "random"
-        # What is not pre-trained depends on no pre-training set and on none of its options.
+        # An untrained encoder depends on no pre-training set and on none of its options.
         about = ("random", "") if untrained else (" ".join([run.method, *run.options]), run.dataset)
         yield (
             *(*about, run.leads, str(run.embedding_dim), cell.downstream, cell.protocol),

@@ -31,7 +31,7 @@ _COUNT = re.compile(r"(?P<instances>[\d,]+)(?: \((?P<patients>[\d,]+)\)| × (?P<
 
 @attrs.frozen(kw_only=True)
 class PaperCondition:
-    """What a score of the paper depends on. The defaults are the condition of the main text."""
+    """The conditions that a score of the paper depends on. The defaults are the condition of the main text."""
 
     protocol: str
     method: str

@@ -7,7 +7,7 @@
     python benchmarks/run_all.py --smoke
     python benchmarks/run_all.py --check
 
-What is done is not repeated, what was interrupted is resumed, and what fails is noted while the rest goes on.
+Finished jobs are not repeated, interrupted ones are resumed, and failed ones are noted while the rest goes on.
 docs/benchmarks-grid.md says more.
 """
 

@@ -180,6 +180,12 @@ from .data.array_file import (
 from .data.number_table import (
     read_number_table as read_number_table,
 )
+from .data.regular_file import (
+    open_regular as open_regular,
+)
+from .data.sheet import (
+    read_sheet as read_sheet,
+)
 from .data.signal_file import (
     SignalFile as SignalFile,
 )

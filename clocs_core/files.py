@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from hashlib import sha256
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+_TEMPORARY = re.compile(r"\..+\.(\d{1,9})\.tmp")  # the names that `write_atomically` gives, with the process
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LEFT = 86_400  # seconds; no file of ours is written for so long
+
 
 def write_atomically(path: Path, data: str | bytes) -> None:
-    """Write `data` under a temporary name beside `path`, flush it to the disk, and rename it."""
+    """Write `data` under a temporary name beside `path`, flush it to the disk, and rename it.
+
+    Raises OSError that names `path`, and the room there is where the disk is full.
+    """
     raw = data.encode() if isinstance(data, str) else data
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(raw)
-            flush(file)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    with naming(path, len(raw)):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(raw)
+                flush(file)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
 
 
-def write_checked(path: Path, data: bytes) -> dict[str, object]:
-    """Write `data` atomically; return its size and checksum, for a manifest."""
-    write_atomically(path, data)
-    return {"size": len(data), "sha256": sha256(data).hexdigest()}
+def sweep_old(folder: Path, *patterns: str) -> None:
+    """Delete temporary files and folders of these names that a killed process left in `folder` a day ago or earlier."""
+    for path in [one for pattern in patterns for one in folder.glob(pattern)]:
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _LEFT:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a file and flush it to the disk. Raises OSError as `write_atomically`."""
+    raw = line.encode()
+    with naming(path, len(raw)), open(path, "ab") as file:
+        file.write(raw)
+        flush(file)
 
 
 def flush(file: IO[bytes]) -> None:
@@ -42,5 +65,67 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as problem:
+        if problem.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems over a network cannot flush a folder
+            raise
     finally:
         os.close(handle)
+
+
+@contextmanager
+def naming(path: Path, size: int | None = None) -> Iterator[None]:
+    """Name `path` in an OSError that is raised inside. A full disk says how much room there is.
+
+    size: number of bytes to write, where it is known.
+    """
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno is None:  # an error of clocs, which is a sentence already
+            raise
+        raise OSError(problem.errno, explain(problem, path, size), str(path)) from problem
+
+
+def explain(problem: OSError, path: Path, size: int | None = None) -> str:
+    """Return the reason of an OSError; with the room on the disk of `path` where that is full."""
+    why = problem.strerror or str(problem)
+    if problem.errno not in _FULL or " free)" in why:
+        return why
+    above = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+    asked = "" if size is None else f"{_bytes(size)} to write, "
+    return f"{why} ({asked}{_bytes(shutil.disk_usage(above).free)} free)"
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether `write_atomically` gives such a name to a file that it has not renamed yet."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def sweep(folder: Path) -> None:
+    """Delete the files that killed processes were writing in `folder`. The caller holds the lock of the folder."""
+    for path in folder.glob(".*.tmp"):
+        found = _TEMPORARY.fullmatch(path.name)
+        if found and path.is_file() and not _is_at_work(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _is_at_work(process: int) -> bool:
+    """Return whether another process of this number is alive."""
+    if process == os.getpid():  # this one writes nothing yet: an earlier one had the number, as in a container
+        return False
+    if os.name != "posix":  # Windows cannot ask without a signal
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # alive, and of another user
+        return True
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from clocs_core.data.cohort import Cohort
+    from clocs_core.data.prepared import Prepared
 
 TEST_DATA = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
 """The folder of real recordings: CLOCS_TEST_DATA, or the one beside the checkout."""
@@ -23,6 +27,33 @@ def test_data() -> Path:
     if not TEST_DATA.is_dir():
         pytest.skip("no real recordings here: set CLOCS_TEST_DATA to a folder that has them")
     return TEST_DATA
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Return the prepared frames of six fake patients. Tests share them and change nothing."""
+    from fake_frames import fake_prepared  # imports torch, which many tests do without
+
+    return fake_prepared(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(scope="session")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
+    """Return six fake patients, divided into parts, with their frames. Tests share them and change nothing."""
+    from fake_frames import fake_cohort
+
+    return fake_cohort(tmp_path_factory.mktemp("cohort"))
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget what a test has imported from the folder of a new plugin."""
+    from scaffolded import PACKAGE
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
+        del sys.modules[name]
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -53,6 +84,15 @@ def chromium() -> Iterator[Browser]:
         playwright.chromium.launch(executable_path=program, args=BROWSER_FLAGS) as browser,
     ):
         yield browser
+
+
+@pytest.fixture(scope="module")
+def no_pictures() -> Iterator[None]:
+    """Leave out the drawing of pictures in a module whose tests look at none; most of the time of a small run."""
+    from no_pictures import without_pictures
+
+    with without_pictures():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -58,50 +58,18 @@ EVERYDAY = {
 # Modules without a test file of their own, and the tests that fail where they break. Shrink it; add with a reason.
 KIT = "core/testing/test_testing.py: good offers pass, each mutant fails its checks; test_conformance.py: built-ins"
 ELSEWHERE = {
-    "workflows.training": "core/workflows/test_pretrain_hooks.py core/api/test_runs.py",
-    "api.classifier": "core/api/test_evaluations.py",
-    "api.comparing": "core/api/test_evaluations.py",
-    "api.listing": "core/api/test_evaluations.py",
-    "api.results": "core/api/test_evaluations.py core/api/test_runs.py",
     "api.signals": "core/api/test_encoder.py",
     "artifacts.embeddings": "core/inference/test_embed.py",
-    "artifacts.evaluation_folder": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
-    "artifacts.networks": "core/artifacts/test_encoder.py core/artifacts/test_classifier.py",
-    "cli.data_prepare": "core/cli/test_cli_data_commands.py",
-    "cli.data_show": "core/cli/test_cli_data_commands.py",
-    "cli.display": "core/cli/test_cli_similar.py",
-    "cli.embed": "core/cli/test_cli_similar.py core/workflows/test_first_channels.py",
-    "cli.main": "core/cli/test_cli_run.py core/cli/test_cli_plugins.py core/cli/test_cli_memory.py",
-    "cli.plugins_new": "test_scaffold.py",
-    "cli.plugins_test": "test_scaffold.py",
-    "cli.reading": "core/cli/test_cli_predict.py core/cli/test_cli_similar.py",
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
-    "cli.verify": "core/testing/test_agreement.py",
     "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",
     "contracts.events": "core/train/test_health.py core/workflows/test_pretrain_hooks.py",
     "contracts.hookspecs": "core/workflows/test_pretrain_hooks.py core/plugins/test_host.py",
-    "contracts.offers": "core/plugins/test_catalogue.py core/plan/test_pretraining.py",
-    "contracts.records": "core/data/test_framing.py core/data/test_preparation.py core/plan/test_pretraining.py",
     "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
-    "contracts.units": "core/api/test_encoder.py core/data/test_signal_file.py",
-    "data.fetching": "core/data/test_download.py core/cli/test_cli_data.py",
     "data.prepared": "core/data/test_preparation.py",
     "data.transfer": "core/data/test_download.py",
     "data.wfdb_header": "core/data/test_wfdb.py",
-    "errors": "core/settings/test_options.py core/plugins/test_catalogue.py: messages and neighbours",
-    "inference.network": "core/inference/test_embed.py core/inference/test_onnx_file.py core/inference/test_predict.py",
-    "inference.predicted": "core/inference/test_predict.py core/report/test_predicted.py",
     "inference.rows": "core/inference/test_embed.py core/inference/test_predict.py",
-    "plan.data": "core/plan/test_pretraining.py core/plan/test_evaluation.py",
-    "plan.target": "core/inference/test_embed.py",
-    "plugins.api_version": "core/plugins/test_host.py",
-    "report.compared": "core/workflows/test_compare.py core/cli/test_cli_compare.py",
-    "report.traces": "core/report/test_figures.py core/report/test_neighbours.py",
-    "scaffold.naming": "test_scaffold.py",
-    "scaffold.rendering": "test_scaffold.py",
-    "settings.places": "core/settings/test_sections.py",
-    "settings.toml_file": "core/settings/test_sections.py",
     "testing.assembly": "test_methods.py",
     "testing.checks": KIT,
     "testing.child": KIT,
@@ -119,14 +87,10 @@ ELSEWHERE = {
     "testing.pace": KIT,
     "testing.perturbations": KIT,
     "testing.plugins": KIT,
-    "testing.project": "test_scaffold.py",
     "testing.recordings": KIT,
     "testing.synthetic": KIT,
     "testing.tensors": KIT,
     "testing.views": KIT,
-    "train.build": "core/evaluation/test_own_encoder.py core/plan/test_pretrained.py test_methods.py",
-    "train.checkpoint": "core/train/test_loop.py core/train/test_captured.py faults/test_interrupt.py",
-    "train.learner": "core/train/test_loop.py core/train/test_gradcache.py",
     "train.min_max_kernel": "core/train/test_normalise.py",
     "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
     "workflows.differences": "core/workflows/test_compare.py",
@@ -160,7 +124,8 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.name}"
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> tuple[Import, ...]:
     """Every import of a file. `from a import b` is a.b where that is a module, else a."""
 
     def visit(node: ast.AST, top_level: bool, for_types_only: bool) -> Iterator[Import]:
@@ -182,9 +147,15 @@ def imports_of(path: Path) -> Iterator[Import]:
                 inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
                 yield from visit(child, top_level and not inside, for_types_only)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), True, False)
+    return tuple(visit(tree_of(path), True, False))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def is_module(name: str) -> bool:
     place = ROOT.joinpath(*name.split("."))
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
@@ -382,7 +353,7 @@ def functions_of(path: Path) -> Iterator[tuple[str, int, int]]:
             else:
                 yield from visit(child, f"{above}.{child.name}" if isinstance(child, ast.ClassDef) else above)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")), module_name(path).removeprefix("clocs_core."))
+    yield from visit(tree_of(path), module_name(path).removeprefix("clocs_core."))
 
 
 def test_functions_of_core_are_short() -> None:

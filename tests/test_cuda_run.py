@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, TASK, tiny_entries, tiny_prepared
+from fake_frames import TASK
+from fake_recordings import CHANNELS, fake_entries
 
 from clocs_core.cli import main
 from clocs_core.data.store import fill_store, list_instances
@@ -40,9 +41,8 @@ def test_a_batch_that_the_gpu_cannot_hold_ends_with_the_one_to_try(tmp_path, cap
     assert "with `--contrast-batch 800` beside it, as many instances are contrasted as before" in said
 
 
-def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(tmp_path):
-    prepared = tiny_prepared(tmp_path)
-    labels = {entry.record: entry.label for entry in tiny_entries()}
+def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(prepared):
+    labels = {entry.record: entry.label for entry in fake_entries()}
     batches = []
     for name in ("cpu", "cuda"):
         device = torch.device(name)
@@ -56,11 +56,10 @@ def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(
         assert torch.equal(getattr(host, field), getattr(device, field).cpu())
 
 
-def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(tmp_path, monkeypatch):
+def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(prepared, monkeypatch):
     """The gather is then made on the host, and the batch travels."""
     monkeypatch.setattr("clocs_core.data.store._SHARE_OF_DEVICE", 0.0)
-    prepared = tiny_prepared(tmp_path)
-    labels = {entry.record: entry.label for entry in tiny_entries()}
+    labels = {entry.record: entry.label for entry in fake_entries()}
     device = torch.device("cuda")
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     assert store.signal.is_pinned()

@@ -246,7 +246,10 @@ def run_folder_is_as_described(folder):
     for path in folder.iterdir():
         known = path.name in listed or f"`{path.name}`" in TEXT[RUN_FOLDER] or f"`{path.name}/`" in TEXT[RUN_FOLDER]
         assert known or path.name.startswith("events.out.tfevents."), f"run-folder.md does not tell of {path.name}"
-    assert all((folder / name).exists() for name in listed if name not in ("profile", "evaluations"))  # asked for
+    not_there = ("profile", "evaluations", ".told")  # two are asked for, one is removed at the end
+    assert all((folder / name).exists() for name in listed if name not in not_there)
+    used = json.loads((folder / "recordings.json").read_text(encoding="utf-8"))
+    assert first_column(section(RUN_FOLDER, "## recordings.json")) == list(used)
     with safe_open(folder / "encoder.safetensors", framework="pt") as file:
         about = json.loads(file.metadata()["clocs"])
     assert first_column(section(RUN_FOLDER, "## encoder.safetensors")) == list(about)

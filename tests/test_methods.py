@@ -23,6 +23,8 @@ from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.step import ContrastiveObjective, encode
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CATALOGUE, _ = build_catalogue(load_plugins(installed_entry_points()))
 METHODS = sorted(item.offer.name for item in CATALOGUE.methods)
 ENCODERS = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from clocs_process import run_clocs
 
 WHEEL = Path(__file__).parent / "golden" / "clocs_plugin_ppg-0.1.0-py3-none-any.whl"  # built at commit cbcbe04
 
@@ -20,13 +20,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("wheel")
     with ZipFile(WHEEL) as wheel:
         wheel.extractall(folder)
-    return os.environ | {"PYTHONPATH": str(folder), "CLOCS_DATA": str(folder / "data")}
+    return {"PYTHONPATH": str(folder), "CLOCS_DATA": str(folder / "data")}
 
 
 def clocs(environment: dict[str, str], *words: object, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "clocs_core", *map(str, words)], capture_output=True, text=True, cwd=cwd, env=environment
-    )
+    done = run_clocs(*words, cwd=cwd, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

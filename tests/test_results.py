@@ -7,10 +7,17 @@ import json
 import re
 import runpy
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+from grid.rows import INTERVAL
+from grid_intervals import Place, read_committed, rewrite
+from paper_results import load_results
+
+from clocs_core.evaluation.over_seeds import interval_from_spreads
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -65,23 +72,61 @@ def test_the_table_of_methods_is_the_one_that_was_measured():
     rows = {cells[0]: cells for cells in tables("methods.md") if len(cells) == 6 and re.match(r"[0-9.]+ ±", cells[1])}
     assert set(rows) == set(found["rows"])
     for name, row in found["rows"].items():
-        low, high = row["interval"]
-        gain = "{:+.3f} [{:.3f}, {:.3f}]".format(*row["over_random"]) if "over_random" in row else ""
+        low, high = interval_from_spreads(row["by_seed"], over_patients(row["interval"]))
+        gain = say(paired(found, name, "random")) if "over_random" in row else ""
         epochs = ", ".join(map(str, row.get("epochs", [])))
         assert rows[name][1:] == [spread(row), f"{low:.3f} – {high:.3f}", gain, epochs, f"{row['separation']:.3f}"]
-    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    for a, b in (("cmsc", "simclr"), ("cmsmlc", "simclr"), ("simclr", "byol"), ("cmsc", "mt-ssl"), ("cmsc", "vicreg")):
-        assert "{:+.3f} [{:.3f}, {:.3f}]".format(*found["differences"][f"{a} - {b}"]) in page
 
 
-def test_what_the_papers_linear_tables_share_is_in_ours():
-    """CMSC and CMSMLC above SimCLR, SimCLR above BYOL, CMSC by a margin; and patients better separated."""
+def over_patients(ends: Sequence[float]) -> float:
+    """The standard deviation of a normal variable with this 95 % interval."""
+    return (ends[1] - ends[0]) / (2 * 1.959964)
+
+
+def paired(found: dict, a: str, b: str) -> tuple[float, float, float]:
+    """A paired difference with its interval over seeds and patients, from committed seeds and patients' intervals."""
+    values = [x - y for x, y in zip(*(found["rows"][name]["by_seed"] for name in (a, b)), strict=True)]
+    value, *ends = found["rows"][a]["over_random"] if b == "random" else found["differences"][f"{a} - {b}"]
+    return (value, *interval_from_spreads(values, over_patients(ends)))
+
+
+def say(found: tuple[float, float, float]) -> str:
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*found)
+
+
+def words(page: str) -> str:
+    """A page as one line."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "verdict"),
+    [
+        ("ptbxl_linear", "cmsc", "simclr", "above"),
+        ("ptbxl_linear", "cmsmlc", "simclr", "above"),
+        ("ptbxl_linear", "simclr", "byol", "not told apart"),
+        ("ptbxl_linear", "cmsc", "mt-ssl", "not told apart"),
+        ("ptbxl_linear", "cmsc", "vicreg", "not told apart"),
+        ("ptbxl_linear_choices", "mt-ssl", "mt-ssl:layer4_relu=false", "above"),
+        ("ptbxl_linear_choices", "simclr", "simclr:layer4_relu=false", "above"),
+        ("ptbxl_linear_choices", "cmsc", "cmsc:layer4_relu=false", "not told apart"),
+        ("ptbxl_linear_choices", "cmsmlc", "cmsmlc:layer4_relu=false", "not told apart"),
+        ("ptbxl_linear_choices", "cmlc", "cmlc:layer4_relu=false", "not told apart"),
+        ("ptbxl_linear_choices", "byol", "byol:layer4_relu=false", "not told apart"),
+        ("ptbxl_linear_choices", "byol", "byol:loss=cosine", "not told apart"),
+        ("ptbxl_linear_released", "cmlc:variant=released", "cmsmlc:variant=released", "not told apart"),
+    ],
+)
+def test_a_verdict_of_three_seeds_follows_from_its_interval(name: str, a: str, b: str, verdict: str):
+    """And the page has the numbers that carry it."""
+    value, low, high = paired(results(name), a, b)
+    assert ("above" if low > 0 else "below" if high < 0 else "not told apart") == verdict
+    assert say((value, low, high)) in words("docs/released.md" if name.endswith("released") else "docs/methods.md")
+
+
+def test_patients_are_better_separated_by_cmsc_than_by_simclr():
     found = results("ptbxl_linear")
     assert found["part"] == "test"
-    differences = found["differences"]
-    assert all(differences[pair][1] > 0 for pair in ("cmsc - simclr", "cmsmlc - simclr", "simclr - byol"))
-    assert differences["cmsc - simclr"][0] >= 0.05
-    assert found["rows"]["cmsc"]["over_random"][0] >= 0.07
     assert found["rows"]["cmsc"]["separation"] > found["rows"]["simclr"]["separation"]
 
 
@@ -168,6 +213,122 @@ def printed_rows(page: str) -> set[tuple[str, ...]]:
     lines = (RESULTS / "grid" / page).read_text(encoding="utf-8").splitlines()
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| ptbxl")]
     return {row[1:7] for row in rows if "±" in row[4]}
+
+
+def test_every_page_of_the_grid_follows_from_the_committed_scores():
+    """Intervals, gains and verdicts: no number on a page is older than the scores or the rule."""
+    committed = read_committed()
+    for page in sorted((RESULTS / "grid").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert rewrite(text, committed) == text, f"run: python benchmarks/grid_intervals.py ({page.name})"
+        assert INTERVAL in text
+
+
+def test_a_changed_score_changes_a_page():
+    """Else the test above would hold whatever the scores are."""
+    committed = read_committed()
+    place = Place("4", "physionet2017", "0.5", "resamples=20")
+    committed.scores["simclr", place]["0", "4"] += 0.1  # the seed that collapsed
+    page = (RESULTS / "grid" / "ptbxl-transfer.md").read_text(encoding="utf-8")
+    before, after = page.split("\n"), rewrite(page, committed).split("\n")
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert changed
+    assert all("simclr" in line for line in changed)
+    assert any("| a is above |" in line or "| a is below |" in line for line in changed)
+
+
+VERDICTS = [
+    # a, b, downstream, F, verdict: every paired difference that docs/results.md names
+    *(("cmsc", "random", *place, "above") for place in product(("cardiology", "physionet2017"), ("0.25", "0.5"))),
+    *(("cmsc", "simclr", "cardiology", share, "above") for share in ("0.25", "0.5")),
+    ("cmsc", "simclr", "physionet2017", "0.25", "above"),
+    ("cmsc", "simclr", "physionet2017", "0.5", "not told apart"),
+    *(
+        ("cmsc", "supervised", *place, "not told apart")
+        for place in product(("cardiology", "physionet2017"), ("0.25", "0.5"))
+    ),
+    ("simclr", "random", "physionet2017", "0.5", "not told apart"),
+    ("byol", "random", "physionet2017", "0.25", "not told apart"),
+    ("byol", "random", "physionet2017", "0.5", "not told apart"),
+    ("mt-ssl", "random", "physionet2017", "0.25", "above"),
+    ("mt-ssl", "random", "physionet2017", "0.5", "above"),
+    ("mt-ssl", "random", "cardiology", "0.25", "not told apart"),
+    ("mt-ssl", "random", "cardiology", "0.5", "not told apart"),
+    *(("cmsc", other, "ptbxl", "0.5", "above") for other in ("simclr", "cmsmlc", "mt-ssl")),
+    ("cmsmlc", "cmlc", "ptbxl", "0.5", "above"),
+    ("cmlc", "simclr", "ptbxl", "0.5", "above"),
+    ("simclr", "byol", "ptbxl", "0.5", "above"),
+    ("cmsmlc", "mt-ssl", "ptbxl", "0.5", "not told apart"),
+    ("byol", "random", "ptbxl", "0.5", "not told apart"),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "downstream", "share", "verdict"), VERDICTS)
+def test_a_verdict_of_the_page_of_results_follows_from_its_interval(a, b, downstream, share, verdict):
+    """And the page has the numbers that carry it."""
+    found = read_committed().find(a, b, Place("4", downstream, share, "resamples=20"))
+    assert ("above" if found.low > 0 else "below" if found.high < 0 else "not told apart") == verdict
+    assert say((found.value, found.low, found.high)) in words("docs/results.md")
+
+
+def test_what_is_not_told_apart_anywhere_is_so_in_every_place():
+    """SimCLR and BYOL beside random initialisation where they are fine-tuned; the collapsed seed is the one named."""
+    committed = read_committed()
+    for name, *place in product(("simclr", "byol"), ("cardiology", "physionet2017"), ("0.25", "0.5")):
+        found = committed.find(name, "random", Place("4", *place, "resamples=20"))
+        assert found.low < 0 < found.high
+    found = committed.find("simclr", "random", Place("4", "physionet2017", "0.5", "resamples=20"))
+    one, *others = sorted(found.values)
+    text = words("docs/results.md")
+    assert f"one seed of five lies at {one:+.3f} and the others between {others[0]:+.3f} and {others[-1]:+.3f}" in text
+    assert committed.find("cmsc", "random", Place("4", "ptbxl", "0.5", "resamples=20")).low > 0  # as the README says
+
+
+def test_what_is_said_of_the_papers_cells_is_what_it_printed():
+    """CMSC beside random initialisation; the order of the linear evaluation on Chapman."""
+    cells: dict[tuple, dict[str, float]] = defaultdict(dict)
+    for cell in load_results().cells:
+        place = cell.pretraining, cell.downstream, cell.leads, cell.embedding_dim, cell.label_fraction, cell.tau_d
+        cells[cell.table, place][cell.method] = cell.mean
+    text = words("docs/results.md")
+    counts = {}
+    for table in ("transfer-main", "transfer-4-leads", "transfer-12-leads"):
+        both = [found for (name, _), found in cells.items() if name == table and {"cmsc", "random"} <= found.keys()]
+        counts[table] = (sum(found["cmsc"] > found["random"] for found in both), len(both))
+    (above, total), four, twelve = counts.values()
+    assert f"in {above} of the {total} cells of table 2 (0.760 against 0.763 in the other)" in text
+    assert f"in {four[0] + twelve[0]} of the {four[1] + twelve[1]} cells of tables 15 to 22" in text
+    chapman = cells["linear-main", ("chapman", "chapman", 4, 128, 0.5, None)]
+    assert f"That of the paper's Chapman is {order(chapman)}:" in text
+    scores = grid_scores()
+    ours = {name: fmean(scores[name, "4", "ptbxl", "0.5"]["0"]) for name in chapman}
+    assert f"By their means at F = 0.5 the order is {order(ours)}." in text
+
+
+def order(means: dict[str, float]) -> str:
+    return ", ".join(name.upper() for name in sorted(means, key=lambda name: -means[name])).replace("SIMCLR", "SimCLR")
+
+
+def test_the_spread_over_splits_is_compared_with_that_over_seeds_as_it_was_measured():
+    scores = grid_scores()
+    said = []
+    for share in ("0.5", "0.75", "1", "0.25"):
+        by_split = scores["random", "4", "cardiology", share]
+        pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
+        said.append((f"{stdev(fmean(values) for values in by_split.values()):.3f}", f"{pooled:.3f}"))
+    *larger, (over_splits, over_seeds) = said
+    assert all(a > b for a, b in larger)
+    assert over_splits == over_seeds
+    (a, b, c), (x, y, z) = zip(*larger, strict=True)
+    expected = f"({a}, {b} and {c} against {x}, {y} and {z}), and the same at F = 0.25 ({over_splits})"
+    assert expected in words("docs/results.md")
+
+
+def test_the_three_seeds_and_the_five_of_cmsc_are_told_apart():
+    """A page that quotes one of them says which."""
+    five = fmean(grid_scores()["cmsc", "4", "ptbxl", "0.5"]["0"])
+    three = results("ptbxl_linear")["rows"]["cmsc"]["mean"]
+    assert f"it has {five:.3f} for CMSC where these three seeds have {three:.3f}" in words("docs/methods.md")
 
 
 def test_the_tables_of_real_recordings_are_the_means_of_the_committed_scores():

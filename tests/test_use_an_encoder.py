@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from encoder_files import CPU, installed, plan_of, write_encoder
+from fake_encoders import CPU, installed, plan_of, write_encoder
 
 import clocs_core as clocs
 from clocs_core.artifacts.encoder import load_encoder

@@ -50,8 +50,8 @@ def _stop_after_first_epoch(folder: Path) -> Work:
         from clocs_core.train.checkpoint import save_checkpoint
         from clocs_core.workflows import training
 
-        def save_and_stop(learner: Learner, path: Path) -> None:
-            save_checkpoint(learner, path)
+        def save_and_stop(learner: Learner, path: Path, log: dict[str, object] | None = None) -> None:
+            save_checkpoint(learner, path, log)
             raise KeyboardInterrupt
 
         vars(training)["save_checkpoint"] = save_and_stop

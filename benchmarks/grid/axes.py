@@ -57,7 +57,7 @@ class Condition:
 
     @property
     def context(self) -> Condition:
-        """What methods must share to be compared."""
+        """The condition without its method: methods are compared if they share it."""
         return attrs.evolve(self, method="", options=(), tau_d=None)
 
     @property

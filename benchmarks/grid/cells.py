@@ -1,4 +1,4 @@
-"""What is computed once: a pre-training, and a cell, which is a score of its encoder on a downstream task.
+"""The units that are computed once: a pre-training, and a cell, which is a score of its encoder on a downstream task.
 
 (method, pre-training set, leads, E, seed, split) -> encoder -> (downstream set, protocol, F) -> score
 """
@@ -82,7 +82,7 @@ class GridCell:
 
 @attrs.frozen
 class Random:
-    """What the score of an untrained encoder depends on: neither a method nor a pre-training set."""
+    """All that the score of an untrained encoder depends on: neither a method nor a pre-training set."""
 
     downstream: str
     protocol: str

@@ -18,7 +18,7 @@ class DistanceLine:
     """Mean distances over repetitions, and the probability that two of one patient are nearer than two of different.
 
     name: of the encoder: a method as a row of a table has it, or `random`. found: what each repetition found, with its
-    histogram where one was kept. epochs: how many each repetition trained for; none of `random`.
+    histogram where one was kept. epochs: how many each repetition trained for, with its best; none of `random`.
     """
 
     condition: Condition
@@ -27,7 +27,7 @@ class DistanceLine:
     inter: Spread
     separation: Spread
     found: tuple[PatientSeparation, ...] = ()
-    epochs: tuple[int, ...] = ()
+    epochs: tuple[tuple[int, int], ...] = ()
 
 
 def summarise_distances(
@@ -57,11 +57,20 @@ def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:
 
 def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
     """Write the distances as a table."""
-    headings = ("pre-training", "leads", "E", "encoder", "epochs", "within patients", "between patients", "separation")
+    headings = (
+        "pre-training",
+        "leads",
+        "E",
+        "encoder",
+        "best epoch / all",
+        "within patients",
+        "between patients",
+        "separation",
+    )
     rows = tuple(
         (
             *(line.condition.pretraining, line.condition.leads or "own", str(line.condition.embedding_dim), line.name),
-            ", ".join(map(str, line.epochs)),
+            ", ".join(f"{best} / {run}" for best, run in line.epochs),
             *(say_spread(found) for found in (line.intra, line.inter, line.separation)),
         )
         for line in lines
@@ -72,13 +81,13 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
 
 def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
     splits: dict[int, list[PatientSeparation]] = {}
-    epochs: list[int] = []
+    epochs: list[tuple[int, int]] = []
     for run in one.pretrainings(repeats):
         report = results.trained(run)
         for found in report.patients if report else ():
             if report and found.init == init:
                 splits.setdefault(run.split_seed, []).append(found)
-                epochs += [report.epochs_run] if init != "random" else []
+                epochs += [(report.best_epoch, report.epochs_run)] if init != "random" else []
     each = tuple(found for rows in splits.values() for found in rows)
     intra = spread([found.intra_mean for found in rows] for rows in splits.values())
     inter = spread([found.inter_mean for found in rows] for rows in splits.values())

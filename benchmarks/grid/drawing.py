@@ -1,4 +1,4 @@
-"""What the figures of a grid have beyond those of a run: both formats, rows with names, and a legend at the side."""
+"""Draw figures of a grid, which have more than those of a run: both formats, named rows, and a legend at the side."""
 
 from __future__ import annotations
 

@@ -18,9 +18,8 @@ from clocs_core import seeds
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.contracts.offers import Metric
 from clocs_core.errors import ClocsError
-from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
 from clocs_core.evaluation.linear import by_record
-from clocs_core.evaluation.pairing import mean_interval
 from clocs_core.files import write_atomically
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
@@ -50,7 +49,7 @@ def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, ou
 
 
 def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
-    """Make the draws that are not kept yet. What cannot be read has none, and its cells have no interval."""
+    """Make the draws that are not kept yet. Without readable predictions, a cell has no interval."""
     missing = [source for source in dict.fromkeys(sources) if not source.kept.exists() and source.predictions.exists()]
     if at_once == 1 or len(missing) < 2:
         for number, source in enumerate(missing, 1):
@@ -69,7 +68,7 @@ def read_draws(source: Source) -> Interval | None:
     if not source.kept.exists():
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws
-    return mean_interval([Interval(float(numbers[0]), np.nan, np.nan, numbers[1:])])  # of one: cuts its interval
+    return cut_interval(float(numbers[0]), numbers[1:])
 
 
 def _make(source: Source) -> None:

@@ -1,4 +1,4 @@
-"""What a page shows beside its scores: controls, split certificates, environments, and warnings about mixing them."""
+"""Facts beside the scores of a page: controls, split certificates, environments, and warnings about mixing them."""
 
 from __future__ import annotations
 

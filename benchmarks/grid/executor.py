@@ -1,9 +1,9 @@
-"""Where jobs run. A grid hands a Job to an Executor and gets its Outcome; it knows nothing of processes or clusters.
+"""Run jobs. A grid hands a Job to an Executor and gets its Outcome; it does not know about processes or clusters.
 
-A job is a command line and the folder that it fills. Whoever runs it takes the job's lock first, looks again what the
-folder holds, and then starts, resumes or leaves it. The lock is an open file that the command inherits: it is held as
-long as the command lives, even where the grid that started it was killed, so that no two processes ever work on one
-folder and a command that outlived its grid is waited for, not repeated.
+A job is a command line and the folder that it fills. An executor first takes the job's lock, looks at the
+folder again, and then starts, resumes or skips the job. The lock is an open file that the command inherits, so the
+command holds it as long as it lives, even if its grid was killed. So no two processes ever work on one folder, and the
+next grid waits for such a command instead of repeating it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """What the command says, beside its folder."""
+        """The file with the output of the command, beside its folder."""
         return self.folder.with_name(f"{self.folder.name}.log")
 
     @property
     def lock(self) -> Path:
-        """Held by whoever works on the folder."""
+        """The lock of the process that works on the folder."""
         return self.folder.with_name(f".{self.folder.name}.job")
 
     def command(self) -> tuple[str, ...] | None:

@@ -54,7 +54,7 @@ _OPTIONS = {
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What was asked for. seeds_given: whether the number of seeds was."""
+    """The request of a user. seeds_given: whether the number of seeds was given."""
 
     mode: Mode
     extent: Extent
@@ -100,7 +100,9 @@ def _add_axes(group: argparse._ArgumentGroup) -> None:
         "--seeds", type=_count, metavar="N", help="seeds 0 to N-1 of every cell (default 5, the paper's)"
     )
     group.add_argument("--splits", type=_count, default=1, metavar="N", help="splits 0 to N-1 of patients (default 1)")
-    group.add_argument("--part", choices=("validation", "test"), help="whose patients are scored; choose on validation")
+    group.add_argument(
+        "--part", choices=("validation", "test"), help="part of the patients that is scored; choose on validation"
+    )
     for flag, step in _OPTIONS.items():
         text = f"an option of {step}; may be repeated"
         group.add_argument(flag, action="append", default=[], metavar="NAME=VALUE", help=text)
@@ -117,8 +119,8 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
-    group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores by jobs)")
-    group.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where jobs compute")
+    group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores divided by jobs)")
+    group.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device of the jobs")
     group.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of a job that read recordings")
     group.add_argument("--data-root", metavar="FOLDER", help="holds one folder per data set (default: CLOCS_DATA)")
     text = "a data set's own folder; may be repeated"

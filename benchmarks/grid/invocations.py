@@ -32,7 +32,7 @@ class Call:
 
     @property
     def mark(self) -> str:
-        """What the notes of this call bear: microseconds, since two may begin within a second."""
+        """The mark of this call in notes: its start in microseconds, since two calls may begin within a second."""
         return self.began.isoformat(timespec="microseconds")
 
 

@@ -43,12 +43,12 @@ class Place:
 
 
 def pretraining_folder(run: Pretraining, out: Path) -> Path:
-    """Where a pre-training lies."""
+    """Return the folder of a pre-training."""
     return out / "pretrained" / run.name
 
 
 def evaluation_folder(cell: GridCell, shares: str, out: Path) -> Path:
-    """Where the evaluation lies that scores a cell at these F, given as "0.5+1"."""
+    """Return the folder of the evaluation that scores a cell at these F, given as "0.5+1"."""
     fractions = shares.replace("+", ",")
     mark = hashlib.sha256(f"{digest(cell.evaluation)} {fractions}".encode()).hexdigest()[:8]
     words = f"{cell.downstream}-{cell.protocol}-{cell.part}-F{shares}"

@@ -29,12 +29,12 @@ class LearningLine:
 
     @property
     def name(self) -> str:
-        """As a legend has it."""
+        """The name in a legend."""
         return f"{self.init}, F = {self.condition.label_fraction:g}"
 
     @property
     def where(self) -> tuple[str, ...]:
-        """What a panel holds."""
+        """The panel of this curve."""
         one = self.condition
         return (one.pretraining, one.downstream, one.leads, f"E = {one.embedding_dim}")
 

@@ -16,7 +16,7 @@ from grid.rows import Sheet
 
 @attrs.frozen
 class Making:
-    """What a page says of itself. commands: each once, the page's own first; the sheet names them by number, from 1."""
+    """How a page was made. commands: each once, the page's own first; the sheet names them by number, from 1."""
 
     sentences: tuple[str, ...]
     commands: tuple[str, ...]

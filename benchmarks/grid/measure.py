@@ -1,4 +1,4 @@
-"""What is measured, and what tables are made from. Light to import: a list of tables needs no torch."""
+"""The measure of a score, and the inputs of tables. Light to import: a list of tables needs no torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Measure:
 
 @attrs.frozen(kw_only=True)
 class Inputs:
-    """What tables are made from. at_once: processes that draw. tick: is told how many draws of how many are made."""
+    """The inputs of tables. at_once: processes that draw. tick: called with the draws made and their total."""
 
     repeats: Repeats
     results: Results

@@ -21,9 +21,9 @@ from grid.executor import Job, Outcome
 
 @attrs.frozen(kw_only=True)
 class Note:
-    """What is known of a job beside its report.
+    """Facts about a job that its report does not have.
 
-    run: the pre-training, or the one whose encoder is evaluated. cells: what an evaluation scores; none of a
+    run: the pre-training, or the one whose encoder is evaluated. cells: the scores of an evaluation; empty for a
     pre-training. commit: the state of the source. invocation: the mark of the call that started the job last. finished:
     when it ended, in UTC; "" until then. seconds: of the process; 0 where it ended after its grid was killed.
     """
@@ -40,7 +40,7 @@ class Note:
 
 @attrs.frozen
 class Stamp:
-    """What every note says of where it comes from. now: the time, in UTC. invocation: the mark of this call."""
+    """The origin of a note. now: the time, in UTC. invocation: the mark of this call."""
 
     commit: str
     now: Callable[[], datetime]

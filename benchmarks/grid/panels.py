@@ -13,7 +13,7 @@ from grid.summary import Line
 
 @attrs.frozen
 class Axis:
-    """What runs along a figure. field: of a condition; title: as the axis has it."""
+    """The axis of a figure. field: the field of a condition that it shows; title: its label."""
 
     field: str
     title: str

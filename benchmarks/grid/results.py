@@ -39,7 +39,7 @@ CellResult = JobResult[EvaluationReport]
 
 @attrs.frozen(eq=False)
 class Results:
-    """What the folder of a grid holds, read when it is asked for, each file once. After jobs ran, make another."""
+    """The results in the folder of a grid. Each file is read once, when needed; after more jobs, make a new one."""
 
     out: Path
     _runs: dict[Path, RunResult | None] = attrs.field(factory=dict, init=False)

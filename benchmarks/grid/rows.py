@@ -9,7 +9,10 @@ import attrs
 from clocs_core.evaluation.bootstrap import Interval
 from clocs_core.report.tables import show_number
 from grid.axes import Condition
-from grid.summary import Difference, Line, Spread, Summary
+from grid.summary import Line, Spread, Summary
+
+INTERVAL = "95 % over seeds and patients"  # over patients alone where there is one repetition
+SEEN = ("steps, to best / all", "instances seen, to best / all")
 
 # The columns that say where a line stands. Those that are the same in all lines go into the caption.
 _PLACES: dict[str, Callable[[Condition], str]] = {
@@ -38,9 +41,11 @@ def score_sheet(summary: Summary) -> Sheet:
     places, shared = _places([line.condition for line in summary.lines])
     splits = any(line.spread and line.spread.sd_splits is not None for line in summary.lines)
     printed = any(line.printed for line in summary.lines)
+    seen = any(line.seen for line in summary.lines)
     headings = (
         *(*places, "method", "ours, mean ± sd over seeds", *(("sd over splits",) if splits else ())),
-        *("95 % over patients", "above random", *(("the paper", "ours - paper") if printed else ()), "runs"),
+        *(INTERVAL, "above random", *(("the paper", "ours - paper") if printed else ())),
+        *(*(SEEN if seen else ()), "runs"),
     )
     rows = tuple(
         (
@@ -51,6 +56,7 @@ def score_sheet(summary: Summary) -> Sheet:
             _range(line.interval),
             _gain(line),
             *(_printed(line) if printed else ()),
+            *(_seen(line) if seen else ()),
             _runs(line),
         )
         for line in summary.lines
@@ -61,11 +67,12 @@ def score_sheet(summary: Summary) -> Sheet:
 def difference_sheet(summary: Summary) -> Sheet:
     """List the paired differences between methods, a line per pair."""
     places, shared = _places([one.context for one in summary.differences])
-    headings = (*places, "a", "b", "a - b", "95 % over patients", "reading", "repetitions")
+    headings = (*places, "a", "b", "a - b", INTERVAL, "reading", "repetitions")
     rows = tuple(
         (
             *(_PLACES[place](one.context) for place in places),
-            *(one.a, one.b, f"{one.interval.value:+.3f}", _range(one.interval), _reading(one), str(one.repetitions)),
+            *(one.a, one.b, f"{one.interval.value:+.3f}", _range(one.interval)),
+            *(say_reading(one.interval.low, one.interval.high, one.repetitions), str(one.repetitions)),
         )
         for one in summary.differences
     )
@@ -77,6 +84,25 @@ def say_spread(found: Spread | None) -> str:
     if found is None:
         return ""
     return show_number(found.mean) + (f" ± {show_number(found.sd_seeds)}" if found.sd_seeds is not None else "")
+
+
+def say_range(low: float, high: float) -> str:
+    """Write the ends of an interval."""
+    return f"{show_number(low)} – {show_number(high)}"
+
+
+def say_gain(value: float, low: float, high: float) -> str:
+    """Write a difference with its interval."""
+    return f"{value:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def say_reading(low: float, high: float, repetitions: int) -> str:
+    """Say what the interval of a - b says. One repetition says nothing about other seeds, so it has no verdict."""
+    if repetitions < 2:
+        return "one seed"
+    if low > 0:
+        return "a is above"
+    return "a is below" if high < 0 else "not told apart"
 
 
 def markdown(sheet: Sheet) -> str:
@@ -106,24 +132,27 @@ def _sd_splits(found: Spread | None) -> str:
 
 
 def _range(interval: Interval | None) -> str:
-    return "" if interval is None else f"{show_number(interval.low)} – {show_number(interval.high)}"
+    return "" if interval is None else say_range(interval.low, interval.high)
 
 
 def _gain(line: Line) -> str:
     if line.gain_value is None:
         return ""
-    return f"{line.gain_value:+.3f}" + (f" [{line.gain.low:+.3f}, {line.gain.high:+.3f}]" if line.gain else "")
+    return say_gain(line.gain_value, line.gain.low, line.gain.high) if line.gain else f"{line.gain_value:+.3f}"
 
 
 def _printed(line: Line) -> tuple[str, str]:
     return line.printed.printed if line.printed else "", "" if line.off is None else f"{line.off:+.3f}"
 
 
+def _seen(line: Line) -> tuple[str, str]:
+    if line.seen is None:
+        return "", ""
+    seen = line.seen
+    return f"{seen.best_steps:,.0f} / {seen.steps:,.0f}", f"{seen.best_instances:,.0f} / {seen.instances:,.0f}"
+
+
 def _runs(line: Line) -> str:
     """Count the repetitions, and say whether others failed."""
     count = str(line.done) if line.done == line.wanted else f"{line.done} of {line.wanted}"
     return f"{count}, failed" if line.errors else count
-
-
-def _reading(one: Difference) -> str:
-    return "contains 0" if one.interval.low <= 0 <= one.interval.high else "excludes 0"

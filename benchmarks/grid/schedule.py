@@ -28,7 +28,7 @@ Known = Mapping[tuple[str, ...], float]
 
 @attrs.frozen
 class Work:
-    """What is to be done: pre-trainings that are missing, and the evaluations of each encoder."""
+    """The work that is left: pre-trainings that are missing, and the evaluations of each encoder."""
 
     untrained: tuple[Pretraining, ...]
     evaluations: dict[Pretraining, tuple[Group, ...]]
@@ -54,7 +54,7 @@ class GridDisplay(Protocol):
 
 
 def missing_work(cells: Iterable[GridCell], runs: Iterable[Pretraining], results: Results) -> Work:
-    """Find what has no report. `runs`: pre-trainings that are wanted for themselves. What failed is tried again."""
+    """Find jobs without a report; failed ones are tried again. `runs`: pre-trainings wanted for their own sake."""
     missing = [cell for cell in cells if not results.is_done(cell)]
     evaluations: dict[Pretraining, list[Group]] = {}
     for group in group_by_evaluation(missing).values():

@@ -19,12 +19,15 @@ DATASET = "demo"
 _FEW = ("patients=30", "resamples=20")
 _SHORT = ("epochs=1", "batch_size=32")
 
-# What is left of each axis. The two tables of the main text keep all methods.
-_MAIN = frozenset({"linear-main", "transfer-main"})
-_KEPT = frozenset({("cmsc", ()), ("byol", ("decay=0.5",))})
-_PERTURBED = frozenset({("simclr", ("perturbations=gaussian,sa_t",)), ("cmsc", ("perturbations=gaussian,sa_t",))})
-_DIMS = {"4": frozenset({64, 128}), "12": frozenset({128})}
-_SHARES = frozenset({0.25, 0.5, 1.0})
+# Each value of every axis is touched somewhere: perturbations in figure 3, where they are dealt to SimCLR and CMSC, the
+# other methods in tables 1 and 2, decays in table 23, E in figure 9, F in figure 5b. Elsewhere the fewest are left.
+_METHODS = {
+    "linear-main": frozenset({"mt-ssl", "byol", "cmlc", "cmsmlc", "cmsc"}),
+    "transfer-main": frozenset({"supervised", "cmsc"}),
+}
+_DECAYS = {"byol-tau-linear": frozenset({(), ("decay=0.5",), ("decay=0.99",)})}
+_DIMS = {"patient-distances-by-dimension": frozenset({32, 64, 128, 256}), "effect-of-labels": frozenset({64})}
+_SHARES = {"effect-of-labels": frozenset({0.25, 0.5, 0.75, 1.0}), "more-with-less": frozenset({0.25, 1.0})}
 
 
 def smoke_presets(paper: PaperResults) -> tuple[Preset, ...]:
@@ -47,8 +50,17 @@ def smoke_measure(asked: Measure) -> Measure:
 
 def _few(preset: Preset) -> Iterable[Condition]:
     first = preset.conditions[0]
+    shares = _SHARES.get(preset.name, frozenset({0.5} if preset.figure != "dimension" else {0.25}))
+    dims = _DIMS.get(preset.name, frozenset({64, 128} if preset.figure == "dimension" else {128}))
     for one in preset.conditions:
         same_place = (one.pretraining, one.downstream) == (first.pretraining, first.downstream)
-        kept = preset.name in _MAIN or (one.method, one.options) in _KEPT | _PERTURBED
-        if same_place and kept and one.embedding_dim in _DIMS[one.leads] and one.label_fraction in _SHARES:
+        if same_place and one.embedding_dim in dims and one.label_fraction in shares and _is_kept(preset, one):
             yield one
+
+
+def _is_kept(preset: Preset, one: Condition) -> bool:
+    if preset.figure == "perturbations":  # the first method has the single ones, the second the sequences
+        return ("," in one.options[0]) == (one.method != preset.conditions[0].method)
+    if preset.name.startswith("byol-tau"):
+        return one.options in _DECAYS.get(preset.name, frozenset({("decay=0.5",)}))
+    return one.method in _METHODS.get(preset.name, frozenset({"cmsc"}))

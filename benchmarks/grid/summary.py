@@ -11,7 +11,7 @@ import numpy as np
 from paper_results import PaperResults, PrintedScore
 
 from clocs_core.evaluation.bootstrap import Interval, compare
-from clocs_core.evaluation.pairing import mean_interval
+from clocs_core.evaluation.over_seeds import mean_over_seeds
 from grid.axes import Condition, Repeats
 from grid.cells import GridCell, Random
 from grid.draws import Source, fill_draws, read_draws, source_of
@@ -32,11 +32,21 @@ class Spread:
     sd_splits: float | None
 
 
+@attrs.frozen
+class Seen:
+    """How much a pre-training saw, as means over repetitions: until the best epoch, which is kept, and in all."""
+
+    best_steps: float
+    steps: float
+    best_instances: float
+    instances: float
+
+
 @attrs.frozen(kw_only=True)
 class Line:
-    """A line of a table. interval: 95 % over patients, of the mean. gain: over the untrained encoder, paired.
+    """A line of a table. interval: 95 % over seeds and patients, of the mean. gain: over the untrained encoder, paired.
 
-    done, wanted: repetitions. errors: why others are missing.
+    done, wanted: repetitions. errors: why others are missing. seen: by the pre-training; None where a report lacks it.
     """
 
     condition: Condition
@@ -48,10 +58,11 @@ class Line:
     done: int
     wanted: int
     errors: tuple[str, ...] = ()
+    seen: Seen | None = None
 
     @property
     def off(self) -> float | None:
-        """Ours less the paper's."""
+        """Our value minus the paper's."""
         return self.spread.mean - self.printed.mean if self.spread and self.printed else None
 
 
@@ -123,19 +134,23 @@ class _Found:
         cells = condition.cells(self.repeats)
         scored = [(cell, value) for cell in cells if (value := self._value(cell, cell.pretraining.method)) is not None]
         random = [value for cell, _ in scored if (value := self._value(cell, "random")) is not None]
-        both = [(own, other) for cell, _ in scored if (own := self._draws(cell)) and (other := self._draws(cell, True))]
-        gain = compare(mean_interval([a for a, _ in both]), mean_interval([b for _, b in both])) if both else None
+        gains = [
+            (cell, compare(own, other))
+            for cell, _ in scored
+            if (own := self._draws(cell)) and (other := self._draws(cell, True))
+        ]
         values = [value for _, value in scored]
         return Line(
             condition=condition,
             spread=self._spread(scored),
-            interval=self._mean(cell for cell, _ in scored),
-            gain=gain if len(both) == len(scored) else None,
+            interval=_over_repetitions([(cell, self._draws(cell)) for cell, _ in scored]),
+            gain=_over_repetitions(gains) if len(gains) == len(scored) else None,
             gain_value=float(np.mean(values) - np.mean(random)) if values and len(random) == len(values) else None,
             printed=condition.printed(paper),
             done=len(scored),
             wanted=len(cells),
             errors=self._errors(cells),
+            seen=self._seen([cell for cell, _ in scored]),
         )
 
     def random_line(self, context: Condition, rows: Sequence[Condition], paper: PaperResults) -> Line:
@@ -146,11 +161,10 @@ class _Found:
                 once.setdefault(cell.random, cell)
         scored = [(cell, value) for cell in once.values() if (value := self._value(cell, "random")) is not None]
         condition = attrs.evolve(context, method="random")
-        draws = [found for cell, _ in scored if (found := self._draws(cell, random=True))]
         return Line(
             condition=condition,
             spread=self._spread(scored),
-            interval=mean_interval(draws) if draws and len(draws) == len(scored) else None,
+            interval=_over_repetitions([(cell, self._draws(cell, random=True)) for cell, _ in scored]),
             gain=None,
             gain_value=None,
             printed=condition.printed(paper),
@@ -162,7 +176,7 @@ class _Found:
         """Compare methods over the repetitions that both have on the same patients."""
         draws = {
             condition.row: {
-                (cell.pretraining.split_seed, cell.pretraining.seed, patients): found
+                (cell.pretraining.split_seed, cell.pretraining.seed, patients): (cell, found)
                 for cell in condition.cells(self.repeats)
                 if (found := self._draws(cell)) and (patients := self._patients(cell))
             }
@@ -170,9 +184,10 @@ class _Found:
         }
         for a, b in combinations(draws, 2):
             shared = [key for key in draws[a] if key in draws[b]]
-            if shared:
-                of_a, of_b = (mean_interval([draws[name][key] for key in shared]) for name in (a, b))
-                yield Difference(context=context, a=a, b=b, interval=compare(of_a, of_b), repetitions=len(shared))
+            pairs = [(draws[a][key][0], compare(draws[a][key][1], draws[b][key][1])) for key in shared]
+            interval = _over_repetitions(pairs)
+            if interval is not None:
+                yield Difference(context=context, a=a, b=b, interval=interval, repetitions=len(shared))
 
     def _predictions(self, cell: GridCell) -> Path | None:
         found = self.results.cell(cell)
@@ -198,11 +213,15 @@ class _Found:
         init = "random" if random else cell.pretraining.method
         return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
 
-    def _mean(self, cells: Iterable[GridCell]) -> Interval | None:
-        """Compute the interval of the mean over repetitions; None unless all of them have draws."""
-        found = [self._draws(cell) for cell in cells]
-        whole = [one for one in found if one is not None]
-        return mean_interval(whole) if whole and len(whole) == len(found) else None
+    def _seen(self, cells: Sequence[GridCell]) -> Seen | None:
+        rows = []
+        for report in (self.results.trained(cell.pretraining) for cell in cells):
+            if report is None or report.exposure is None:
+                return None
+            steps, instances = report.exposure.steps, report.exposure.instances
+            best = steps * report.best_epoch / max(1, report.epochs_run)
+            rows.append((best, steps, instances * report.best_epoch, instances * report.epochs_run))
+        return Seen(*np.mean(rows, axis=0).tolist()) if rows else None
 
     def _spread(self, scored: Sequence[tuple[GridCell, float]]) -> Spread | None:
         splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)
@@ -211,3 +230,17 @@ class _Found:
     def _errors(self, cells: Iterable[GridCell]) -> tuple[str, ...]:
         found = (self.results.cell(cell) for cell in cells)
         return tuple(dict.fromkeys(one.note.error for one in found if one and one.report is None))
+
+
+def _over_repetitions(found: Sequence[tuple[GridCell, Interval | None]]) -> Interval | None:
+    """Average repetitions, with an interval over seeds and patients; None unless all of them have draws.
+
+    Of several splits, each has its own patients: the means of the splits then take the place of seeds.
+    """
+    whole = [(cell.pretraining.split_seed, one) for cell, one in found if one is not None]
+    if not whole or len(whole) < len(found):
+        return None
+    splits = dict.fromkeys(split for split, _ in whole)
+    if len(splits) == 1:
+        return mean_over_seeds([one for _, one in whole])
+    return mean_over_seeds([mean_over_seeds([one for at, one in whole if at == split]) for split in splits])

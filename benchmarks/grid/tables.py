@@ -37,7 +37,7 @@ ELSEWHERE = (
     ("Tables 5, 6", "the network and the batch sizes: defaults of the encoder and of the data sets"),
     ("Figures 7, 8", "perturbed frames: docs/perturbations.md"),
 )
-"""What else the paper shows, and where that is."""
+"""Other tables and figures of the paper, and where their content is here."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,6 +112,11 @@ def _decay(tau_d: float | None) -> tuple[str, ...]:
     return () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
 
 
+# SimCLR compares "instances and their perturbed counterparts" (section 5.4): one copy is perturbed. Two copies under
+# FlipY or FlipX, which draw nothing, would be equal.
+_ONE_COPY = {"simclr": ("perturb=one",)}
+
+
 def _perturbations() -> Preset:
     conditions = tuple(
         Condition(
@@ -119,7 +124,7 @@ def _perturbations() -> Preset:
             pretraining="physionet2020",
             downstream="physionet2020",
             protocol="linear",
-            options=(f"perturbations={chosen}",),
+            options=(f"perturbations={chosen}", *_ONE_COPY.get(method, ())),
         )
         for method in ("simclr", "cmsc")
         for chosen in PERTURBATIONS

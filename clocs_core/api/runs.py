@@ -18,6 +18,7 @@ from clocs_core.api.encoder import Embedder
 from clocs_core.api.recordings import Data
 from clocs_core.api.results import Results
 from clocs_core.api.tables import Table
+from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.encoder import pack_encoder
 from clocs_core.artifacts.metrics import EpochRow, read_rows
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
@@ -125,7 +126,7 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
         return FolderKeeper(path)
     folder, tables = open_run_folder(path)
     refuse_other_settings(path, tables, plan.tables())
-    return None if folder.report.exists() else FolderKeeper(path)
+    return None if folder.is_finished else FolderKeeper(path, tables)
 
 
 def _as_run(done: FinishedRun, path: Path | None) -> Run:
@@ -138,12 +139,19 @@ def load_run(path: str | Path) -> Run:
     folder, _ = open_run_folder(Path(path))
     if not folder.report.exists():
         raise RunFolderError(
-            f"{path} is not finished: it has no report.json. Go on with it: `clocs run --resume {path}`."
+            f"{path} is not finished: it has no report.json. Go on with it: `pretrain(..., out={str(path)!r})`."
+        )
+    if not folder.metrics.exists():
+        raise RunFolderError(f"{path} has no {folder.metrics.name}, which a finished run has. Put it back.")
+    epochs, record = read_rows(read_text(folder.metrics)), read_report(read_text(folder.report))
+    if len(epochs) != record.epochs_run:
+        raise RunFolderError(
+            f"{folder.metrics} is damaged: it has {len(epochs)} of the {record.epochs_run} epochs of the run."
         )
     return Run(
         path=folder.path,
-        epochs=read_rows(folder.metrics.read_text(encoding="utf-8")),
-        record=read_report(folder.report.read_text(encoding="utf-8")),
+        epochs=epochs,
+        record=record,
         predictions=read_predicted_rows(folder.predictions) if folder.predictions.exists() else None,
         file=folder.encoder,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from clocs_core.report.tables import show_number
+from clocs_core.report.visible import visible
 
 if TYPE_CHECKING:
     import pandas
@@ -67,4 +68,4 @@ def _shown(value: object) -> str:
         return show_number(value)
     if isinstance(value, (tuple, list)):
         return ", ".join(map(_shown, value))
-    return "" if value is None else str(value)
+    return "" if value is None else visible(str(value))

@@ -5,18 +5,44 @@ One class writes and reads each card, so that the two cannot differ.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
+from clocs_core.artifacts.documents import as_plain, structure_record
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import Score
-from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import plain, structure
 from clocs_core.settings.toml_file import SCHEMA, Tables
+
+
+def _must_be(expected: str, fits: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return the metadata of a field with a rule for the value in a file, for `_refuse_other_types`."""
+    return {"must be": (expected, fits)}
+
+
+def _is_table(value: object, holds: type[Any] = object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(key, str) and isinstance(one, holds) for key, one in value.items())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+_text = _must_be("text", lambda value: isinstance(value, str))
+_names = _must_be("a list of names", lambda value: all(isinstance(name, str) for name in value))
+_count = _must_be("a positive whole number", lambda value: type(value) is int and 0 < value < 2**31)
+_rate = _must_be("a positive number, or null", lambda value: value is None or _is_number(value))
+_share = _must_be("a number above 0 and up to 1", lambda value: _is_number(value) and value <= 1)
+_normalisation = _must_be("'min-max' or 'none'", lambda value: value in ("min-max", "none"))
+_options = _must_be("a table", _is_table)
+_texts = _must_be("a table of texts", lambda value: _is_table(value, str))
+_tables = _must_be("a table of tables", lambda value: _is_table(value, Mapping))
 
 
 @attrs.frozen(kw_only=True)
@@ -34,25 +60,25 @@ class NetworkCard:
     what: ClassVar[str] = "network"
     """The word for it in error messages."""
 
-    dataset: str
-    encoder: str
-    options: Mapping[str, object]
-    input_channels: int
-    frame_samples: int
-    embedding_dim: int
-    channels: tuple[str, ...]
-    unit: str
-    modality: str
-    normalise: str
+    dataset: str = attrs.field(metadata=_text)
+    encoder: str = attrs.field(metadata=_text)
+    options: Mapping[str, object] = attrs.field(metadata=_options)
+    input_channels: int = attrs.field(metadata=_count)
+    frame_samples: int = attrs.field(metadata=_count)
+    embedding_dim: int = attrs.field(metadata=_count)
+    channels: tuple[str, ...] = attrs.field(metadata=_names)
+    unit: str = attrs.field(metadata=_text)
+    modality: str = attrs.field(metadata=_text)
+    normalise: str = attrs.field(metadata=_normalisation)
     framing: Framing
-    frame_rate: float | None
+    frame_rate: float | None = attrs.field(metadata=_rate)
     says_rate: bool = True
     task: Task
-    split_hash: str
-    settings: Tables
-    versions: Mapping[str, str]
-    run_channels: tuple[str, ...] = ()
-    licence: str = ""  # licence of the recordings that it was trained on
+    split_hash: str = attrs.field(metadata=_text)
+    settings: Tables = attrs.field(metadata=_tables)
+    versions: Mapping[str, str] = attrs.field(metadata=_texts)
+    run_channels: tuple[str, ...] = attrs.field(default=(), metadata=_names)
+    licence: str = attrs.field(default="", metadata=_text)  # licence of the recordings that it was trained on
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -76,8 +102,8 @@ class EncoderCard(NetworkCard):
 
     what: ClassVar[str] = "encoder"
 
-    method: str
-    count: int
+    method: str = attrs.field(metadata=_text)
+    count: int = attrs.field(metadata=_count)
     pretrain_framing: Framing
     scores: tuple[Score, ...] = ()
 
@@ -92,14 +118,14 @@ class EncoderCard(NetworkCard):
                 "channels": list(self.run_channels),
                 "first_channels": list(self.channels),
                 **_signal(self),
-                "frame_rate": self.frame_rate,
+                **_rate_of(self),
                 "pretrain_framing": plain(self.pretrain_framing),
                 "evaluate_framing": plain(self.framing),
             },
             **_origin(self),
         }
         if self.scores:
-            description["scores"] = [_score_row(score) for score in self.scores]
+            description["scores"] = [as_plain(attrs.asdict(score)) for score in self.scores]
         return description
 
 
@@ -114,11 +140,11 @@ class ClassifierCard(NetworkCard):
 
     what: ClassVar[str] = "classifier"
 
-    init: str
-    fraction: float
-    protocol: str = "finetune"
-    recorded: tuple[str, ...] = ()
-    encoder_sha256: str = ""
+    init: str = attrs.field(metadata=_text)
+    fraction: float = attrs.field(metadata=_share)
+    protocol: str = attrs.field(default="finetune", metadata=_text)
+    recorded: tuple[str, ...] = attrs.field(default=(), metadata=_names)
+    encoder_sha256: str = attrs.field(default="", metadata=_text)
 
     def describe(self) -> dict[str, object]:
         """Return the card as JSON."""
@@ -132,7 +158,7 @@ class ClassifierCard(NetworkCard):
             "encoder": _architecture(self),
             "head": {"features": self.embedding_dim, "classes": len(self.task.classes)},
             "signal": {
-                "frame_rate": self.frame_rate,
+                **_rate_of(self),
                 "channels": list(self.channels),
                 "recorded": list(self.recorded),
                 **_signal(self),
@@ -145,43 +171,106 @@ class ClassifierCard(NetworkCard):
         }
 
 
+Card = TypeVar("Card", EncoderCard, ClassifierCard)
+
+
 def encoder_card(description: Mapping[str, Any], file: Path) -> EncoderCard:
     """Read the card of an encoder file. Raises RunFolderError where it is none, or is damaged."""
     if "encoder" not in description or "head" in description:
-        held = "a classifier" if "head" in description else "something else"
         raise RunFolderError(
-            f"{file} is no encoder: it holds {held}. Give a folder that `clocs run` made, or its encoder.safetensors."
+            f"{file} is no encoder: it holds {_held(description)}. Give a folder that `pretrain` made, or its "
+            "encoder.safetensors."
         )
-    try:
+
+    def read() -> EncoderCard:
         return EncoderCard(
             **_fields(description),
             method=description["method"],
             count=description["encoder"]["count"],
-            pretrain_framing=structure(Framing, description["signal"]["pretrain_framing"], "pretrain_framing"),
-            scores=tuple(_score(row) for row in description.get("scores", ())),
+            pretrain_framing=_framing(_table(description, "signal"), "pretrain_framing"),
+            scores=tuple(
+                structure_record(row, Score, "a score") for row in _items(description.get("scores", []), "scores")
+            ),
         )
-    except (AttributeError, KeyError, TypeError, SettingsError) as problem:
-        raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
+
+    return _checked(read, description, file)
 
 
 def classifier_card(description: Mapping[str, Any], file: Path) -> ClassifierCard:
     """Read the card of a classifier file. Raises RunFolderError where it is none, or is damaged."""
     if "head" not in description:
-        held = "an encoder" if "encoder" in description else "something else"
         raise RunFolderError(
-            f"{file} is no classifier: it holds {held}. `clocs evaluate RUN --protocol finetune` trains one."
+            f"{file} is no classifier: it holds {_held(description)}. `evaluate(..., protocol='finetune')` trains one."
         )
-    try:
+
+    def read() -> ClassifierCard:
         return ClassifierCard(
             **_fields(description),
             init=description["init"],
             fraction=description["label_fraction"],
             protocol=description.get("protocol", "finetune"),
-            recorded=tuple(description["signal"].get("recorded", ())),
+            recorded=_items(_table(description, "signal").get("recorded", []), "recorded"),
             encoder_sha256=description.get("encoder_sha256", ""),
         )
-    except (AttributeError, KeyError, TypeError, SettingsError) as problem:
-        raise RunFolderError(f"The description in {file} is damaged: {problem!r}.") from None
+
+    return _checked(read, description, file)
+
+
+def _held(description: Mapping[str, Any]) -> str:
+    """Say what a file holds that is not what was expected."""
+    kinds = {"head": "a classifier", "encoder": "an encoder", "progress": "a checkpoint of training"}
+    return next((kind for key, kind in kinds.items() if key in description), "something else")
+
+
+def _checked(read: Callable[[], Card], description: Mapping[str, Any], file: Path) -> Card:
+    """Read a card and compare its fields with those that it would write. Raises RunFolderError where they differ."""
+    try:
+        card = read()
+        _refuse_other_types(card)
+        _refuse_unknown(description, {"scores": [], **card.describe()}, "")
+    except KeyError as problem:
+        raise RunFolderError(f"The description in {file} is damaged: it has no {problem}.") from None
+    except (TypeError, ValueError, RunFolderError) as problem:  # SettingsError is a ValueError
+        raise RunFolderError(f"The description in {file} is damaged: {str(problem).rstrip('.')}.") from None
+    return card
+
+
+def _refuse_other_types(card: NetworkCard) -> None:
+    """Raise ValueError where a field of a card that was read does not hold what it must be."""
+    for field in attrs.fields(type(card)):
+        expected, fits = field.metadata.get("must be", ("", lambda _: True))
+        if not fits(value := getattr(card, field.name)):
+            raise ValueError(f"{field.name} is {value!r:.80}, expected {expected}")
+
+
+def _refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError where a table has a field that no card of this version has."""
+    for key, value in found.items():
+        if key not in known:
+            raise ValueError(f"it has a field {where + key!r} that this version of clocs does not know")
+        if key in ("encoder", "signal", "head"):
+            _refuse_unknown(_table(found, key), known[key], f"{key}.")
+        if key == "head" and value != known[key]:
+            raise ValueError(f"head is {value!r:.80}, expected {known[key]!r}")
+
+
+def _table(place: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table inside a table. Raises KeyError where it is missing, ValueError where it is something else."""
+    if not isinstance(place[name], Mapping):
+        raise ValueError(f"{name} is {place[name]!r:.80}, expected a table")
+    found: Mapping[str, Any] = place[name]
+    return found
+
+
+def _framing(signal: Mapping[str, Any], name: str) -> Framing:
+    return structure(Framing, _table(signal, name), name, arguments=False)
+
+
+def _items(value: Any, name: str) -> tuple[Any, ...]:
+    """Return a list as a tuple. Raises ValueError where it is none; text would become its letters."""
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {value!r:.80}, expected a list")
+    return tuple(value)
 
 
 def _architecture(card: NetworkCard) -> dict[str, object]:
@@ -208,33 +297,25 @@ def _origin(card: NetworkCard) -> dict[str, object]:
     }
 
 
+def _rate_of(card: NetworkCard) -> dict[str, object]:
+    return {"frame_rate": card.frame_rate} if card.says_rate else {}
+
+
 def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the fields of a NetworkCard. Raises KeyError, TypeError or SettingsError where the card is damaged."""
-    encoder, signal = description["encoder"], description["signal"]
+    """Read the fields of a NetworkCard. Raises KeyError, TypeError or ValueError where the card is damaged."""
+    encoder, signal = _table(description, "encoder"), _table(description, "signal")
+    channels = signal["channels"]
     return {
         "dataset": description["dataset"],
         "encoder": encoder["name"],
         **{name: encoder[name] for name in ("options", "input_channels", "frame_samples", "embedding_dim")},
-        "run_channels": tuple(signal["channels"]),
-        "channels": tuple(signal.get("first_channels", signal["channels"])),  # default: all channels
+        "run_channels": _items(channels, "channels"),
+        "channels": _items(signal.get("first_channels", channels), "first_channels"),  # default: all channels
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
-        "framing": structure(Framing, signal["framing" if "framing" in signal else "evaluate_framing"], "framing"),
+        "framing": _framing(signal, "framing" if "framing" in signal else "evaluate_framing"),
         "frame_rate": signal.get("frame_rate"),
         "says_rate": "frame_rate" in signal,
-        "task": structure(Task, description["task"], "task"),
+        "task": structure(Task, _table(description, "task"), "task", arguments=False),
         **{name: description[name] for name in ("split_hash", "settings", "versions")},
         "licence": description["licence_of_the_data"],
     }
-
-
-def _score_row(score: Score) -> dict[str, object]:
-    """Return a score as JSON; NaN, which JSON lacks, becomes null."""
-    row: dict[str, object] = attrs.asdict(score)
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
-    }
-
-
-def _score(row: Mapping[str, Any]) -> Score:
-    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in row.items()}
-    return Score(**fields)

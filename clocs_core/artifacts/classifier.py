@@ -70,7 +70,11 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
     weights, description = read_tensors(path)
     refuse_other_schema(description, path, "classifier")
     card = classifier_card(description, path)
-    (encoder,) = build_encoders(card, 1, catalogue, path)
+    (encoder,) = build_encoders(card, 1, catalogue, weights, path)
+    shape = (len(card.task.classes), card.embedding_dim)
+    held = tuple(weights["head.weight"].shape) if "head.weight" in weights else "none"
+    if held != shape:
+        raise RunFolderError(f"The card in {path} declares a head of shape {shape}, and the file holds {held}.")
     with torch.random.fork_rng(devices=[]):  # weights drawn here are overwritten; keep the caller's random state
         network = with_head(encoder, card.embedding_dim, len(card.task.classes))
     fit_weights(network, weights, card, path)
@@ -87,14 +91,14 @@ def read_classifier_card(file: Path) -> ClassifierCard:
 def _files_in(path: Path) -> list[Path]:
     """List the classifier files of an evaluation folder, or of all evaluations of a run, sorted by name."""
     if not path.exists():
-        raise RunFolderError(f"{path} is not there. Give a folder that `clocs evaluate` made, or a classifier in it.")
+        raise RunFolderError(f"{path} is not there. Give a folder that `evaluate` made, or a classifier in it.")
     files = sorted(path.glob("classifiers/*.safetensors")) or sorted(
         path.glob("evaluations/*/classifiers/*.safetensors")
     )
     if not files:
         what = "has no fine-tuned classifier" if (path / "settings.toml").exists() else "is no run and no evaluation"
         raise RunFolderError(
-            f"{path} {what}: `clocs evaluate RUN --protocol finetune` trains one; the linear protocol keeps none."
+            f"{path} {what}: `evaluate(..., protocol='finetune')` trains one; the linear protocol keeps none."
         )
     return files
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import attrs
 
+from clocs_core.artifacts.documents import as_plain, read_object, read_text, seal, structure_sealed
 from clocs_core.contracts.events import EpochDone
-from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 
 
@@ -51,22 +51,14 @@ def read_curve(path: Path) -> tuple[CurvePoint, ...]:
     """
     if not path.exists():
         return ()
-    try:
-        return tuple(_point(line) for line in path.read_text(encoding="utf-8").splitlines())
-    except (TypeError, ValueError, KeyError) as problem:
-        raise RunFolderError(f"{path} holds no curve that can be read: {problem}.") from None
+    return tuple(
+        _point(line, f"{path} holds no curve that can be read: a line") for line in read_text(path).splitlines()
+    )
 
 
 def _line(point: CurvePoint) -> str:
-    return json.dumps({name: _plain(value) for name, value in attrs.asdict(point).items()}, allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(point))), allow_nan=False) + "\n"
 
 
-def _plain(value: float) -> float | str | None:
-    if math.isfinite(value):
-        return value
-    return None if math.isnan(value) else str(value)
-
-
-def _point(line: str) -> CurvePoint:
-    epoch, *numbers = (json.loads(line)[field.name] for field in attrs.fields(CurvePoint))
-    return CurvePoint(epoch, *(math.nan if value is None else float(value) for value in numbers))
+def _point(line: str, what: str) -> CurvePoint:
+    return structure_sealed(read_object(line, what), CurvePoint, what)

@@ -6,8 +6,10 @@ import json
 import math
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
@@ -15,6 +17,8 @@ import cattrs
 from clocs_core.errors import RunFolderError
 
 SCHEMA = 1  # raise it when a field changes its meaning, so that an old reader refuses instead of misreading
+
+DIGEST = "digest"  # the field that a written document has more than its record
 
 T = TypeVar("T")
 
@@ -39,7 +43,38 @@ def as_plain(value: object) -> Any:
 
 def dump_record(record: Any) -> str:
     """Write a record with its schema, such as a report, as text; `load_record` reads it back bit for bit."""
-    return json.dumps(as_plain(attrs.asdict(record)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(record))), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """Add a digest of all values, so that a number which changed on the disk is noticed."""
+    return {**document, DIGEST: _digest(document)}
+
+
+def structure_sealed(document: dict[str, Any], kind: type[T], what: str) -> T:
+    """Make a record from what `seal` returned. Raises RunFolderError, naming `what`, where a value is another one.
+
+    Documents of earlier versions have no digest, and pass.
+    """
+    rest = {key: value for key, value in document.items() if key != DIGEST}
+    record = structure_record(rest, kind, what)  # a field that does not fit is named
+    if DIGEST in document and document[DIGEST] != _digest(rest):
+        raise RunFolderError(f"{what} is damaged, or was edited: its values do not match its digest.")
+    return record
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return sha256(json.dumps(document, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of ours. Raises RunFolderError where it cannot be read, or is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise RunFolderError(f"Cannot read {path}: {problem.strerror or problem}.") from None
+    except UnicodeDecodeError as problem:
+        raise RunFolderError(f"{path} is damaged: it is not text in UTF-8 ({problem}).") from None
 
 
 def load_record(text: str, kind: type[T], what: str) -> T:
@@ -50,37 +85,67 @@ def load_record(text: str, kind: type[T], what: str) -> T:
             f"{what} has schema {document.get('schema')!r}, this version of clocs reads {SCHEMA}; evaluate the "
             "run again with this version, or read it with the version that wrote it"
         )
-    return structure_record(document, kind, what)
+    return structure_sealed(document, kind, what)
 
 
 def read_object(text: str, what: str) -> dict[str, Any]:
     """Read a JSON object. Raises RunFolderError, naming `what`, for anything else."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RunFolderError(f"{what} is not JSON ({error}); it was cut short or edited: {text[:60]!r}") from error
     if not isinstance(found, dict):
         raise RunFolderError(f"{what} holds {type(found).__name__}, expected an object: {text[:60]!r}")
     return found
 
 
-def structure_record(found: dict[str, Any], kind: type[T], what: str) -> T:
+def structure_record(found: object, kind: type[T], what: str) -> T:
     """Make a record from a JSON object. Raises RunFolderError, naming `what`, where a field does not fit."""
     try:
+        if not isinstance(found, dict):
+            raise RunFolderError(f"{what} is {found!r:.60}, expected an object")
         return _converter().structure(found, kind)
     except cattrs.BaseValidationError as error:
-        faults = "; ".join(cattrs.transform_error(error))
+        faults = "; ".join(cattrs.transform_error(error, format_exception=_fault))
         raise RunFolderError(f"{what} does not hold what it should: {faults}") from error
+
+
+def _fault(problem: BaseException, kind: type[Any] | None) -> str:
+    """Say what is wrong with a value; the hooks below say it best themselves."""
+    said = str(problem)
+    return said if said.startswith("expected ") else cattrs.v.format_exception(problem, kind)
 
 
 @cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
     converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
-    converter.register_structure_hook(float, lambda value, _: math.nan if value is None else float(value))
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook_func(_is_tuple, _tuple)
     for exact in (int, str, bool):
         converter.register_structure_hook(exact, _only)
     return converter
+
+
+def _number(value: object, _: type[float]) -> float:
+    """Read a number; null is NaN, and "inf" infinity."""
+    if value is None:
+        return math.nan
+    if type(value) not in (int, float) and value not in ("inf", "-inf"):
+        raise TypeError(f"expected a number, got {value!r}")
+    return float(value)  # type: ignore[arg-type]  # one of the four
+
+
+def _is_tuple(kind: Any) -> bool:
+    origin: object = get_origin(kind)
+    return origin is tuple
+
+
+def _tuple(value: object, kind: Any) -> tuple[Any, ...]:
+    """Read a list. Text would become a tuple of its letters."""
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r}")
+    return tuple(_converter().structure(item, get_args(kind)[0]) for item in value)
 
 
 def _only(value: object, kind: type[T]) -> T:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import EncoderCard, encoder_card
 from clocs_core.artifacts.networks import build_encoders, fit_weights
+from clocs_core.artifacts.run_folder import open_run_folder
 from clocs_core.artifacts.tensors import pack_tensors, read_tensors, refuse_other_schema, save_tensors
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
@@ -63,12 +64,13 @@ def find_encoder(path: Path) -> Path:
     if (path / FILE).is_file():
         return path / FILE
     if not path.exists():
-        raise RunFolderError(f"{path} is not there. Give a folder that `clocs run` made, or its {FILE}.")
+        raise RunFolderError(f"{path} is not there. Give a folder that `pretrain` made, or its {FILE}.")
     if (path / "settings.toml").exists():
+        open_run_folder(path)  # raises for an evaluation
         raise RunFolderError(
-            f"{path} has no {FILE}: the run is not finished. Go on with it: `clocs run --resume {path}`."
+            f"{path} has no {FILE}: the run is not finished. Go on with it: `pretrain(..., out={str(path)!r})`."
         )
-    raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `clocs run` made.")
+    raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `pretrain` made.")
 
 
 def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.device) -> LoadedEncoder:
@@ -82,8 +84,11 @@ def load_encoder(source: Path | bytes, catalogue: Catalogue, device: torch.devic
     named = file or Path("the encoder in memory")
     refuse_other_schema(description, named, "encoder")
     card = encoder_card(description, named)
-    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, named))
     if card.count == 1:
         weights = {f"0.{name}": tensor for name, tensor in weights.items()}
+    held = {name.partition(".")[0] for name in weights}
+    if card.count > 1 and len(held) != card.count:
+        raise RunFolderError(f"The card in {named} declares {card.count:,} encoders, and the file holds {len(held)}.")
+    modules = nn.ModuleList(build_encoders(card, card.count, catalogue, weights, named))
     fit_weights(modules, weights, card, named)
     return LoadedEncoder(modules.to(device).eval(), card, file)

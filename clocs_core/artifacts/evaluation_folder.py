@@ -14,13 +14,13 @@ from pathlib import Path
 import attrs
 
 from clocs_core.artifacts.curves import CurvePoint, curve_beside, read_curve, save_curve
-from clocs_core.artifacts.documents import dump_record, load_record
+from clocs_core.artifacts.documents import dump_record, load_record, read_text
 from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions, save_predictions
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
-from clocs_core.artifacts.run_folder import ReportFolder, create_run_folder
+from clocs_core.artifacts.run_folder import ReportFolder, is_free
 from clocs_core.errors import RunFolderError
-from clocs_core.files import write_atomically
-from clocs_core.settings.toml_file import Tables, dump_tables
+from clocs_core.files import sweep, write_atomically
+from clocs_core.settings.toml_file import Tables, dump_tables, seal_tables
 
 
 @attrs.frozen(eq=False)
@@ -58,14 +58,14 @@ class EvaluationFolder(ReportFolder):
 
     def read_report(self) -> EvaluationReport:
         """Read the report of a finished evaluation."""
-        return load_record(self.report.read_text(encoding="utf-8"), EvaluationReport, str(self.report))
+        return load_record(read_text(self.report), EvaluationReport, str(self.report))
 
     def finished(self, key: Classifier) -> Finished | None:
         """Read a finished classifier; None where it is not finished."""
         predicted, curve, numbers = self._cell(key)
         if not numbers.exists():
             return None
-        summary = load_record(numbers.read_text(encoding="utf-8"), CellSummary, str(numbers))
+        summary = load_record(read_text(numbers), CellSummary, str(numbers))
         if not predicted.exists():
             return Finished(summary)
         (rows,) = read_predictions(predicted).values()
@@ -134,6 +134,8 @@ class Controls:
             yield False
             return
         try:
+            for folder in (self.path / name, *(self.path / name).glob("c*")):  # cells and classifiers
+                sweep(folder)
             yield True
         finally:
             lock.release()
@@ -153,22 +155,19 @@ def open_controls(path: Path) -> Controls:
     return Controls(path)
 
 
-def open_evaluation(path: Path, tables: Tables) -> EvaluationFolder:
-    """Create the folder of an evaluation, or open one of the same settings. Raises RunFolderError for any other."""
-    folder = EvaluationFolder(path)
+def refuse_other_evaluation(folder: EvaluationFolder, tables: Tables) -> None:
+    """Raise RunFolderError unless a folder is free, or holds an evaluation with these settings."""
+    path = folder.path
     if not folder.settings.exists():
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if not is_free(path):
             raise RunFolderError(
                 f"{path} is there already, and is no evaluation. Choose another folder with `out=...`."
             )
-        create_run_folder(path, tables)
-        return folder
-    if folder.settings.read_text(encoding="utf-8") != dump_tables(tables):
+    elif read_text(folder.settings) not in (seal_tables(tables), dump_tables(tables)):  # earlier versions: no digest
         raise RunFolderError(
             f"{path} holds an evaluation with other settings. Choose another folder with `out=...`, or leave it out: "
             "every evaluation then has a folder of its own."
         )
-    return folder
 
 
 def _name(key: Classifier) -> str:

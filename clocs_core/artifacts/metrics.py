@@ -6,8 +6,8 @@ import json
 
 import attrs
 
-from clocs_core.artifacts.documents import as_plain, read_object, structure_record
-from clocs_core.contracts.events import EpochDone
+from clocs_core.artifacts.documents import as_plain, read_object, seal, structure_sealed
+from clocs_core.contracts.events import EpochDone, Health
 
 
 @attrs.frozen(kw_only=True)
@@ -45,14 +45,20 @@ def row_of(done: EpochDone) -> EpochRow:
     )
 
 
+def health_of(row: EpochRow, embedding_dim: int) -> Health:
+    """Return the measures of collapse of an epoch."""
+    return Health(row.effective_rank, embedding_dim, row.same_patient, row.other_patient, row.loss_over_log_batch)
+
+
 def to_line(row: EpochRow) -> str:
     """Format a row as one line of JSON with its newline, for a single write."""
-    return json.dumps(as_plain(attrs.asdict(row)), allow_nan=False) + "\n"
+    return json.dumps(seal(as_plain(attrs.asdict(row))), allow_nan=False) + "\n"
 
 
 def from_line(line: str) -> EpochRow:
     """Read one line. Raises RunFolderError where it is incomplete or lacks a field."""
-    return structure_record(read_object(line, "a line of metrics.jsonl"), EpochRow, "a line of metrics.jsonl")
+    what = "a line of metrics.jsonl"
+    return structure_sealed(read_object(line, what), EpochRow, what)
 
 
 def read_rows(text: str) -> tuple[EpochRow, ...]:
@@ -66,6 +72,6 @@ def read_rows(text: str) -> tuple[EpochRow, ...]:
 def _is_json(line: str) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

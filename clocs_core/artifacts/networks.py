@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as registration
+from torch.nn.parameter import is_lazy
 
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 
+_LARGER = 4  # times the weights of its file that building a network may register: some layers replace others
+_ALWAYS = 1_000_000  # weights and, divided by 100, modules that it may register in any case
 
-def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Path) -> list[nn.Module]:
-    """Build `count` encoders with random weights, to be overwritten.
 
-    Raises UnknownName where the plugin that offers them is missing, RunFolderError where it cannot build them.
+def build_encoders(
+    card: NetworkCard, count: int, catalogue: Catalogue, weights: Mapping[str, Tensor], file: Path
+) -> list[nn.Module]:
+    """Build `count` encoders with random weights, to be overwritten by `weights`.
+
+    Raises UnknownName where the plugin that offers them is missing, RunFolderError where it cannot build them, or
+    where the card describes far larger ones than the file has weights for.
     """
     try:
         offer = catalogue.encoders.get(card.encoder).offer
@@ -27,16 +38,57 @@ def build_encoders(card: NetworkCard, count: int, catalogue: Catalogue, file: Pa
             f"{file} holds an encoder {card.encoder!r} that is not installed here{_missing(card, catalogue)}. {problem}"
         ) from None
     try:
-        options = structure(offer.options, card.options, "encoder")
-        with torch.random.fork_rng(devices=[]):  # weights drawn here are overwritten; keep the caller's random state
+        options = structure(offer.options, card.options, "encoder", arguments=False)
+        # Weights drawn here are overwritten; the caller's random state is kept.
+        with torch.random.fork_rng(devices=[]), no_larger_than(weights):
             return [
                 offer.build(options, card.input_channels, card.frame_samples, card.embedding_dim) for _ in range(count)
             ]
-    except (SettingsError, ValueError) as problem:
+    except (SettingsError, ValueError, ArithmeticError, RuntimeError, MemoryError) as problem:
         raise RunFolderError(
-            f"The encoder {card.encoder!r} of {file} cannot be built by the plugin that is installed: {problem} "
-            f"Install the version that wrote it ({card.written_with})."
+            f"The encoder {card.encoder!r} of {file} cannot be built by the plugin that is installed: "
+            f"{_first_line(problem)} Install the version that wrote it ({card.written_with})."
         ) from None
+
+
+def no_larger_than(weights: Mapping[str, Tensor]) -> AbstractContextManager[None]:
+    """Stop this thread from building modules that are far larger than `weights`, as `limit_modules` does."""
+    return limit_modules(
+        _ALWAYS + _LARGER * sum(tensor.numel() for tensor in weights.values()),
+        _ALWAYS // 100 + 100 * len(weights),
+        "its card declares a far larger network than the file has weights for.",
+    )
+
+
+@contextmanager
+def limit_modules(most_weights: float, most_modules: float, problem: str) -> Iterator[None]:
+    """Stop this thread from building modules with more weights or inner modules, before they fill the memory.
+
+    Raises ValueError, with `problem`, from the constructor of the module that is too large.
+    """
+    thread, made, modules = threading.get_ident(), 0, 0
+
+    def count(_module: nn.Module, _name: str, new: Any) -> None:
+        nonlocal made, modules
+        if threading.get_ident() == thread:
+            made += new.numel() if isinstance(new, Tensor) and not is_lazy(new) else 0
+            modules += isinstance(new, nn.Module)
+            if made > most_weights or modules > most_modules:
+                raise ValueError(problem)
+
+    hooks = [
+        register(count)
+        for register in (
+            registration.register_module_parameter_registration_hook,
+            registration.register_module_buffer_registration_hook,
+            registration.register_module_module_registration_hook,
+        )
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def with_head(encoder: nn.Module, embedding_dim: int, classes: int) -> nn.Sequential:
@@ -48,15 +100,36 @@ def with_head(encoder: nn.Module, embedding_dim: int, classes: int) -> nn.Sequen
 
 
 def fit_weights(network: nn.Module, weights: Mapping[str, Tensor], card: NetworkCard, file: Path) -> None:
-    """Load weights into a network. Raises RunFolderError where they do not fit."""
+    """Load the weights of a file into a network. Raises RunFolderError where they do not fit."""
+    try:
+        load_weights(network, weights)
+    except ValueError as problem:
+        raise RunFolderError(
+            f"The weights in {file} do not fit the encoder {card.encoder!r} that is installed: {problem} Install the "
+            f"version that wrote it ({card.written_with})."
+        ) from None
+
+
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor], finite: bool = True) -> None:
+    """Load weights into a network. Raises ValueError where a name, a shape or a type does not fit.
+
+    finite: refuse NaN and infinities too, except where the network has some when it is new, as a mask may.
+    """
+    for name, own in network.state_dict().items():
+        found = weights.get(name, own)
+        if found.dtype != own.dtype:  # torch would convert it without a word
+            raise ValueError(f"{name} holds {found.dtype}, expected {own.dtype}.")
+        if finite and not found.isfinite().all() and own.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite.")
     try:
         network.load_state_dict(weights, strict=True)
     except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:300]
-        raise RunFolderError(
-            f"The weights in {file} do not fit the encoder {card.encoder!r} that is installed: {first} Install the "
-            f"version that wrote it ({card.written_with})."
-        ) from None
+        raise ValueError(_first_line(problem)) from None
+
+
+def _first_line(problem: BaseException) -> str:
+    """Return the beginning of a message of torch or of a plugin, in one line that ends with a full stop."""
+    return " ".join(str(problem).split())[:300].rstrip(".") + "."
 
 
 def _missing(card: NetworkCard, catalogue: Catalogue) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from struct import error as StructError
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import attrs
 import numpy as np
@@ -17,6 +19,9 @@ from numpy.typing import NDArray
 
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
+
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, ZlibError, StructError, MemoryError)
+"""Errors of a damaged .npz: zipfile, zlib, struct and NumPy each raise their own; RuntimeError: "it is encrypted"."""
 
 Classifier = tuple[str, str, float]
 """Key of a classifier: protocol, init and label fraction."""
@@ -84,8 +89,9 @@ def read_predicted_rows(path: Path) -> PredictedRows:
     try:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # by path, a damaged file would stay open
             return _as_rows({name: file[name] for name in file.files})
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
-        raise RunFolderError(f"{path} holds no predictions that can be read: {problem}.") from None
+    except _UNREADABLE as problem:
+        why = " ".join(str(problem).split())[:200]
+        raise RunFolderError(f"{path} holds no predictions that can be read: {why}.") from None
 
 
 def predicted_rows(
@@ -96,11 +102,16 @@ def predicted_rows(
 
 
 def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
+    """Make the rows from the arrays of a file. Raises KeyError or ValueError where these hold no predictions."""
     patient, record = (np.unique(arrays[name], return_inverse=True)[1] for name in ("patient", "record"))
     label = arrays["label"]
+    if label.dtype.kind not in "biu" or not len(label) == len(patient) == len(record):
+        raise ValueError(f"it has {len(label)} labels, {len(patient)} patients and {len(record)} recordings")
     found: dict[Classifier, Predictions] = {}
     for name, probability in arrays.items():
         if name.startswith("probability/"):
             _, protocol, init, fraction = name.split("/")
+            if probability.dtype != np.float64 or probability.shape[:1] != label.shape[:1] or probability.ndim != 2:
+                raise ValueError(f"{name} holds {probability.dtype} {probability.shape} for {len(label)} rows")
             found[protocol, init, float(fraction)] = Predictions(probability, label, patient, record)
     return PredictedRows(found, arrays["patient"], arrays["record"], label)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
+from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary, read_report
@@ -74,7 +75,7 @@ def open_candidate(path: Path) -> Candidate:
     if "evaluation" in read_tables(folder.settings):
         report = EvaluationFolder(path).read_report()
         return candidate_of_evaluation(path, report, rows, _of_its_run(path, report))
-    return candidate_of_run(path, read_report(folder.report.read_text(encoding="utf-8")), rows)
+    return candidate_of_run(path, read_report(read_text(folder.report)), rows)
 
 
 def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:
@@ -121,10 +122,11 @@ def _common(report: Report | EvaluationReport, rows: PredictedRows | None) -> di
 
 def _no_report(path: Path) -> str:
     if not path.exists():
-        return f"{path} is not there. Give folders that `clocs run` or `clocs evaluate` made."
+        return f"{path} is not there. Give folders that `pretrain` or `evaluate` made."
     if (path / "settings.toml").exists():
         return (
-            f"{path} has no report.json: it is not finished. Go on with it: `clocs run --resume {path}`, or evaluate."
+            f"{path} has no report.json: it is not finished. Go on with it: `pretrain(..., out={str(path)!r})`, or "
+            "`evaluate` again."
         )
     return f"{path} is no run and no evaluation: it has no report.json."
 

@@ -1,18 +1,26 @@
-"""The folder of a run: its files, how to create it, and how to open it."""
+"""The folder of a run: its files, how to reserve it, and how to open it."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
+from clocs_core.artifacts.documents import dump_record, load_record
+from clocs_core.artifacts.recordings import UsedRecordings
+from clocs_core.artifacts.split import Split, from_json, to_json
 from clocs_core.errors import RunFolderError, SettingsError
-from clocs_core.files import sync_folder, write_atomically
-from clocs_core.settings.toml_file import Tables, dump_tables, read_tables
+from clocs_core.files import is_temporary, sweep, write_atomically
+from clocs_core.settings.toml_file import Tables, read_tables
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+LOCK = ".lock"
 
 
 @attrs.frozen
@@ -32,6 +40,11 @@ class ReportFolder:
         return self.path / "split.json"
 
     @property
+    def recordings(self) -> Path:
+        """The recordings that it was begun with, as counts and hashes."""
+        return self.path / "recordings.json"
+
+    @property
     def predictions(self) -> Path:
         """The predictions of each classifier for each scored row."""
         return self.path / "predictions.npz"
@@ -42,15 +55,83 @@ class ReportFolder:
         return self.path / "report.json"
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Lock this folder. The system releases the lock when the process ends, even by a kill."""
+    def reserve(self) -> Iterator[None]:
+        """Create this folder if it is missing, lock it, and delete the temporary files of killed processes.
+
+        The system releases the lock when the process ends, even by a kill. Where no settings are written inside, the
+        folder is removed at the end, along with the folders above it that were missing: a mistake leaves nothing.
+        """
+        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
+        try:
+            lock = self._lock()
+            try:
+                for folder in (self.path, *(one for one in self.path.glob("*") if one.name in _SWEPT)):
+                    sweep(folder)
+                yield
+            finally:
+                if not self.settings.exists():
+                    with suppress(OSError):  # Windows removes it when it is released
+                        (self.path / LOCK).unlink()
+                lock.release()
+        finally:
+            if not self.settings.exists():
+                _remove_empty(missing)
+
+    def _lock(self) -> BaseFileLock:
         from filelock import FileLock, Timeout
 
+        lock = FileLock(self.path / LOCK, timeout=0)
+        for _ in range(_TRIES):
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
+            except Timeout:
+                raise RunFolderError(
+                    f"Another process is working in {self.path}; wait until it has ended, or choose another folder "
+                    "with `out=...`."
+                ) from None
+            except FileNotFoundError:  # a process that was refused has just removed the folder
+                continue
+            except (OSError, NotImplementedError) as problem:
+                why = getattr(problem, "strerror", None) or problem
+                raise RunFolderError(f"Cannot make or lock the folder {self.path}: {why}.") from None
+            if (self.path / LOCK).exists():
+                return lock
+            lock.release()  # the file was removed as above
+        raise RunFolderError(f"Cannot make the folder {self.path}: it disappears at once.")
+
+    def keep_recordings(self, split: Split, used: UsedRecordings) -> None:
+        """Write the split and the recordings. Raises RunFolderError where the folder was begun with other recordings.
+
+        Results of before and after a change would otherwise be of different patients.
+        """
+        why = ""
+        if self.recordings.exists():
+            text = self.recordings.read_text(encoding="utf-8")
+            why = load_record(text, UsedRecordings, str(self.recordings)).difference(used)
+        elif self.split.exists() and from_json(self.split.read_text(encoding="utf-8")).hash != split.hash:
+            why = "other patients are in its parts"  # begun before recordings were kept
+        if why:
+            raise RunFolderError(
+                f"The recordings have changed since {self.path} was begun: {why}. Put them back as they were, or begin "
+                "anew in another folder with `out=...`."
+            )
+        write_atomically(self.split, to_json(split))
+        if not self.recordings.exists():
+            write_atomically(self.recordings, dump_record(used))
+
+
+_SWEPT = ("cells", "classifiers")  # folders inside, which the same lock protects
+_TRIES = 9
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the deepest first, up to one that another process uses."""
+    for folder in folders:
         try:
-            with FileLock(self.path / ".lock", timeout=0):
-                yield
-        except Timeout:
-            raise RunFolderError(f"Another process is working in {self.path}; wait until it has ended.") from None
+            folder.rmdir()
+        except OSError:
+            return
 
 
 @attrs.frozen
@@ -78,21 +159,41 @@ class RunFolder(ReportFolder):
         return self.path / "profile"
 
     @property
+    def told(self) -> Path:
+        """The last epoch that listeners were told of. Removed once they were told of the end of the run."""
+        return self.path / ".told"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do: the report is written, and listeners know."""
+        return self.report.exists() and not self.told.exists()
+
+    @property
     def page(self) -> Path:
         """The report as an HTML page."""
         return self.path / "report.html"
 
 
 def refuse_taken(path: Path) -> None:
-    """Raise RunFolderError where a new run folder cannot be created at `path`."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    """Raise RunFolderError where a new run folder cannot be created at `path`.
+
+    A run that was killed before it wrote its settings leaves a lock and perhaps a temporary file: such a place is free.
+    """
+    if not is_free(path):
         raise RunFolderError(
             f"{path} is there already. Choose another folder with `out=...`, or, if it is a run that was interrupted, "
-            f"go on with it: `clocs run --resume {path}`."
+            f"go on with it: `pretrain(..., out={str(path)!r})`."
         )
     above = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):  # fail now, not after an hour of reading recordings
         raise RunFolderError(f"Cannot make the run folder {path}: {above} is not a folder that can be written to.")
+
+
+def is_free(path: Path) -> bool:
+    """Return whether nothing is at `path`, or a folder that holds nothing but remains of `ReportFolder.reserve`."""
+    if not path.is_dir():
+        return not path.exists()
+    return all(one.name == LOCK or is_temporary(one.name) for one in path.iterdir())
 
 
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
@@ -112,41 +213,26 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
                 )
 
 
-def create_run_folder(path: Path, tables: Tables) -> RunFolder:
-    """Create a run folder with its settings, atomically. Raises RunFolderError where it cannot be created."""
-    refuse_taken(path)
-    folder = RunFolder(path)
-    try:
-        if path.exists():  # empty; a rename cannot replace the current folder or a mount point
-            write_atomically(folder.settings, dump_tables(tables))
-        else:
-            _make_and_move(folder, dump_tables(tables))
-    except OSError as problem:
-        raise RunFolderError(f"Cannot make the run folder {path}: {problem.strerror or problem}.") from None
-    return folder
-
-
-def _make_and_move(folder: RunFolder, settings: str) -> None:
-    path = folder.path
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
-        write_atomically(RunFolder(temporary).settings, settings)
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except BaseException:  # Ctrl-C too
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
 def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
     """Open a run folder and read its settings. Raises RunFolderError where it is none, or of another version."""
     folder = RunFolder(path)
     if not folder.settings.is_file():
         found = "is not there" if not path.exists() else "has no settings.toml"
-        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `clocs run` made.")
+        raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `pretrain` made.")
     try:
-        return folder, read_tables(folder.settings)
+        tables = read_tables(folder.settings, edited=False)
     except SettingsError as problem:
         raise RunFolderError(str(problem)) from None
+    if "evaluation" in tables:
+        raise RunFolderError(no_run(path))
+    return folder, tables
+
+
+def no_run(path: Path) -> str:
+    """Say of the folder of an evaluation what it is, and what to open instead."""
+    run = path.absolute().parent.parent
+    instead = f"its encoder is that of the run {run}" if RunFolder(run).encoder.exists() else "it has no encoder"
+    return (
+        f"{path} is an evaluation, not a run: {instead}. Its results are in report.json, for `clocs compare`; an "
+        "interrupted one goes on when the same `clocs evaluate` is given again."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from torch import Tensor
@@ -14,11 +14,13 @@ from clocs_core.artifacts.documents import dump_record
 from clocs_core.artifacts.encoder import add_scores, save_encoder
 from clocs_core.artifacts.metrics import EpochRow, read_rows, to_line
 from clocs_core.artifacts.predictions import Classifier, Predictions, save_predictions
+from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import Report
-from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
-from clocs_core.artifacts.split import Split, to_json
-from clocs_core.files import write_atomically
-from clocs_core.settings.toml_file import Tables
+from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
+from clocs_core.artifacts.split import Split
+from clocs_core.errors import RunFolderError
+from clocs_core.files import append_line, naming, write_atomically
+from clocs_core.settings.toml_file import Tables, seal_tables
 
 
 class RunKeeper:
@@ -33,18 +35,31 @@ class RunKeeper:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Lock an existing folder for the duration of the run."""
+        """Reserve the folder for the duration of the run."""
         yield
 
-    def begin(self, tables: Tables, split: Split) -> None:
-        """Create the folder if it is missing, lock it, and write the split."""
+    def begin(self, tables: Tables, split: Split, used: UsedRecordings) -> None:
+        """Write the settings of a new run, and its recordings. Raises RunFolderError where a run had others."""
 
-    def rows_until(self, epoch: int) -> list[EpochRow]:
-        """Return the epochs kept so far, up to `epoch`. Drops later ones, which a killed process may leave."""
-        return []
+    def kept_rows(self, epoch: int) -> tuple[EpochRow, ...]:
+        """Read the epochs up to `epoch` where the checkpoint does not have them: an earlier version wrote it."""
+        return ()
+
+    def restore_rows(self, rows: Sequence[EpochRow]) -> None:
+        """Make the metrics hold these epochs, and no later ones, which a killed process may leave."""
 
     def keep_epoch(self, row: EpochRow) -> None:
         """Append an epoch to the metrics."""
+
+    def told_until(self) -> int:
+        """Return the last epoch that listeners were told of; 0 where there is none."""
+        return 0
+
+    def tell_until(self, epoch: int) -> None:
+        """Note that listeners were told of an epoch."""
+
+    def close(self) -> None:
+        """Note that listeners were told of the end of the run, so that nothing is left to do."""
 
     def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
         """Write the best encoder."""
@@ -61,38 +76,62 @@ class RunKeeper:
 class FolderKeeper(RunKeeper):
     """Keeps everything in a run folder, so that a kill at any moment leaves a run that can be resumed."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.folder = path, RunFolder(path)
+    def __init__(self, path: Path, begun: Tables | None = None) -> None:
+        """Keep a new run at `path`, or resume one. begun: the settings that were found there; None for a new run."""
+        self.path, self.folder, self.begun = path, RunFolder(path), begun
         self.checkpoint, self.profile = self.folder.checkpoint, self.folder.profile
-        self._locks = ExitStack()
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Lock the folder: now if it exists, else as soon as `begin` has created it."""
-        with self._locks:
-            if self.folder.settings.exists():
-                self._locks.enter_context(self.folder.lock())
+        """Reserve the folder. Raises RunFolderError where another process was there since the caller looked."""
+        with self.folder.reserve():
+            if self.begun is None:
+                refuse_taken(self.path)
+            elif open_run_folder(self.path)[1] != self.begun:
+                raise RunFolderError(f"The settings in {self.path} have just been changed; try again.")
             yield
 
-    def begin(self, tables: Tables, split: Split) -> None:
-        """Create the folder if it is missing, lock it, and write the split."""
+    def begin(self, tables: Tables, split: Split, used: UsedRecordings) -> None:
+        """Write settings.toml of a new run, then split.json and recordings.json."""
         if not self.folder.settings.exists():
-            create_run_folder(self.path, tables)
-            self._locks.enter_context(self.folder.lock())
-        write_atomically(self.folder.split, to_json(split))
+            write_atomically(self.folder.settings, seal_tables(tables))
+        self.folder.keep_recordings(split, used)
 
-    def rows_until(self, epoch: int) -> list[EpochRow]:
-        """Read metrics.jsonl; rewrite it without epochs later than `epoch` and without an incomplete line."""
+    def kept_rows(self, epoch: int) -> tuple[EpochRow, ...]:
+        """Read metrics.jsonl. Raises RunFolderError where epochs are missing."""
         file = self.folder.metrics
         past = read_rows(file.read_text(encoding="utf-8")) if file.exists() else ()
-        rows = [row for row in past if row.epoch <= epoch]
-        write_atomically(file, "".join(map(to_line, rows)))
+        rows = tuple(row for row in past if row.epoch <= epoch)
+        if len(rows) != epoch:
+            raise RunFolderError(
+                f"{file} has {len(rows)} of the {epoch} epochs of the checkpoint beside it. Put the file back, or "
+                "start a new run."
+            )
         return rows
+
+    def restore_rows(self, rows: Sequence[EpochRow]) -> None:
+        """Write metrics.jsonl."""
+        write_atomically(self.folder.metrics, "".join(map(to_line, rows)))
 
     def keep_epoch(self, row: EpochRow) -> None:
         """Append a line to metrics.jsonl."""
-        with open(self.folder.metrics, "a", encoding="utf-8") as file:
-            file.write(to_line(row))
+        append_line(self.folder.metrics, to_line(row))
+
+    def told_until(self) -> int:
+        """Read .told. An incomplete one counts as 0: it is better to tell twice than never."""
+        try:
+            return int(self.folder.told.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def tell_until(self, epoch: int) -> None:
+        """Write .told, without a flush to the disk, which would cost more than telling twice after a power cut."""
+        with naming(self.folder.told):
+            self.folder.told.write_text(str(epoch), encoding="utf-8")
+
+    def close(self) -> None:
+        """Remove .told."""
+        self.folder.told.unlink(missing_ok=True)
 
     def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
         """Write encoder.safetensors."""

@@ -59,20 +59,32 @@ def from_json(text: str) -> Split:
     """Read what `to_json` wrote. Raises DataError where the text is damaged or was edited by hand."""
     try:
         held = json.loads(text)
-        if held["schema"] != SCHEMA:
+        if type(held["schema"]) is not int or held["schema"] != SCHEMA:
             raise DataError(f"This split has schema {held['schema']!r}, expected {SCHEMA}: make it anew.")
-        parts: dict[str, Part] = {str(patient): part for part in PARTS for patient in held["patients"][part]}
+        lists = {part: _names(held["patients"][part], part) for part in PARTS}
+        parts: dict[str, Part] = {patient: part for part in PARTS for patient in lists[part]}
         rule = PUBLISHED if held["rule"] == PUBLISHED else known_rule(held["rule"])
-        split = Split(parts, int(held["seed"]), rule)
+        if type(held["seed"]) is not int or held["seed"] < 0:
+            raise TypeError(f"its seed is {held['seed']!r:.40}")
+        split = Split(parts, held["seed"], rule)
         expected = held["hash"]
-    except (AttributeError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except DataError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise DataError(f"This is not a split of patients ({error!r}): make it anew.") from error
-    if split.hash != expected or len(parts) != sum(len(held["patients"][part]) for part in PARTS):
+    if split.hash != expected or len(parts) != sum(map(len, lists.values())):
         raise DataError(
             f"The patients of this split do not match its hash ({split.hash[:12]}, expected {str(expected)[:12]}): "
             "it was changed after it was written. Make it anew."
         )
     return split
+
+
+def _names(found: object, part: Part) -> list[str]:
+    """Return the patients of a part. Raises TypeError where they are no list of names."""
+    if not isinstance(found, list) or not all(isinstance(patient, str) for patient in found):
+        raise TypeError(f"the patients of {part!r} are no list of names")
+    return found
 
 
 def known_rule(rule: str) -> Rule:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
@@ -15,9 +15,8 @@ from clocs_core.plugins.session import Session
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
     from clocs_core.report.compared import Compared
+    from clocs_core.report.terminal import Terminal
 
 
 @click.command("compare")
@@ -39,15 +38,15 @@ def compare_command(
     label_fraction: str | None,
     as_json: bool,
 ) -> None:
-    """Compare the first RUN with each of the others: folders of `clocs run` or `clocs evaluate`.
+    """Compare runs or evaluations with the first one.
 
-    Prints the settings that differ, the scores, and the differences of scores with bootstrap intervals over the test
-    patients that they share. Runs that differ by their seed only are summarised as one: mean ± sd.
+    RUN is a folder of `clocs run` or of `clocs evaluate`. Prints the settings that differ, the scores, and the
+    differences of scores with bootstrap intervals over the test patients that they share. Runs that differ by their
+    seed only are summarised as one: mean ± sd.
     """
-    from rich.console import Console
-
     from clocs_core.artifacts.documents import dump_record
     from clocs_core.cli.display import console_display
+    from clocs_core.report.terminal import Terminal
     from clocs_core.workflows.compare import compare_folders
     from clocs_core.workflows.differences import Wanted
 
@@ -57,9 +56,9 @@ def compare_command(
     with console_display() as show:
         found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)
     if as_json:
-        click.echo(dump_record(found), nl=False)
+        echo(dump_record(found), nl=False)
         return
-    _show(found, Console(width=None if os.isatty(1) else 200))
+    _show(found, Terminal(200))
 
 
 def _fractions(text: str | None) -> tuple[float, ...]:
@@ -69,35 +68,29 @@ def _fractions(text: str | None) -> tuple[float, ...]:
         raise SettingsError(f"--label-fraction: expected numbers, comma separated, got {text!r}.") from None
 
 
-def _show(found: Compared, console: Console) -> None:
+def _show(found: Compared, terminal: Terminal) -> None:
     from clocs_core.report.compared import compares_rows, score_table, setting_rows
     from clocs_core.report.tables import comparison_sentence
 
     letters = [one.letter for one in found.compared]
     heads = ("", "weights", "protocol", "data set", "task", "part", "seeds", "folders")
-    _table(console, heads, compares_rows(found.compared))
+    _table(terminal, heads, compares_rows(found.compared))
     if found.settings:
-        _table(console, ("setting", *letters), setting_rows(found.settings))
+        _table(terminal, ("setting", *letters), setting_rows(found.settings))
     else:
-        console.print("Their settings are all the same.\n", highlight=False)
+        terminal.print("Their settings are all the same.\n")
     if found.scores:
-        _table(console, *score_table(found))
+        _table(terminal, *score_table(found))
     for one in found.differences:
-        console.print(comparison_sentence(one), highlight=False, markup=False)
+        terminal.print(comparison_sentence(one))
     for refusal in found.refused:
         level = f" at the {refusal.level} level" if refusal.level else ""
         said = f"{refusal.a} and {refusal.b} are not paired{level}: {refusal.reason}."
-        console.print(said, highlight=False, markup=False)
+        terminal.print(said)
     for note in found.notes:
-        console.print(note, highlight=False, markup=False)
+        terminal.print(note)
 
 
-def _table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(*map(escape, headings), box=None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
-    console.print()
+def _table(terminal: Terminal, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    terminal.print_table(headings, rows)
+    terminal.print()

@@ -12,6 +12,7 @@ import click
 
 from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
 from clocs_core.settings.places import data_root, dataset_folder
@@ -25,7 +26,7 @@ _ROOT_HELP = "Folder with one folder per data set. Default: CLOCS_DATA, or this 
 
 @click.group("data")
 def data_group() -> None:
-    """Find, download, prepare, check and look at data sets."""
+    """List, download, prepare, verify and show data sets."""
 
 
 data_group.add_command(prepare_command)
@@ -41,17 +42,17 @@ data_group.add_command(show_command)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every download address.")
 @pass_session
 def list_command(session: Session, root: str | None, as_json: bool) -> None:
-    """List the data sets with their contents and licence, and say whether they are on this machine."""
+    """List the data sets, and say which are on this machine."""
     rows = [_row(item.offer, data_root(root)) for item in session.catalogue.datasets]
     if as_json:
-        click.echo(json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False))
+        echo(json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False))
         return
     for row in rows:
-        click.secho(row.name, bold=True, nl=False)
-        click.echo(f"  {row.summary}")
-        click.echo(f"  licence: {row.licence}")
-        click.echo(f"  from: {_origin(row)}")
-        click.echo(f"  here: {_state(row)}")
+        echo(row.name, bold=True, nl=False)
+        echo(f"  {row.summary}")
+        echo(f"  licence: {row.licence}")
+        echo(f"  from: {_origin(row)}")
+        echo(f"  here: {_state(row)}")
 
 
 @attrs.frozen
@@ -136,17 +137,17 @@ def download_command(session: Session, name: str, root: str | None, connections:
     if not dataset.sources:
         why = "it makes its own recordings" if dataset.embedded else "point at your own files with `clocs run --root`"
         why = f"get it from {dataset.homepage}" if dataset.homepage else why
-        click.echo(f"{name} has nothing to download: {why}.")
+        echo(f"{name} has nothing to download: {why}.")
         return
-    click.echo(f"{name}: {dataset.summary}")
-    click.echo(f"Licence: {dataset.licence}")
+    echo(f"{name}: {dataset.summary}")
+    echo(f"Licence: {dataset.licence}")
     folder = data_root(root) / name
     fetched = _fetch(dataset, folder, connections)
     rest = "" if len(fetched.new) == len(fetched.files) else "; the others were there"
-    click.echo(f"{len(fetched.new):,} of {len(fetched.files):,} files downloaded to {folder}{rest}.")
+    echo(f"{len(fetched.new):,} of {len(fetched.files):,} files downloaded to {folder}{rest}.")
     _unpack_all(fetched.archives)
     place = f" --data-root {root}" if root else ""
-    click.echo(f"Next: clocs run --plugin METHOD --dataset {name}{place}   (`clocs plugins` lists the methods)")
+    echo(f"Next: clocs run --plugin METHOD --dataset {name}{place}   (`clocs plugins` lists the methods)")
 
 
 def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
@@ -154,6 +155,7 @@ def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     from clocs_core.data.fetching import fetch
+    from clocs_core.progress import collect_warnings
 
     console = Console(stderr=True)
     columns = (TextColumn("downloading"), BarColumn(30), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
@@ -163,7 +165,8 @@ def _fetch(dataset: Dataset, folder: Path, connections: int) -> Fetched:
         def show(done: int, total: int | None) -> None:
             bar.update(task, completed=done, total=total)
 
-        return fetch(dataset.sources, folder, show, connections)
+        with collect_warnings(lambda text: click.echo(f"Warning: {text}", err=True)):
+            return fetch(dataset.sources, folder, show, connections)
 
 
 def _unpack_all(archives: Sequence[Path]) -> None:
@@ -171,7 +174,7 @@ def _unpack_all(archives: Sequence[Path]) -> None:
 
     for path in archives:
         if is_unpacked(path):
-            click.echo(f"{path.name} was unpacked before.")
+            echo(f"{path.name} was unpacked before.")
             continue
-        click.echo(f"Unpacking {path.name} …", err=True)
-        click.echo(f"{path.name} unpacked, {unpack_beside(path):,} files.")
+        echo(f"Unpacking {path.name} …", err=True)
+        echo(f"{path.name} unpacked, {unpack_beside(path):,} files.")

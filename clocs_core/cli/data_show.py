@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.data_prepare import ask_recordings, recordings_options
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import DataError, UnknownName, neighbours
 from clocs_core.plugins.session import Session
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 @click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="Picture to write.")
 @pass_session
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
-    """Draw a recording: every channel on ruled paper at 25 mm/s, with its patient and its label."""
+    """Draw a recording on ruled paper.
+
+    The picture has every channel at 25 mm/s, and the patient and the label of the recording.
+    """
     from clocs_core.data.cohort import scan
     from clocs_core.files import write_atomically
     from clocs_core.report.paper import draw_recording
@@ -41,11 +45,11 @@ def show_command(session: Session, /, name: str, record: str | None, seconds: fl
     title = f"{name}  {entry.record}  patient {entry.patient}  {label}"
     write_atomically(Path(out), draw_recording(loaded, title, seconds))
     channels, samples = loaded.samples.shape
-    click.echo(
+    echo(
         f"{entry.record}: patient {entry.patient}, {label}; {channels} channels, {samples:,} samples at "
         f"{loaded.sampling_rate:g} Hz ({samples / loaded.sampling_rate:g} s), {loaded.unit or 'no unit'}"
     )
-    click.echo(f"Picture: {out}")
+    echo(f"Picture: {out}")
 
 
 def _entry(listing: Listing, record: str | None, name: str) -> Entry:

@@ -21,6 +21,10 @@ def console_display() -> Iterator[ConsoleDisplay]:
     with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording) as show:
         try:
             yield show
+        except Exception as problem:
+            if show.doing:
+                problem.add_note(f"while {show.doing}")  # for an error that nobody foresaw
+            raise
         finally:
             for text in warnings:
                 show.warn(text)

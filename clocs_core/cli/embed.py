@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.flags import AnyOption
+from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 def embed_command(
     context: click.Context, session: Session, /, run: str, inputs: tuple[str, ...], out: str, device: str, **asked: Any
 ) -> None:
-    """Write the embeddings of frames from the encoder of RUN (a run folder, or its encoder file).
+    """Write the embeddings of frames to a file.
 
-    The frames come from a data set or from your own files. The file has `embedding` (n, E) and, for each row,
-    `patient`, `record`, `channel`, `start`, `part` and `label`.
+    RUN is a run folder, or its encoder file. The frames come from a data set or from your own files. The file has
+    `embedding` (n, E) and, for each row, `patient`, `record`, `channel`, `start`, `part` and `label`.
     """
     from clocs_core.artifacts.embeddings import save_rows
     from clocs_core.artifacts.encoder import load_encoder
@@ -59,7 +60,7 @@ def embed_command(
         save_rows(rows, {**fixed, **about, "frame_samples": card.frame_samples}, Path(out))
     many, patients = len(set(rows.record.tolist())), len(set(rows.patient.tolist()))
     whose = f"recording{'' if many == 1 else 's'}" if inputs else f"recordings of {patients:,} patients"
-    click.echo(f"{len(rows.embedding):,} embeddings of {rows.embedding.shape[1]} numbers, of {many:,} {whose}: {out}")
+    echo(f"{len(rows.embedding):,} embeddings of {rows.embedding.shape[1]} numbers, of {many:,} {whose}: {out}")
 
 
 def _embed_dataset(

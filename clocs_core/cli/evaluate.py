@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
@@ -56,7 +57,7 @@ def evaluate_command(
     workers: int,
     **_flags: str | None,
 ) -> int | None:
-    """Evaluate the encoder of a run on a data set: the one it was trained on, or another.
+    """Evaluate the encoder of a run on its own or another data set.
 
     RUN is the folder of a `clocs run`, or its encoder.safetensors. The same encoder untrained and the class prior are
     always scored beside it. An interrupted evaluation is resumed when the same command is given again; a finished one
@@ -93,10 +94,10 @@ def _evaluate(session: Session, plan: EvaluationPlan, path: Path, workers: int, 
     try:
         with console_display() as show:
             report = evaluate_encoder(plan, path, Surroundings(session.host, show, workers), controls).report
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         kept = "finished classifiers are kept; repeat the same command to resume."
-        click.echo(f"\nStopped; {kept if path.exists() else 'nothing was trained yet.'}", err=True)
-        return 130
+        stop.add_note(f"Stopped; {kept if path.exists() else 'nothing was trained yet.'}")
+        raise
     print_summary(report.scores, report.comparisons, report.notes)
-    click.echo(f"Report: {path / 'report.json'}")
+    echo(f"Report: {path / 'report.json'}")
     return None

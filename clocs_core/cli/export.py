@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.reading import hertz, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -31,9 +32,10 @@ from clocs_core.plugins.session import Session
 def export_command(
     session: Session, /, run: str, kind: str, out: str, sampling_rate: str | None, trained_at: str | None
 ) -> None:
-    """Write the encoder of RUN (a run folder, or its encoder file) as ONNX, resampling and normalisation included.
+    """Write the encoder of a run as an ONNX file.
 
-    The input is windows of a recording, one per frame. The file is compared with PyTorch before it is written.
+    RUN is a run folder, or its encoder file. The ONNX file also resamples and normalises. Its input is windows of a
+    recording, one per frame. The file is compared with PyTorch before it is written.
     """
     import torch
 
@@ -47,7 +49,7 @@ def export_command(
     difference = export_onnx(loaded, window, Path(out))
     card = loaded.card
     at = "" if window.rate is None else f" at {window.rate:g} Hz"
-    click.echo(
+    echo(
         f"{out}: signal (n, {card.input_channels}, {window.samples}) in {card.unit or 'its unit'}{at} to embedding "
         f"(n, {card.embedding_dim}); differs from PyTorch by at most {difference:.1g}"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -57,14 +58,11 @@ with_workers = click.option(
     help="Processes that read recordings.",
 )
 
-with_options = click.option(
-    "-o",
-    "--option",
-    "assignments",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. The same as --temperature 0.05.",
+_assignments = partial(click.option, "-o", "--option", "assignments", metavar="NAME=VALUE", multiple=True)
+with_options = _assignments(
+    help="Option of any part: `-o temperature=0.05`, or `-o loss.temperature=0.05`. The same as --temperature 0.05."
 )
+with_dataset_options = _assignments(help="Option of the data set, or a setting of it, such as `-o normalise=none`.")
 
 with_device = click.option(
     "--device",
@@ -141,5 +139,5 @@ def _other_flag(word: str) -> Assignment:
     if not equals:
         raise SettingsError(f"--{name} needs a value.")
     table, _, field = name.replace("-", "_").rpartition(".")
-    # Whoever types --sampling-rate means the rate of the recordings; the rate of a framing is set by -o.
+    # --sampling-rate is the rate of the recordings; -o sets the rate of a framing.
     return Assignment("dataset" if field == "sampling_rate" and not table else table, field, value)

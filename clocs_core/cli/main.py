@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint
 
@@ -16,45 +17,64 @@ from clocs_core.cli.data import data_group
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.export import export_command
+from clocs_core.cli.last_resort import describe_io, describe_unforeseen
+from clocs_core.cli.output import echo
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
+from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
 from clocs_core.cli.verify import verify_command
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
+from clocs_core.plugins.host import Plugin
 from clocs_core.plugins.session import Session, open_session
 
+UNFORESEEN = 1  # as Python, for an exception
 MISTAKE = 2  # as click, for a wrong command line
-INTERRUPTED = 130  # 128 + SIGINT, as shells do
 
 
 def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
-    """Run one command. Returns the exit code; a mistake of the user never shows a traceback."""
+    """Run one command. Returns the exit code; no error shows a traceback unless --traceback asks for it."""
     _keep_freed_memory()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with heed_signals() as came:
+        try:
+            return _run(given, entry_points)
+        except (click.Abort, KeyboardInterrupt) as problem:
+            return say_stopped(problem)
+        except OSError as problem:  # a full disk, a folder without permission
+            return 128 + came[0] if came else _complain(describe_io(problem))
+
+
+def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
+    """Run one command, and print errors except those of a disk or a signal."""
     command: click.Command | None = None
+    plugins: Iterable[Plugin] = ()
+    ours = argparse.Namespace(traceback="--traceback" in given)
     try:
         ours, rest = _take_global_options(given)
-        trace = (lambda text: click.echo(text.rstrip(), err=True)) if ours.trace_hooks else None
+        trace = (lambda text: echo(text.rstrip(), err=True)) if ours.trace_hooks else None
         session = open_session(entry_points, ours.without, trace)
+        plugins = session.host.plugins
         cli = build_cli(session)
         command = _find_command(cli, rest)
         result = cli.main(rest, prog_name="clocs", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except ClocsError as problem:
-        return _complain(as_flags(str(problem), flags_of(command)))
-    except click.ClickException as problem:
-        problem.show()
-        return problem.exit_code
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
-        return INTERRUPTED
-    except OSError as problem:  # a full disk, a folder without permission
-        where = f" {problem.filename}" if problem.filename else ""
-        return _complain(f"I/O error{where}: {problem.strerror or problem}. Files that were on disk are intact.")
+    except Exception as problem:
+        if ours.traceback:
+            traceback.print_exception(problem)
+        if isinstance(problem, ClocsError):
+            return _complain(as_flags(str(problem), flags_of(command)))
+        if isinstance(problem, click.ClickException):
+            problem.show()
+            return problem.exit_code
+        if isinstance(problem, (OSError, click.Abort)):
+            raise
+        _complain(describe_unforeseen(problem, plugins))
+        return UNFORESEEN
 
 
 def build_cli(session: Session) -> click.Group:
@@ -66,13 +86,14 @@ def build_cli(session: Session) -> click.Group:
         "--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. Allowed anywhere in the command."
     )
     @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. Allowed anywhere.")
+    @click.option("--traceback", is_flag=True, help="Print where an error comes from. Allowed anywhere.")
     @click.pass_context
-    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool) -> None:
+    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool, traceback: bool) -> None:
         """Contrastive learning of physiological signals across space, time and patients."""
-        context.obj = session  # the two options were read before plugins were loaded
+        context.obj = session  # the three options were read before plugins were loaded
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
         for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
-            click.echo(f"Warning: {problem}", err=True)
+            echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
     cli.add_command(evaluate_command)
@@ -84,11 +105,11 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
-    session.host.announce("clocs_commands", lambda text: click.echo(f"Warning: {text}", err=True), cli=cli)
+    session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 
 
-_EPILOG = "`clocs plugins` lists the methods and data sets that are installed; `clocs run --help` how to run one."
+_EPILOG = "`clocs plugins` lists the installed methods and data sets. `clocs run --help` shows how to run one."
 
 
 def _keep_freed_memory() -> None:
@@ -105,6 +126,7 @@ def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--trace-hooks", action="store_true")
+    parser.add_argument("--traceback", action="store_true")
     try:
         return parser.parse_known_args(arguments)
     except argparse.ArgumentError as problem:
@@ -120,5 +142,5 @@ def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command
 
 
 def _complain(text: str) -> int:
-    click.echo(f"Error: {text}", err=True)
+    echo(f"Error: {text}", err=True)
     return MISTAKE

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.plugins_new import new_command
 from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import pass_session
@@ -19,15 +20,15 @@ from clocs_core.settings.options import field_types, help_of
 @pass_session
 @click.pass_context
 def plugins_command(context: click.Context, session: Session, as_json: bool) -> None:
-    """List the plugins that are installed and what they offer; make a new one, or test one."""
+    """List the installed plugins; make or test one."""
     if context.invoked_subcommand is not None:
         return
     if as_json:
-        click.echo(json.dumps(_document(session), indent=2))
+        echo(json.dumps(_document(session), indent=2))
         return
     for plugin in session.host.plugins:
-        click.secho(f"{plugin.name}", bold=True, nl=False)
-        click.echo(f"  ({plugin.distribution} {plugin.version})")
+        echo(f"{plugin.name}", bold=True, nl=False)
+        echo(f"  ({plugin.distribution} {plugin.version})")
         rows = [
             (item.offer.kind, item.offer.name, item.offer.summary, getattr(item.offer, "variants", {}))
             for shelf in session.catalogue.shelves()
@@ -35,14 +36,14 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
             if item.plugin == plugin
         ]
         for kind, name, summary, variants in rows:
-            click.echo(f"  {kind:<13}{name:<16}{summary}")
+            echo(f"  {kind:<13}{name:<16}{summary}")
             for variant, about in variants.items():
-                click.echo(f"  {'':<29}-o variant={variant}: {about.summary}")
+                echo(f"  {'':<29}-o variant={variant}: {about.summary}")
         if not rows:
-            click.echo("  listens to events, or adds commands")
+            echo("  listens to events, or adds commands")
     for broken in session.host.broken:
-        click.secho(f"{broken.name}", bold=True, nl=False)
-        click.echo(f"  ({broken.distribution})  not loaded")
+        echo(f"{broken.name}", bold=True, nl=False)
+        echo(f"  ({broken.distribution})  not loaded")
 
 
 plugins_command.add_command(new_command)

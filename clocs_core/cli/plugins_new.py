@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to write to. Default: NAME.")
 @pass_session
 def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path | None) -> None:
-    """Write a new plugin, such as clocs-plugin-eeg: it can be installed, tested and run at once."""
+    """Write a new plugin, such as clocs-plugin-eeg.
+
+    It can be installed, tested and run at once.
+    """
     from clocs_core.scaffold.naming import choose_kinds, name_plugin
     from clocs_core.scaffold.rendering import render_plugin, write_plugin
 
@@ -37,12 +41,12 @@ def new_command(session: Session, name: str, kinds: tuple[str, ...], out: Path |
     _refuse_taken(session, names)
     folder = out or Path(names.distribution)
     write_plugin(folder, render_plugin(names, chosen))
-    click.echo(f"{folder} is a plugin with a working {', '.join(chosen)}. Next steps:")
+    echo(f"{folder} is a plugin with a working {', '.join(chosen)}. Next steps:")
     steps = [f"cd {folder}", "pip install '.[test]'", "clocs plugins test", "pytest"]
     if {"dataset", "method"} <= set(chosen):
         steps.append(f"clocs run --plugin {names.plugin} --dataset {names.plugin}")
     for step in steps:
-        click.echo(f"  {step}")
+        echo(f"  {step}")
 
 
 def _refuse_taken(session: Session, names: Names) -> None:

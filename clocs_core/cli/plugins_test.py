@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import click
 
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError, neighbours
 from clocs_core.plugins.session import Session
+from clocs_core.report.visible import visible
 
 if TYPE_CHECKING:
     from clocs_core.testing.checks import Check
@@ -41,19 +43,20 @@ class _Verdict:
 )
 @pass_session
 def test_command(session: Session, folder: Path, only: tuple[str, ...], as_list: bool, root: Path | None) -> int:
-    """Check the plugins of a project's FOLDER, which need not be installed. Exits with 1 where a check fails.
+    """Check the plugins of a project, installed or not.
 
-    The plugins are those of the entry points in its pyproject.toml; their modules are looked for in src/ and beside it.
+    The entry points in the pyproject.toml of FOLDER name the plugins; their modules are looked for in src/ and beside
+    it. The exit code is 1 if a check fails.
     """
     from clocs_core.testing.project import open_project
 
     project = open_project(folder, session.host.names())
     checks = _chosen(project.checks(_roots(project, root)), only)
     for conflict in [problem for shelf in project.catalogue.shelves() for problem in shelf.conflicts()]:
-        click.echo(f"Warning: {conflict}", err=True)
+        echo(f"Warning: {conflict}", err=True)
     if as_list:
         for check in checks:
-            click.echo(f"{check}  {check.rule}")
+            echo(f"{check}  {check.rule}")
         return 0
     verdicts = _make(checks)
     _tell(verdicts)
@@ -76,16 +79,17 @@ def _chosen(checks: list[Check], only: Sequence[str]) -> list[Check]:
 
 def _make(checks: list[Check]) -> list[_Verdict]:
     """Run the checks one after the other, with a progress bar on stderr."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    console = Console(stderr=True)
-    columns = (BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
+    from clocs_core.report.terminal import Terminal
+
+    console = Terminal(stderr=True)
+    columns = (BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
     verdicts = []
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("", total=len(checks))
         for check in checks:
-            progress.update(task, description=str(check))
+            progress.update(task, description=visible(str(check)))
             verdicts.append(_judge(check))
             progress.advance(task)
     return verdicts
@@ -105,19 +109,19 @@ def _judge(check: Check) -> _Verdict:
 
 def _tell(verdicts: list[_Verdict]) -> None:
     """Print a line for each offer with the outcomes of its checks, then the messages of failed and skipped ones."""
-    from rich.console import Console
     from rich.table import Table
+
+    from clocs_core.report.terminal import Terminal
 
     table = Table("offer", "passed", "failed", "skipped", box=None)
     for offer in dict.fromkeys(one.check.offer for one in verdicts):
         mine = [one.outcome for one in verdicts if one.check.offer == offer]
         counts = [str(mine.count(outcome) or "") for outcome in ("passed", "failed", "skipped")]
         table.add_row(offer, *counts, style="red" if "failed" in mine else None)
-    console = Console()
-    Console(width=None if console.is_terminal else 140).print(table)
+    Terminal(140).print(table)
     for outcome in ("failed", "skipped"):
         for one in verdicts:
             if one.outcome == outcome:
-                click.echo(f"{outcome.upper()} {one.message}")
+                echo(f"{outcome.upper()} {one.message}")
     outcomes = [one.outcome for one in verdicts]
-    click.echo(", ".join(f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped")) + ".")
+    echo(", ".join(f"{outcomes.count(one)} {one}" for one in ("passed", "failed", "skipped")) + ".")

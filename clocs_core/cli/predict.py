@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clocs_core.cli.flags import AnyOption
+from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, hertz, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -53,10 +53,10 @@ def predict_command(
     device: str,
     **_asked: Any,
 ) -> None:
-    """Predict the classes of recordings with a fine-tuned classifier. No label is needed.
+    """Predict classes of recordings with a fine-tuned classifier.
 
     CLASSIFIER is the folder of a `clocs evaluate … --protocol finetune`, a run that has one, or a classifier's file.
-    Recordings are resampled, cut and normalised as that file says; channels are found by name.
+    Recordings are resampled, cut and normalised as that file says; channels are found by name. No label is needed.
     """
     from clocs_core.artifacts.classifier import choose_classifier, load_classifier
     from clocs_core.cli.display import console_display
@@ -111,20 +111,14 @@ def _about(card: ClassifierCard, frames: Predicted, dataset: str | None) -> dict
 
 
 def _show(found: Predicted, frames: int, out: str | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from clocs_core.report.predicted import shown_rows
+    from clocs_core.report.terminal import Terminal
 
     headings, rows = shown_rows(found, _SHOWN)
-    table = Table(*map(escape, headings), box=None)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Console(width=None if os.isatty(1) else 160).print(table)
+    Terminal(160).print_table(headings, rows)
     left = len(found) - len(rows)
     if left:
-        click.echo(f"… and {left:,} more" + ("" if out else "; `--out FILE.csv` writes them all"))
+        echo(f"… and {left:,} more" + ("" if out else "; `--out FILE.csv` writes them all"))
     many = "" if len(found) == 1 else "s"
     what = f"frame{many}" if found.level == "frame" else f"recording{many}, of {frames:,} frames"
-    click.echo(f"{len(found):,} {what}" + (f": {out}" if out else ""))
+    echo(f"{len(found):,} {what}" + (f": {out}" if out else ""))

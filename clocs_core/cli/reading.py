@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clocs_core.cli.flags import given_flags, read_assignments, with_device, with_options, with_settings, with_workers
+from clocs_core.cli.flags import (
+    given_flags,
+    read_assignments,
+    with_dataset_options,
+    with_device,
+    with_settings,
+    with_workers,
+)
 from clocs_core.errors import SettingsError
 from clocs_core.plan.layers import Assignment
 from clocs_core.settings.options import from_text
@@ -36,7 +43,7 @@ def data_options(command: F) -> F:
     for add in (
         with_workers,
         with_device,
-        with_options,
+        with_dataset_options,
         click.option("--unit", metavar="UNIT", help="Unit of the recordings, such as mV, where files do not say it."),
         click.option("--sampling-rate", metavar="HZ", help="Rate of the recordings, where files do not say it."),
         with_settings(_SECTIONS, _DATA_FLAGS, **helps),

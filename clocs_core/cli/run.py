@@ -10,12 +10,13 @@ import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
-from clocs_core.settings.toml_file import read_tables
+from clocs_core.settings.toml_file import Tables, read_tables
 
 if TYPE_CHECKING:
     from clocs_core.plan.pretraining import Plan
@@ -45,7 +46,7 @@ def run_command(
     profile: bool,
     **_flags: str | None,
 ) -> int | None:
-    """Pre-train an encoder, evaluate it beside its controls, and write a report.
+    """Pre-train an encoder, evaluate it, and write a report.
 
     Options of the method, the data set, the encoder and the loss are flags too: --temperature 0.05. `clocs plugins
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
@@ -63,17 +64,17 @@ def run_command(
     plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
-    return _run(session, plan, path, workers, profile)
+    return _run(session, plan, path, None, workers, profile)
 
 
 def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | None:
     from clocs_core.plan.pretraining import resolve
 
     folder, tables = open_run_folder(path)
-    if folder.report.exists():
-        click.echo(f"{path} is finished: see {folder.page}")
+    if folder.is_finished:
+        echo(f"{path} is finished: see {folder.page}")
         return 0
-    return _run(session, resolve(session.catalogue, tables), path, workers, profile)
+    return _run(session, resolve(session.catalogue, tables), path, tables, workers, profile)
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
@@ -86,19 +87,21 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
     return path
 
 
-def _run(session: Session, plan: Plan, path: Path, workers: int, profile: bool) -> int | None:
+def _run(session: Session, plan: Plan, path: Path, begun: Tables | None, workers: int, profile: bool) -> int | None:
+    """Run a plan in a folder. begun: the settings of the run to resume; None for a new one."""
     from clocs_core.artifacts.run_keeper import FolderKeeper
     from clocs_core.cli.display import console_display
     from clocs_core.workflows.pretrain import pretrain_run
     from clocs_core.workflows.surroundings import Surroundings
 
+    keeper = FolderKeeper(path, begun)
     try:
         with console_display() as show:
-            report = pretrain_run(plan, FolderKeeper(path), Surroundings(session.host, show, workers), profile).report
-    except KeyboardInterrupt:
+            report = pretrain_run(plan, keeper, Surroundings(session.host, show, workers), profile).report
+    except KeyboardInterrupt as stop:
         saved = f"training so far is saved. Resume it: clocs run --resume {path}"
-        click.echo(f"\nStopped; {saved if path.exists() else 'nothing was trained yet.'}", err=True)
-        return 130
+        stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")
+        raise
     print_summary(report.scores, report.comparisons, report.notes)
-    click.echo(f"Report: {RunFolder(path).page}")
+    echo(f"Report: {RunFolder(path).page}")
     return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clocs_core.cli.flags import AnyOption
+from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, data_options, refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 def similar_command(
     context: click.Context, session: Session, /, run: str, record: str, out: str | None, **asked: Any
 ) -> None:
-    """Find the recordings of other patients that are nearest to one, with the encoder of RUN, and draw them.
+    """Find the nearest recordings of other patients, and draw them.
 
-    RUN is a run folder, or its encoder file. --part chooses the patients to search; the recording itself may be of
-    any part.
+    RUN is a run folder, or its encoder file, whose embeddings are compared. --part chooses the patients to search; the
+    recording itself may be of any part.
     """
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
@@ -77,7 +77,7 @@ def similar_command(
     _print(similar)
     if out is not None:
         _write(similar, draw_similar(found, similar), Path(out))
-        click.echo(f"Traces: {out}")
+        echo(f"Traces: {out}")
 
 
 def _refuse(level: str, frame: int | None, lead: str | None, out: str | None) -> None:
@@ -89,16 +89,11 @@ def _refuse(level: str, frame: int | None, lead: str | None, out: str | None) ->
 
 
 def _print(similar: Similar) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from clocs_core.report.terminal import Terminal
 
-    headings, rows = _table(similar)
-    table = Table(*headings, box=None)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(width=None if os.isatty(1) else 140, markup=False, highlight=False)
-    console.print(similar.sentence(), soft_wrap=True)
-    console.print(table)
+    terminal = Terminal(140)
+    terminal.print(similar.sentence(), soft_wrap=True)
+    terminal.print_table(*_table(similar))
 
 
 def _table(similar: Similar) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

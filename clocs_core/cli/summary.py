@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import click
@@ -13,21 +12,15 @@ from clocs_core.contracts.scores import Comparison, Score
 
 def print_summary(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> None:
     """Print a row for each classifier and level, with the interval of the first metric; then comparisons and notes."""
-    from rich.console import Console
-    from rich.table import Table
-
     from clocs_core.report.tables import comparison_sentence, wide_score_rows
+    from clocs_core.report.terminal import Terminal
 
-    console = Console(width=None if os.isatty(1) else 120)
+    terminal = Terminal(120)
     flags = flags_of(click.get_current_context().command)
     if scores:
-        headings, rows = wide_score_rows(scores)
-        table = Table(*headings, box=None)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+        terminal.print_table(*wide_score_rows(scores))
     for compared in comparisons:
         if compared.metric == scores[0].metric:
-            console.print(comparison_sentence(compared), highlight=False, markup=False)
+            terminal.print(comparison_sentence(compared))
     for note in notes:
-        console.print(as_flags(note, flags), highlight=False, markup=False)
+        terminal.print(as_flags(note, flags))

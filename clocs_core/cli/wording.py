@@ -1,7 +1,8 @@
-"""Turn the arguments that a message names into the flags of the command: `batch_size=64` becomes `--batch-size 64`.
+"""Turn what a message names into words of the command line: `batch_size=64` becomes `--batch-size 64`.
 
-Core serves Python and the command line, so its messages name arguments, in backticks, as Python writes them. This is
-the one place that knows how the same argument is given on the command line.
+Core serves Python and the command line, so its messages name arguments and functions, in backticks, as Python writes
+them. This is the one place that knows how the same is said on the command line: `pretrain` is `clocs run`, and
+`pretrain(..., out='runs/a')`, which goes on with a run, is `clocs run --resume runs/a`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from collections.abc import Collection
 import click
 
 _ARGUMENT = re.compile(r"`([a-z][a-z0-9_.]*)(?:=([^`]*))?`")
+_FUNCTION = re.compile(r"`(pretrain|evaluate)(?:\(\.\.\., (\w+)=([^`]*)\))?`")
+_COMMANDS = {"pretrain": "clocs run", "evaluate": "clocs evaluate"}
+_CALLS = {"pretrain": "clocs run", "evaluate": "clocs evaluate RUN"}  # with an argument
+_TABLES = ("run", "data", "train", "evaluate", "evaluation", "finetune")  # each has its flags in some command
 _OTHER_NAMES = {"method": "plugin"}  # arguments whose flag has another name
 
 
@@ -27,10 +32,12 @@ def flags_of(command: click.Command | None) -> frozenset[str]:
 
 
 def as_flags(text: str, flags: Collection[str]) -> str:
-    """Replace every argument in backticks by its flag, or by `-o` where it has none."""
+    """Replace every argument in backticks by its flag, or by `-o` where it has none, and functions by commands."""
 
     def spell(found: re.Match[str]) -> str:
-        name, value = _OTHER_NAMES.get(found[1], found[1]), found[2]
+        table, _, field = found[1].rpartition(".")
+        own = field if table in _TABLES and field in flags else found[1]  # flags belong to the tables of core
+        name, value = _OTHER_NAMES.get(own, own), found[2]
         flag = f"--{name.replace('_', '-')}"
         if value is None:  # a word in backticks is an argument only if the command has it
             return f"`{flag}`" if name in flags else found[0]
@@ -39,7 +46,16 @@ def as_flags(text: str, flags: Collection[str]) -> str:
             return f"`-o {found[1]}={shown}`"
         return f"`{flag}`" if value == "True" else f"`{flag} {shown}`"
 
-    return _ARGUMENT.sub(spell, text)
+    return _ARGUMENT.sub(spell, _FUNCTION.sub(_as_command, text))
+
+
+def _as_command(found: re.Match[str]) -> str:
+    """Return the command of a function, with the flag of its argument; `out` goes on with a run."""
+    function, name, value = found.groups()
+    if name is None:
+        return f"`{_COMMANDS[function]}`"
+    flag = "resume" if (function, name) == ("pretrain", "out") else name.replace("_", "-")
+    return f"`{_CALLS[function]} --{flag} {_plain(value)}`"
 
 
 def _plain(value: str) -> str:

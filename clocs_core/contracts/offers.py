@@ -64,6 +64,8 @@ class Source:
 
     endings: set for a whole folder of recordings instead of a file. Then `file` and `address` end in a slash, the
     folder's RECORDS file names the recordings, and each recording has a file of every ending, such as (".hea", ".mat").
+    sums: address of a list of SHA-256 that the publisher keeps beside the files, often called SHA256SUMS.txt: a
+    checksum and a path on each line. Files that it names are checked against it.
     """
 
     file: str
@@ -71,6 +73,7 @@ class Source:
     size: int | None = None
     sha256: str | None = None
     endings: tuple[str, ...] = ()
+    sums: str = ""
 
 
 @attrs.frozen

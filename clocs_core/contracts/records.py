@@ -49,6 +49,9 @@ Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None
 """A class of the task, a set of classes (any of), episodes (a label per frame), or no label."""
 
 
+SLOWEST, FASTEST = 0.01, 1e6
+"""Plausible sampling rates in Hz: vital signs once a minute to recordings of single nerves."""
+
 TOGETHER = -1
 """Channel number of a row when the network reads all channels at once."""
 

@@ -8,6 +8,10 @@ import attrs
 
 RANDOM = "random"
 """Init of the control: the same encoder, untrained. Also the init of the class prior, which has no encoder."""
+CHANCE = "chance"
+"""Init of retrieval in a random order."""
+CONTROLS = (RANDOM, CHANCE)
+"""The names that no method can have."""
 
 
 @attrs.frozen
@@ -31,7 +35,11 @@ class Score:
 
 @attrs.frozen
 class Comparison:
-    """The paired difference a - b over the same resampled test patients, with its 95 % interval."""
+    """The paired difference a - b over the same resampled test patients, with its 95 % interval.
+
+    seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
+    is over patients alone, and another seed may differ by more.
+    """
 
     a: str
     b: str
@@ -43,3 +51,4 @@ class Comparison:
     difference: float
     low: float
     high: float
+    seeds: int = 1

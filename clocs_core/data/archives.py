@@ -23,12 +23,11 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from clocs_core.data.regular_file import most_unpacked
 from clocs_core.errors import DataError
 
 _ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _OPENERS: dict[str, Callable[..., Any]] = {"gz": gzip.open, "tgz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
-_RATIO = 100  # signals shrink to a tenth, text of signals to a fortieth; bombs to a thousandth
-_HARMLESS = 1 << 28  # bytes that any archive may unpack to, however small
 _MEMBERS = 2_000_000
 _LONGEST_READ = 1 << 22  # bytes
 _DAMAGED = (
@@ -55,7 +54,7 @@ def unpack(archive: Path, target: Path) -> int:
     Files that are in the folder already stay, except those of the same names. Raises DataError, with nothing unpacked,
     for an archive that is damaged, would write outside of the folder, has links, or unpacks to far more than its size.
     """
-    room = max(_HARMLESS, _RATIO * archive.stat().st_size)
+    room = most_unpacked(archive.stat().st_size)
     read = _zip if archive.name.lower().endswith(".zip") else _tar
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target if target.is_dir() else target.parent  # the target may be a link to another disk
@@ -119,8 +118,8 @@ def _safe_parts(name: str) -> tuple[str, ...]:
 def _refuse_bomb(room: int) -> None:
     if room < 0:
         raise _Refused(
-            f"unpacks to more than {_RATIO} times its size, which no recordings do; it is not unpacked. If you trust "
-            "it, unpack it by hand."
+            "unpacks to more than 100 times its size, which no recordings do; it is not unpacked. If you trust it, "
+            "unpack it by hand."
         )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from clocs_core.data.regular_file import is_passing, most_unpacked, open_regular
 from clocs_core.errors import DataError
 
 SIGNALS = ("x", "X", "signals", "signal", "data", "samples")
@@ -30,10 +31,9 @@ CHANNELS = ("channels", "channel_names", "leads")
 UNITS = ("unit", "units")
 TIMES = {"", "t", "time", "timestamp", "time_s", "time (s)", "time [s]", "seconds"}  # "": the index that pandas writes
 
-_DEFLATE = 1100  # deflate packs at most 1032 bytes into one; a member that claims more does not hold it
 _WHOLE = 4 << 30  # bytes of a compressed member that a process may unpack at most
 _SMALL = 1 << 28  # bytes of ids, labels or names, at most
-_DAMAGE = (BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError)
+_DAMAGE = (BadZipFile, zlib.error, struct.error, EOFError, OverflowError, RuntimeError, SystemError, ValueError)
 
 
 @attrs.frozen
@@ -63,7 +63,12 @@ class StoredArray:
         """Read all values of an array of ids, labels or names. Raises DataError where it is too large for these."""
         if self.size > _SMALL:
             raise DataError(f"{self} has {self.size:,} bytes, too many for a value per recording.")
-        return list(self.open().reshape(-1).tolist())
+        try:
+            return list(self.open().reshape(-1).tolist())
+        except (SystemError, ValueError) as problem:  # text with letters that do not exist
+            if isinstance(problem, DataError):
+                raise
+            raise DataError(f"{self} is damaged: {_first_line(problem)}.") from None
 
 
 @attrs.frozen(eq=False)
@@ -102,12 +107,12 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _open_file(path: Path, beside: tuple[str, ...], stamp: tuple[int, int]) -> ArrayFile:
     size, zipped = stamp[0], path.suffix.lower() == ".npz"
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path, size) as stream:
             found = [*_members(path, stream, size)] if zipped else [_array(path, "", stream, size)]
-    except DataError:
-        raise
-    except _DAMAGE as problem:
-        raise DataError(f"{path} cannot be read: it is not an .npz file ({str(problem).rstrip('.')}).") from None
+    except (*_DAMAGE, OSError) as problem:
+        if isinstance(problem, DataError) or is_passing(problem):
+            raise
+        raise DataError(f"{path} cannot be read: it is not an .npz file ({_first_line(problem)}).") from None
     arrays = {one.name: one for one in found}
     numbers = [name for name, one in arrays.items() if one.dtype.kind in "iuf" and one.shape]
     others = (one for one in numbers if one not in (*RATES, *CHANNELS, *UNITS, *beside) and one.lower() not in TIMES)
@@ -154,8 +159,11 @@ def _members(path: Path, file: IO[bytes], held: int) -> Iterator[StoredArray]:
                 continue
             if member.compress_type != ZIP_DEFLATED:
                 raise DataError(f"{name!r} in {path} is packed in a way that numpy does not use.")
-            if member.compress_size > held or member.file_size > _DEFLATE * member.compress_size + 1024:
-                raise DataError(f"{name!r} in {path} claims {member.file_size:,} bytes, more than the file can hold.")
+            if member.compress_size > held or member.file_size > most_unpacked(member.compress_size):
+                raise DataError(
+                    f"{name!r} in {path} claims {member.file_size:,} bytes, more than a file of {held:,} bytes should "
+                    "hold; it is not unpacked. If you trust it, save it with np.savez, which does not compress."
+                )
             with archive.open(member) as stream:
                 yield attrs.evolve(_array(path, name, stream, member.file_size), start=None)
 
@@ -170,7 +178,7 @@ def _array(path: Path, name: str, stream: IO[bytes], held: int) -> StoredArray:
     except (BadZipFile, zlib.error, OSError):
         raise
     except Exception as problem:  # a header is Python text, which can be wrong in any way
-        raise DataError(f"{where} cannot be read: it is not a numpy array ({str(problem).rstrip('.')}).") from None
+        raise DataError(f"{where} cannot be read: it is not a numpy array ({_first_line(problem)}).") from None
     if dtype.hasobject:
         raise DataError(
             f"{where} cannot be read: it holds Python objects, as lists of arrays of different lengths do. These are "
@@ -184,7 +192,7 @@ def _array(path: Path, name: str, stream: IO[bytes], held: int) -> StoredArray:
 
 
 @lru_cache(maxsize=2)
-def _open_array(array: StoredArray, _stamp: tuple[int, int]) -> NDArray[Any]:
+def _open_array(array: StoredArray, stamp: tuple[int, int]) -> NDArray[Any]:
     if array.size == 0:
         return np.zeros(array.shape, array.dtype)
     if array.start is not None:
@@ -195,8 +203,21 @@ def _open_array(array: StoredArray, _stamp: tuple[int, int]) -> NDArray[Any]:
             "np.savez or np.save instead, which are read piece by piece."
         )
     try:
-        with np.load(array.path, allow_pickle=False) as file:
-            unpacked: NDArray[Any] = file[array.name]
+        with open_regular(array.path, stamp[0]) as file, ZipFile(file) as archive:
+            member = archive.getinfo(f"{array.name}.npy")
+            with archive.open(member) as stream:
+                _array(array.path, array.name, stream, member.file_size)  # moves to the first value
+                values = np.frombuffer(stream.read(array.size), array.dtype)
+                stream.read()  # the checksum is compared at the end
+            if len(values) != prod(array.shape):
+                raise EOFError(f"it has {len(values):,} values, expected {prod(array.shape):,}")
     except _DAMAGE as problem:
-        raise DataError(f"{array} is damaged: {str(problem).rstrip('.')}.") from None
-    return unpacked
+        if isinstance(problem, DataError):
+            raise
+        raise DataError(f"{array} is damaged: {_first_line(problem)}.") from None
+    return values.reshape(array.shape, order=array.order)
+
+
+def _first_line(problem: BaseException) -> str:
+    """Return the first line of a library's message. The next one of numpy may advise to open pickles."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(".")

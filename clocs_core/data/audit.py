@@ -99,12 +99,14 @@ def _sketches(prepared: Prepared, usable: NDArray[np.int64], channel: NDArray[np
     sketches = np.empty((len(usable), points), dtype=np.float32)
     for first in range(0, len(usable), TILE):
         rows = slice(first, first + TILE)
-        piece = prepared.frames[usable[rows], channel[rows]].astype(np.float32)  # (frame, sample)
-        sketches[rows] = np.add.reduceat(piece, edges[:-1], axis=1) / np.diff(edges)
-    sketches -= sketches.mean(axis=1, keepdims=True)
-    norm = np.linalg.norm(sketches, axis=1, keepdims=True)
-    norm[norm == 0] = 1.0  # a frame whose stretches have equal means matches no other
-    return np.asarray(sketches / norm)
+        piece = prepared.frames[usable[rows], channel[rows]]  # (frame, sample)
+        # In float32, the squares of a copy that is scaled by 1e30 or 1e-25 are infinite or zero.
+        means = np.add.reduceat(piece, edges[:-1], axis=1, dtype=np.float64) / np.diff(edges)
+        means -= means.mean(axis=1, keepdims=True)
+        norm = np.linalg.norm(means, axis=1, keepdims=True)
+        norm[norm == 0] = 1.0  # a frame whose stretches have equal means matches no other
+        sketches[rows] = means / norm
+    return sketches
 
 
 def _alike(sketches: NDArray[np.float32], part: NDArray[np.int8]) -> Iterator[tuple[int, int]]:

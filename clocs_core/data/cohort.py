@@ -65,7 +65,9 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
     asked, names = _settled(asked, listing), _names_given(asked, listing)
     _refuse_one_class(asked, listing)
     split = divide(asked, listing)
-    sets = [prepare_recordings(asked, listing.entries, framing, workers, tick) for framing in (pretrain, evaluate)]
+    first = prepare_recordings(asked, listing.entries, pretrain, workers, tick)
+    second = first if evaluate == pretrain else prepare_recordings(asked, listing.entries, evaluate, workers, tick)
+    sets = [first, second]  # opening a set reads all of it
     if names:  # frames on disk keep the numbers, so that renaming a channel prepares nothing again
         sets = [attrs.evolve(one, channels=names) for one in sets]
     found = sets[0].channels

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from clocs_core.data.transfer import Transfer, Wanted, open_session
 from clocs_core.errors import DownloadError
-from clocs_core.files import sync_folder
+from clocs_core.files import sweep, sweep_old, sync_folder
 
 Progress = Callable[[int, int | None], None]
 
@@ -35,6 +35,9 @@ def download(
         try:
             for folder in folders:
                 held.callback(_lock(folder).release)
+            for folder in folders:
+                sweep(folder)
+                sweep_old(folder, ".*.unpacking")  # received bytes stay, for they can be resumed
             transfers = [Transfer(one, session, stop, pause) for one in absent.values()]
             for transfer in transfers:
                 transfer.resume()

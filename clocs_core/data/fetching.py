@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 import attrs
@@ -10,9 +12,9 @@ import attrs
 from clocs_core.contracts.offers import Source
 from clocs_core.data.archives import is_archive, unpack
 from clocs_core.data.download import Progress, download
-from clocs_core.data.server_folders import list_folder, recordings_of
+from clocs_core.data.server_folders import list_folder, read_sums, recordings_of
 from clocs_core.data.transfer import Wanted
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError, DownloadError
 from clocs_core.files import write_atomically
 
 _DEPTH = 4  # levels of nested folders that are followed
@@ -41,8 +43,9 @@ def fetch(sources: Sequence[Source], folder: Path, progress: Progress, connectio
     for _ in range(_DEPTH):
         if not folders:
             once = list(dict.fromkeys(files))  # a list may name a recording twice
-            return _fetch_files(once, folder, progress, connections)
-        lists = _fetch_files([list_folder(one) for one in folders], folder, progress, connections).files
+            return _fetch_files(_pin(once, folder, progress, connections), folder, progress, connections)
+        indices = _pin([list_folder(one) for one in folders], folder, progress, connections)
+        lists = _fetch_files(indices, folder, progress, connections).files
         found = [
             source
             for one, path in zip(folders, lists, strict=True)
@@ -51,6 +54,20 @@ def fetch(sources: Sequence[Source], folder: Path, progress: Progress, connectio
         files += [source for source in found if not source.endings]
         folders = [source for source in found if source.endings]
     raise DataError(f"The lists of {folders[0].address} go deeper than {_DEPTH} folders; they are not followed.")
+
+
+def _pin(sources: Sequence[Source], folder: Path, progress: Progress, connections: int) -> list[Source]:
+    """Set the SHA-256 of sources that a publisher's list of checksums names, after downloading the list once."""
+    known: dict[str, str] = {}
+    for sums in dict.fromkeys(source.sums for source in sources if source.sums):
+        list_file = folder / f".checksums-{sha256(sums.encode()).hexdigest()[:8]}.txt"  # another version has another
+        try:
+            download([Wanted(sums, list_file)], progress, connections=connections)
+        except DownloadError as problem:
+            warnings.warn(f"Files are not checked against their checksums: {problem}", ClocsWarning, stacklevel=2)
+        else:
+            known |= read_sums(sums, list_file.read_text(encoding="utf-8", errors="replace"))
+    return [source if source.sha256 else attrs.evolve(source, sha256=known.get(source.address)) for source in sources]
 
 
 def _fetch_files(sources: Sequence[Source], folder: Path, progress: Progress, connections: int) -> Fetched:

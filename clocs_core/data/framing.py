@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_STRETCH = 20  # samples after resampling per sample before, at most
+_HARMLESS = 1 << 22  # samples per channel after resampling that any recording may have
+
+
 @attrs.frozen(eq=False)
 class Frames:
     """The frames of one recording. A lead-frame that is not valid holds zeros and is named among the drops."""
@@ -35,7 +39,9 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
     """
     plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
     if plan.frames == 0:
-        return _no_frames(record, framing)
+        return _no_frames(record, framing, "shorter than a frame")
+    if plan.frames * framing.frame_samples > max(_STRETCH * plan.source, _HARMLESS):  # a wrong rate costs the memory
+        return _no_frames(record, framing, f"stretched more than {_STRETCH} times")
     finite = ~record.missing()
     if plan.scale == 1 and record.samples.dtype == np.int16:
         signal: NDArray[Any] = record.samples
@@ -178,11 +184,11 @@ def _name_drops(record: Record, nan: NDArray[np.bool_], bad: NDArray[np.bool_]) 
     )
 
 
-def _no_frames(record: Record, framing: Framing) -> Frames:
+def _no_frames(record: Record, framing: Framing, reason: str) -> Frames:
     channels = len(record.channels)
     return Frames(
         samples=np.zeros((0, channels, framing.frame_samples), dtype=np.float32),
         start=np.zeros(0, dtype=np.int64),
         valid=np.zeros((0, channels), dtype=np.bool_),
-        drops=(Drop("shorter than a frame", record.record),),
+        drops=(Drop(reason, record.record),),
     )

@@ -7,39 +7,46 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from safetensors.numpy import load_file, save
 
 from clocs_core.contracts.records import DropReport, Entry, Framing
+from clocs_core.data.checksums import Piece, Summing, sum_file
 from clocs_core.data.prepared import (
-    CHUNK,
     FRAMES,
     INDEX,
     MANIFEST,
     SCHEMA,
+    Damaged,
     Prepared,
+    PreparedAgain,
     fingerprint_of,
     open_prepared,
     read_drops,
+    seal,
 )
 from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
-from clocs_core.files import flush, sync_folder, write_checked
+from clocs_core.files import flush, sweep, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clocs_core.contracts.offers import Load
+
+_COPIED = 1 << 22  # bytes copied at a time
+_FORGOTTEN = 7 * 86_400  # seconds after which nobody is expected to resume a preparation
 
 
 def prepare(
@@ -61,25 +68,37 @@ def prepare(
     put in the order of `channels`, or of the first recording that loads if that is empty. Voltages are converted to
     that recording's unit. progress(done, total) counts recordings, and is not called where nothing is left to do.
 
-    Raises DataError where no recording gives a usable frame, and OSError where the disk is full.
+    Raises DataError where no recording gives a usable frame, or where the system could not read one today, and OSError
+    where the disk is full. Damaged frames are a ClocsWarning.
     """
     _refuse_bad_listing(entries, dataset)
-    fingerprint = fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
+
+    def identify() -> str:
+        return fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
+
+    fingerprint = identify()
     with suppress(DataError):
         return _open_and_tidy(folder, fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{fingerprint}.lock"):
-        with suppress(DataError):  # another process was first
-            return _open_and_tidy(folder, fingerprint)
-        shutil.rmtree(folder / fingerprint, ignore_errors=True)  # damaged
-        partial = folder / f"{fingerprint}.partial"
-        partial.mkdir(exist_ok=True)
-        convention = agree_on_convention(partial, entries, load, options, channels, dataset)
-        jobs = list_jobs(partial, entries, load, options, framing, convention)
-        run_jobs(jobs, workers, progress)
+        try:
+            return _open_and_tidy(folder, fingerprint)  # another process was first
+        except Damaged as problem:
+            if (folder / fingerprint).exists():
+                warnings.warn(PreparedAgain(problem), stacklevel=2)
+        shutil.rmtree(folder / fingerprint, ignore_errors=True)
+        _sweep(folder)
+        begun = folder / f"{fingerprint}.partial"
+        begun.mkdir(exist_ok=True)
+        convention = agree_on_convention(begun, entries, load, options, channels, dataset)
+        jobs = list_jobs(begun, entries, load, options, framing, convention)
+        run_jobs(jobs, workers, progress, dataset)
+        if identify() != fingerprint:  # a drive was unplugged, or somebody edits the files
+            shutil.rmtree(begun)
+            raise DataError(f"{dataset}: files of recordings changed while they were read. Run the same command again.")
         facts = {"dataset": dataset, "revision": revision, "fingerprint": fingerprint}
-        _assemble(partial, jobs, facts, framing, convention)
-        (partial / "assembled").rename(folder / fingerprint)
+        _assemble(begun, jobs, facts, framing, convention)
+        (begun / "assembled").rename(folder / fingerprint)
         sync_folder(folder)
     return _open_and_tidy(folder, fingerprint)
 
@@ -96,6 +115,17 @@ def _open_and_tidy(folder: Path, fingerprint: str) -> Prepared:
     prepared = open_prepared(folder, fingerprint)
     shutil.rmtree(folder / f"{fingerprint}.partial", ignore_errors=True)  # a kill may have come before this
     return prepared
+
+
+def _sweep(folder: Path) -> None:
+    """Delete what killed preparations left: shards of other sets after a week, for they can be resumed."""
+    for partial in folder.glob("*.partial"):
+        with suppress(OSError, Timeout):
+            if time.time() - partial.stat().st_mtime > _FORGOTTEN:
+                with FileLock(folder / f"{partial.stem}.lock", timeout=0):  # a live preparation holds it
+                    shutil.rmtree(partial)
+    for one in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+        sweep(one)
 
 
 def _assemble(
@@ -118,7 +148,7 @@ def _assemble(
     counts = [size for shard in shards for size in shard["stored"]]
     lossless = all(kind == "<i2" for _, kind in counts)
     frame_shape = (len(convention.channels), framing.frame_samples)
-    manifest = {
+    manifest: dict[str, Any] = {
         "schema": SCHEMA,
         **facts,
         "framing": attrs.asdict(framing),
@@ -132,11 +162,12 @@ def _assemble(
         "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
             FRAMES: _join_files(jobs, shards, frame_shape, lossless, target / FRAMES),
-            INDEX: _checked(target / INDEX, save(index)),
+            INDEX: _save_index(target / INDEX, index),
         },
         "records": records,
     }
-    write_checked(target / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    manifest["sha256"] = seal(manifest)
+    write_atomically(target / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False))
     sync_folder(target)
 
 
@@ -152,44 +183,43 @@ def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]
 
 def _join_files(
     jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool, target: Path
-) -> dict[str, object]:
-    """Concatenate the frames of all shards in constant memory; return size, and size and checksum of each piece.
+) -> list[tuple[object, ...]]:
+    """Concatenate the frames of all shards in constant memory; return size and checksums of each piece.
 
     All are float32 unless every record has 16-bit integers. Workers computed the checksums, in parallel.
     """
-    pieces: list[tuple[int, str]] = []
+    pieces: list[Piece] = []
     with open(target, "wb") as out:
         for job, shard in zip(jobs, shards, strict=True):
-            before, digest = out.tell(), shard["sha256"][0]
             with open(job.file(".bin"), "rb") as file:
                 if lossless or all(kind == "<f4" for _, kind in shard["stored"]):
-                    shutil.copyfileobj(file, out, CHUNK)
+                    shutil.copyfileobj(file, out, _COPIED)
+                    pieces.append(Piece(*shard["pieces"][0]))
                 else:
-                    digest = _copy_as_float(file, out, job, shard, frame_shape)
-            pieces.append((out.tell() - before, digest))
+                    pieces.append(_copy_as_float(file, out, job, shard, frame_shape))
         flush(out)
-        return {"size": out.tell(), "pieces": pieces}
+    return [attrs.astuple(piece) for piece in pieces]
 
 
 def _copy_as_float(
     file: IO[bytes], out: IO[bytes], job: Job, shard: dict[str, Any], frame_shape: tuple[int, int]
-) -> str:
-    """Copy a shard as float32, integers divided by their gain, and return the checksum of the written bytes."""
-    gains, done, digest = load_file(job.file(".index"))["gain"], 0, sha256()
+) -> Piece:
+    """Copy a shard as float32, integers divided by their gain, and return the checksums of the written bytes."""
+    gains, done, sums = load_file(job.file(".index"))["gain"], 0, Summing()
     for frames, kind in shard["stored"]:
         raw = file.read(frames * frame_shape[0] * frame_shape[1] * int(kind[2]))
         samples = np.frombuffer(raw, dtype=kind)
         if kind == "<i2":
             samples = (samples / gains[done]).astype("<f4")
         done += frames
-        digest.update(samples.data)
+        sums.update(samples.data)
         out.write(samples.data)
-    return digest.hexdigest()
+    return sums.piece()
 
 
-def _checked(path: Path, data: bytes) -> dict[str, object]:
-    held = write_checked(path, data)
-    return {"size": held["size"], "pieces": [(held["size"], held["sha256"])]}
+def _save_index(path: Path, index: dict[str, NDArray[Any]]) -> list[tuple[object, ...]]:
+    write_atomically(path, save(index))
+    return [attrs.astuple(sum_file(path))]
 
 
 def _no_usable_frame(

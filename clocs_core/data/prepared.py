@@ -3,9 +3,9 @@
     frames.bin           (frame, channel, sample), little-endian: float32 in the set's unit, or the recorders' own
                          16-bit integers, to be divided by the gain of their frame
     index.safetensors    valid (frame, channel), start, record, position, gain (frame,)
-    manifest.json        data set, framing, records, drops, sizes and checksums
+    manifest.json        data set, framing, records, drops, sizes and checksums, and the checksum of all this
 
-`preparation` writes them.
+`preparation` writes them. Whenever a set is opened, every byte of it is compared with its checksum.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load
 
 from clocs_core.contracts.records import DropReport, Entry, Framing
-from clocs_core.errors import DataError
+from clocs_core.data.checksums import Piece, find_damage
+from clocs_core.errors import ClocsWarning, DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SCHEMA = 1  # raise it when framing or this layout changes the stored bytes: every set is then prepared again
-CHUNK = 1 << 22  # bytes read at a time
+SCHEMA = 2  # raise it when the manifest changes: sets are then prepared again in their folder
+_STORED = 1  # raise it when framing changes the stored bytes: every set then gets another fingerprint
 FRAMES, INDEX, MANIFEST = "frames.bin", "index.safetensors", "manifest.json"
 
 
@@ -47,7 +48,7 @@ class Prepared:
     drops: DropReport
     tolerated: DropReport  # faults in files that readers tolerated, counted by kind
     versions: Mapping[str, str]
-    checksums: Mapping[str, tuple[tuple[int, str], ...]]  # file: (bytes, SHA-256) of its pieces, in order
+    checksums: Mapping[str, tuple[Piece, ...]]  # the pieces of each file, in order
     frames: NDArray[np.float32] | NDArray[np.int16]  # (frame, channel, sample), a read-only memory map
     valid: NDArray[np.bool_]  # (frame, channel): False where a lead-frame cannot be used and holds zeros
     start: NDArray[np.int64]  # (frame,): first source sample
@@ -71,17 +72,39 @@ class Prepared:
         return rate * self.framing.frame_samples / (self.framing.source_samples or self.framing.frame_samples)
 
 
+class Damaged(DataError):
+    """Prepared frames that cannot be used. `reason` is the sentence without advice."""
+
+    def __init__(self, here: Path, found: str) -> None:
+        self.reason = f"The prepared frames in {here} cannot be used: {found}"
+        super().__init__(f"{self.reason}. Delete that folder and prepare again.")
+
+
+class PreparedAgain(ClocsWarning):
+    """Damaged frames are prepared again. `problem` says what is wrong with them."""
+
+    def __init__(self, problem: Damaged) -> None:
+        self.problem = problem
+        super().__init__(f"{problem.reason}; they are prepared again.")
+
+
 def open_prepared(folder: Path, fingerprint: str) -> Prepared:
-    """Open prepared frames after a cheap check of manifest and sizes. Raises DataError where they cannot be used."""
+    """Open prepared frames after all checksums have been compared. Raises Damaged where they cannot be used."""
     here = folder / fingerprint
     try:
         held = json.loads((here / MANIFEST).read_text(encoding="utf-8"))
         if held["schema"] != SCHEMA:
-            raise _damaged(here, f"its schema is {held['schema']!r}, expected {SCHEMA}")
-        for name, fact in held["files"].items():
-            if (size := (here / name).stat().st_size) != fact["size"]:
-                raise _damaged(here, f"{name} has {size:,} bytes, expected {fact['size']:,}")
-        index = load_file(here / INDEX)
+            raise Damaged(here, f"its schema is {held['schema']!r}, expected {SCHEMA}")
+        if held.pop("sha256") != seal(held) or held["fingerprint"] != fingerprint:
+            raise Damaged(here, f"{MANIFEST} has been changed, or is that of another set")
+        checksums = {name: tuple(Piece(*piece) for piece in pieces) for name, pieces in held["files"].items()}
+        for name, pieces in checksums.items():
+            size, expected = (here / name).stat().st_size, sum(piece.size for piece in pieces)
+            if size != expected:
+                raise Damaged(here, f"{name} has {size:,} bytes, expected {expected:,}")
+            if damage := find_damage(here / name, pieces):
+                raise Damaged(here, damage)
+        index = load((here / INDEX).read_bytes())
         shape = tuple(held["shape"])
         return Prepared(
             folder=here,
@@ -95,9 +118,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             drops=read_drops(held["drops"]),
             tolerated=read_drops(held["tolerated"]),
             versions=held["versions"],
-            checksums={
-                name: tuple((size, digest) for size, digest in fact["pieces"]) for name, fact in held["files"].items()
-            },
+            checksums=checksums,
             frames=np.memmap(here / FRAMES, dtype=held["stored"], mode="r", shape=shape),
             valid=index["valid"].astype(np.bool_),
             start=index["start"],
@@ -106,25 +127,23 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             gain=index["gain"],
         )
     except FileNotFoundError as error:
-        raise _damaged(here, f"{Path(error.filename).name} is missing") from error
+        raise Damaged(here, f"{Path(error.filename).name} is missing") from error
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise _damaged(here, repr(error)) from error
+        raise Damaged(here, repr(error)) from error
 
 
 def verify(prepared: Prepared) -> None:
-    """Read every byte again and compare checksums. Raises DataError naming the first file that differs."""
+    """Read every byte again and compare SHA-256. Raises Damaged naming the first file that differs."""
     for name, pieces in prepared.checksums.items():
-        with open(prepared.folder / name, "rb") as file:
-            for size, expected in pieces:
-                found, left = sha256(), size
-                while left and (chunk := file.read(min(left, CHUNK))):
-                    found.update(chunk)
-                    left -= len(chunk)
-                if found.hexdigest() != expected:
-                    problem = f"{name} has checksum {found.hexdigest()[:12]}, expected {expected[:12]}"
-                    raise _damaged(prepared.folder, problem)
+        if damage := find_damage(prepared.folder / name, pieces, thorough=True):
+            raise Damaged(prepared.folder, damage)
+
+
+def seal(manifest: Mapping[str, Any]) -> str:
+    """Return the checksum of all that a manifest says."""
+    return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint_of(
@@ -138,7 +157,7 @@ def fingerprint_of(
 ) -> str:
     """Hash all that the frames depend on into 16 hexadecimal digits: files by name, size and time; never the labels."""
     facts = {
-        "schema": SCHEMA,
+        "schema": _STORED,
         "dataset": dataset,
         "revision": revision,
         "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
@@ -168,7 +187,3 @@ def _stamp(file: Path) -> list[object]:
 def read_drops(held: Mapping[str, Any]) -> DropReport:
     """Read a drop report from its form in a manifest."""
     return DropReport(dict(held["counts"]), {reason: tuple(names) for reason, names in held["first"].items()})
-
-
-def _damaged(here: Path, found: str) -> DataError:
-    return DataError(f"The prepared frames in {here} cannot be used: {found}. Delete that folder and prepare again.")

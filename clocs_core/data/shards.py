@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +25,13 @@ import attrs
 import numpy as np
 from safetensors.numpy import save
 
-from clocs_core.contracts.records import Drop, DropReport, Entry, Framing, Record
+from clocs_core.contracts.records import FASTEST, SLOWEST, Drop, DropReport, Entry, Framing, Record
 from clocs_core.contracts.units import MICROVOLTS
+from clocs_core.data.checksums import Summing, sum_file
 from clocs_core.data.framing import Frames, cut_frames
+from clocs_core.data.regular_file import is_passing
 from clocs_core.errors import DataError
-from clocs_core.files import write_checked
+from clocs_core.files import write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,15 +70,10 @@ class Job:
         """Return whether an earlier call finished this shard with the same recordings."""
         try:
             held = json.loads(self.file(".json").read_text(encoding="utf-8"))
-            whole = [_digest(self.file(suffix)) for suffix in (".bin", ".index")]
-        except (OSError, ValueError):
+            whole = [list(attrs.astuple(sum_file(self.file(suffix)))) for suffix in (".bin", ".index")]
+            return bool(held["pieces"] == whole and held["asked"] == [entry.record for entry in self.entries])
+        except (OSError, ValueError, KeyError, TypeError):
             return False
-        return bool(held["sha256"] == whole and held["asked"] == [entry.record for entry in self.entries])
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def agree_on_convention(
@@ -93,14 +89,24 @@ def agree_on_convention(
         found = _load_one(entry, load, options)
         if isinstance(found, Record):
             convention = Convention(channels or found.channels, found.unit)
-            write_checked(kept, json.dumps(attrs.asdict(convention)).encode())
+            write_atomically(kept, json.dumps(attrs.asdict(convention)))
             return convention
+        if is_passing(found):  # another recording must not decide because this one cannot be read today
+            raise _not_today(dataset, [f"{entry.record}: {found}"], len(entries)) from found
         failure = failure or found
     shutil.rmtree(partial)
     raise DataError(
         f"{dataset}: none of {len(entries):,} recordings could be read. The first, {entries[0].record}: {failure!r}. "
         "Check the folder, and that what its reader needs is installed."
     ) from failure
+
+
+def _not_today(dataset: str, failures: Sequence[str], recordings: int) -> DataError:
+    return DataError(
+        f"{dataset}: {len(failures):,} of {recordings:,} recordings could not be read now, which says nothing about "
+        f"them. The first, {failures[0].rstrip('.')}. All others are kept: repair this and run the same command again, "
+        "or move the files of these recordings away to go on without them."
+    )
 
 
 def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
@@ -124,8 +130,12 @@ def list_jobs(
     ]
 
 
-def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]) -> None:
-    """Make the unfinished shards, in this process or in workers, in any order."""
+def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None], dataset: str) -> None:
+    """Make the unfinished shards, in this process or in workers, in any order.
+
+    Raises DataError where the system could not read some recordings. A set without them would give other results
+    under the same name, so their shards are not finished, and the next call reads them again.
+    """
     total = sum(len(job.entries) for job in jobs)
     left = [job for job in jobs if not job.done()]
     waiting = sum(len(job.entries) for job in left)
@@ -133,13 +143,17 @@ def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None]
     done = total - waiting
     progress(done, total)
     with closing((_make_shard(job) for job in left) if alone else _in_workers(left, workers)) as shards:
-        for recordings in shards:
+        failures: list[str] = []
+        for recordings, failed in shards:
             done += recordings
+            failures += failed
             progress(done, total)
+    if failures:
+        raise _not_today(dataset, sorted(failures), total)
 
 
-def _in_workers(jobs: list[Job], workers: int) -> Generator[int, None, None]:
-    """Make shards in worker processes, and yield the number of recordings of each when it is done.
+def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[int, list[str]], None, None]:
+    """Make shards in worker processes, and yield the result of each when it is done.
 
     loky starts new processes without fork, which can hang where there are threads or a CUDA context, and without
     running the main script again. With multiprocessing's spawn, a script without a main guard started itself in every
@@ -185,9 +199,12 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _make_shard(job: Job) -> int:
-    """Load, frame and write the recordings of one shard, one in memory at a time; return their number."""
-    shard, digest = _Shard(), sha256()
+def _make_shard(job: Job) -> tuple[int, list[str]]:
+    """Load, frame and write the recordings of one shard, one in memory at a time.
+
+    Return their number, and those that the system could not read, with the reason; the shard is then not finished.
+    """
+    shard, sums = _Shard(), Summing()
     # Not flushed to the disk: a kill loses no written bytes, and checksums detect losses after a power cut.
     with open(job.file(".bin"), "wb") as file:
         for entry in job.entries:
@@ -195,13 +212,14 @@ def _make_shard(job: Job) -> int:
             if frames is not None and len(frames.start):
                 stored = "<i2" if frames.samples.dtype == np.int16 else "<f4"
                 piece = np.ascontiguousarray(frames.samples, dtype=stored).data
-                digest.update(piece)
+                sums.update(piece)
                 file.write(piece)
-    index = save(shard.index(len(job.convention.channels)))
-    job.file(".index").write_bytes(index)
+    if shard.failures:
+        return len(job.entries), shard.failures
+    job.file(".index").write_bytes(save(shard.index(len(job.convention.channels))))
     facts = {
         "asked": [entry.record for entry in job.entries],
-        "sha256": [digest.hexdigest(), sha256(index).hexdigest()],
+        "pieces": [attrs.astuple(sums.piece()), attrs.astuple(sum_file(job.file(".index")))],
         "records": shard.records,
         "stored": shard.stored,
         "rates": sorted(shard.rates.items()),
@@ -209,8 +227,8 @@ def _make_shard(job: Job) -> int:
         "drops": attrs.asdict(DropReport.of(shard.drops)),
         "tolerated": attrs.asdict(DropReport.of(shard.tolerated)),
     }
-    write_checked(job.file(".json"), json.dumps(facts).encode())
-    return len(job.entries)
+    write_atomically(job.file(".json"), json.dumps(facts))
+    return len(job.entries), []
 
 
 @attrs.define
@@ -224,12 +242,16 @@ class _Shard:
     stored: list[tuple[int, str]] = attrs.field(factory=list)  # frames of each record, and their type
     drops: list[Drop] = attrs.field(factory=list)
     tolerated: list[Drop] = attrs.field(factory=list)  # counted like drops, though nothing is dropped
+    failures: list[str] = attrs.field(factory=list)  # recordings that the system could not read, with the reason
     rates: Counter[float] = attrs.field(factory=Counter)
     longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
 
     def frames_of(self, entry: Entry, job: Job) -> Frames | None:
         """Load and frame one recording, and record all but its samples."""
         found = _load_one(entry, job.load, job.options)
+        if isinstance(found, Exception) and is_passing(found):
+            self.failures.append(f"{entry.record}: {found}")
+            return None
         if isinstance(found, Exception):
             self.drops.append(Drop(f"unreadable: {type(found).__name__}", entry.record))
             return None
@@ -237,6 +259,9 @@ class _Shard:
             Drop(f"{what[:1].lower()}{what[1:]}".rstrip("."), entry.record) for what in found.tolerated
         )
         samples, rate = found.samples.shape[1], float(found.sampling_rate)
+        if not SLOWEST <= rate <= FASTEST:
+            self.drops.append(Drop("implausible sampling rate", entry.record))
+            return None
         self.rates[rate] += 1
         self.longest = max(self.longest, (samples / rate, samples, rate, entry.record))
         record = _conform(found, job.convention)

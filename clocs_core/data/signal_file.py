@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clocs_core.data.array_file import TIMES, open_array_file
 from clocs_core.data.number_table import NotANumber, read_number_table
+from clocs_core.data.regular_file import open_regular
 from clocs_core.data.wfdb import read_wfdb
 from clocs_core.errors import DataError, DataNotFound
 
@@ -51,7 +52,8 @@ def read_signal_file(path: Path) -> SignalFile:
 
 def _read_text(path: Path) -> SignalFile:
     """Read a column per channel, with or without a heading; columns of time are left out, empty cells are missing."""
-    text = path.read_bytes().removeprefix(b"\xef\xbb\xbf").lstrip(b" \r\n")
+    with open_regular(path) as stream:
+        text = stream.read().removeprefix(b"\xef\xbb\xbf").lstrip(b" \r\n")
     if not text.strip():
         raise DataError(f"{path} is empty.")
     line, below = (*re.split(rb"[\r\n]+", text, maxsplit=1), b"")[:2]

@@ -100,7 +100,7 @@ class Transfer:
 
         def ask() -> None:
             with self._ask({"Range": "bytes=0-0"}) as response:
-                _, self.total = _place(response)
+                (_, self.total), self.tag = _place(response), _tag(response)
 
         self._patiently(ask)
 
@@ -134,6 +134,8 @@ class Transfer:
             if response.status_code != 200 and (first, total, tag) != (self.came, self.total, self.tag):
                 self.came = 0
                 raise requests.ConnectionError("the server sent another part of the file than it was asked for")
+            if total is None and tag == self.tag:
+                total = self.total  # an answer without a length ends where an earlier one said that the file ends
             self.came, self.total, self.tag = first, total, tag
             self._append(response.raw)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from clocs_core.data.regular_file import LARGEST, open_regular
 from clocs_core.data.wfdb_header import Header, Signal, header_file, read_header
 from clocs_core.errors import DataError, DataNotFound
 
@@ -83,7 +84,7 @@ def _read_counts(file: Path, header: Header) -> tuple[NDArray[np.int16], tuple[s
     import numpy as np
 
     channels = len(header.signals)
-    with open(file, "rb") as stream:
+    with open_regular(file) as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         offset, notes = _first_sample(file, stream.read(20), header)
@@ -177,8 +178,14 @@ def _read_by_package(path: Path, header: Header) -> WfdbRecord:
 def _refuse_absurd_length(file: Path, header: Header) -> None:
     """Raise DataError for more samples than the files can hold: `wfdb` allocates what a header declares."""
     names = {signal.file for signal in header.signals}
-    size = sum(one.stat().st_size for name in names if (one := file.parent / name).is_file())
+    size = 0
+    for name in names:
+        if (one := file.parent / name).exists():
+            with open_regular(one) as stream:
+                size += stream.seek(0, 2)
     per_frame = sum(signal.samples_per_frame for signal in header.signals)
     declared = (header.samples or 0) + max(signal.skew for signal in header.signals)
-    if declared * per_frame > 64 * size:  # no format of WFDB packs samples so densely
+    # Formats up to 311 have at least 8 bits per sample; later ones are compressed, by less than 64.
+    packed = 64 if any(signal.format > 311 for signal in header.signals) else 1
+    if declared * per_frame > min(packed * size, LARGEST // 8):
         raise DataError(f"{file} declares {declared:,} samples, more than there can be in {size:,} bytes.")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+from clocs_core.contracts.records import FASTEST, SLOWEST
+from clocs_core.data.regular_file import open_regular
 from clocs_core.errors import DataError
 
 LONGEST_HEADER = 1 << 20  # bytes; the longest real headers have a few thousand
@@ -69,10 +71,8 @@ def read_header(path: Path | str) -> Header:
     Raises DataError where the header cannot be understood, and OSError where it cannot be read.
     """
     file = header_file(Path(path))
-    with open(file, "rb") as stream:
-        raw = stream.read(LONGEST_HEADER + 1)
-    if len(raw) > LONGEST_HEADER:
-        raise DataError(f"{file} is longer than {LONGEST_HEADER:,} bytes, so it is no WFDB header.")
+    with open_regular(file, LONGEST_HEADER) as stream:
+        raw = stream.read()
     text, notes = _decode(raw)
     lines = [line.strip() for line in re.split(r"[\r\n]+", text)]
     content = [line for line in lines if line and not line.startswith("#")]
@@ -184,8 +184,8 @@ def _parse_signal(line: str, index: int) -> Signal:
 def _parse_rate(word: str) -> float:
     found = _RATE.fullmatch(word)
     rate = float(found[1]) if found else 0.0
-    if not 0 < rate < float("inf"):
-        raise DataError(f"the sampling rate is {_quote([word])}, expected a positive number.")
+    if not SLOWEST <= rate <= FASTEST:
+        raise DataError(f"the sampling rate is {_quote([word])}, expected {SLOWEST:g} to {FASTEST:,.0f} Hz.")
     return rate
 
 

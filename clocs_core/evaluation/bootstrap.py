@@ -45,18 +45,19 @@ def bootstrap(
     value = score(*rows, np.ones(len(predictions.patient)))
     drawn, number = _draw(predictions.patient, resamples, seed)
     if score_draws is None or not resamples:
-        return _interval(value, np.array([score(*rows, one[number].astype(np.float64)) for one in drawn]))
+        return cut_interval(value, np.array([score(*rows, one[number].astype(np.float64)) for one in drawn]))
     size = max(1, _AT_ONCE // len(number))
     blocks = (drawn[at : at + size, number].astype(np.float64) for at in range(0, resamples, size))  # (draw, n)
-    return _interval(value, np.concatenate([score_draws(*rows, block) for block in blocks]))
+    return cut_interval(value, np.concatenate([score_draws(*rows, block) for block in blocks]))
 
 
 def compare(a: Interval, b: Interval) -> Interval:
     """Return the difference a - b, paired draw by draw: both have the same patients in each draw."""
-    return _interval(a.value - b.value, a.draws - b.draws)
+    return cut_interval(a.value - b.value, a.draws - b.draws)
 
 
-def _interval(value: float, draws: NDArray[np.float64]) -> Interval:
+def cut_interval(value: float, draws: NDArray[np.float64]) -> Interval:
+    """Cut the central 95 % out of draws."""
     defined = draws[np.isfinite(draws)]  # a draw without any class to score is NaN
     low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
     return Interval(float(value), float(low), float(high), draws)

@@ -92,7 +92,7 @@ class ClassifierMaker:
                 found = Finished(summary, predict)
         assert found.rows is not None
         notes = (*heard, *found.rows.notes)
-        seconds = self.watch.clock() - began
+        seconds = found.summary.seconds + self.watch.clock() - began
         return attrs.evolve(found, summary=attrs.evolve(found.summary, seconds=seconds, notes=notes)), network
 
     def embed_scored(self, init: str) -> Features:
@@ -136,6 +136,10 @@ class ClassifierMaker:
         )
         made = fine_tune(self._encoder(init), self.frames, rows, how)
         summary = attrs.evolve(
-            summary, epochs=made.progress.epoch, best_epoch=made.progress.best_epoch, steps=made.steps
+            summary,
+            epochs=made.progress.epoch,
+            best_epoch=made.progress.best_epoch,
+            steps=made.steps,
+            seconds=made.earlier,
         )
         return Finished(summary, made.predictions, made.curve), made.classifier

@@ -72,6 +72,7 @@ class FineTuned:
     """A classifier with the weights of its best epoch, its training progress and its predictions of the scored part.
 
     curve: every epoch, also those before a kill; with scores of the validation part if a metric was given.
+    earlier: the seconds that earlier processes spent, up to the checkpoint that was resumed.
     """
 
     classifier: nn.Module
@@ -79,6 +80,7 @@ class FineTuned:
     steps: int
     predictions: Predictions
     curve: tuple[CurvePoint, ...] = ()
+    earlier: float = 0.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -118,10 +120,11 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
         seed=how.seed,
     )
     learner = start(nn.ModuleList([classifier]), LabelObjective(label_loss(task)), settings.learning_rate)
-    curve = _train(learner, training, how, None if how.score is None else _scorer(frames, how.score))
+    curve, earlier = _train(learner, training, how, None if how.score is None else _scorer(frames, how.score))
     learner.encoders.load_state_dict(learner.best)
     steps = learner.progress.epoch * -(-len(rows) // settings.batch_size)
-    return FineTuned(classifier, learner.progress, steps, predict(classifier, frames, how.scored, how.tick), curve)
+    predicted = predict(classifier, frames, how.scored, how.tick)
+    return FineTuned(classifier, learner.progress, steps, predicted, curve, earlier)
 
 
 def _scorer(frames: LabelledFrames, score: ScoreFunction) -> ScoreValidation:
@@ -137,28 +140,28 @@ def _scorer(frames: LabelledFrames, score: ScoreFunction) -> ScoreValidation:
 
 def _train(
     learner: Learner, training: Training, how: FineTuning, score: ScoreValidation | None
-) -> tuple[CurvePoint, ...]:
-    """Train `learner` until early stopping or the last epoch. Return the curve of all epochs."""
+) -> tuple[tuple[CurvePoint, ...], float]:
+    """Train `learner` until early stopping or the last epoch. Return the curve of all epochs, and earlier seconds."""
     curve: list[CurvePoint] = []
-    checkpoint = how.checkpoint
+    checkpoint, earlier = how.checkpoint, 0.0
     if checkpoint is not None and checkpoint.exists():
-        load_checkpoint(learner, checkpoint)
+        earlier = float(str(load_checkpoint(learner, checkpoint).get("seconds", 0.0)))
         curve = [point for point in read_curve(curve_beside(checkpoint)) if point.epoch <= learner.progress.epoch]
-    saved = how.clock()
+    began = saved = how.clock()
     try:
         for done in train_epochs(learner, training, how.run_epoch, how.clock, how.tick, score):
             curve.append(point_of(done))
             how.epoch_done(done)
             if checkpoint is not None and (done.last or how.clock() - saved >= _SAVE_EVERY):
                 save_curve(curve, curve_beside(checkpoint))  # before the checkpoint: a resume drops extra epochs only
-                save_checkpoint(learner, checkpoint)
                 saved = how.clock()
+                save_checkpoint(learner, checkpoint, {"seconds": earlier + saved - began})
     except OutOfMemory:
         size = training.settings.batch_size
         raise OutOfMemory(
             f"The GPU has too little memory for batches of {size} frames. Try `batch_size={max(1, size // 2)}`."
         ) from None
-    return tuple(curve)
+    return tuple(curve), earlier
 
 
 def predict(classifier: nn.Module, frames: LabelledFrames, part: Part, tick: Tick) -> Predictions:

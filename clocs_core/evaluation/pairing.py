@@ -1,14 +1,11 @@
-"""Check that predictions of two runs are of the same test rows, and average intervals over seeds."""
+"""Check that predictions of two runs are of the same test rows."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.predictions import PredictedRows
-from clocs_core.evaluation.bootstrap import Interval
 
 
 def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
@@ -38,11 +35,3 @@ def _labels(rows: PredictedRows, level: str) -> NDArray[np.int64]:
     if level == "frame":
         return rows.label
     return rows.label[np.unique(rows.record, return_index=True)[1]]
-
-
-def mean_interval(found: Sequence[Interval]) -> Interval:
-    """Average several seeds draw by draw: a draw has the same patients for every seed."""
-    draws = np.mean([one.draws for one in found], axis=0)
-    defined = draws[np.isfinite(draws)]
-    low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
-    return Interval(float(np.mean([one.value for one in found])), float(low), float(high), draws)

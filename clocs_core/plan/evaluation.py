@@ -16,7 +16,7 @@ from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
-from clocs_core.plan.pretraining import Plan
+from clocs_core.plan.pretraining import Plan, refuse_control_name
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -92,6 +92,8 @@ def resolve_evaluation(
     Later layers win: the data set's defaults; the run's settings, if it is the run's data set; tables; `-o`.
     """
     given = as_assignments(assignments)
+    if opened is not None:
+        refuse_control_name(opened.init)
     asked = _asked(opened, tables, given)
     if not asked.dataset:
         raise SettingsError("An evaluation needs a data set (`dataset=NAME`). `clocs data list` has them all.")

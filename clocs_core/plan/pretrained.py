@@ -9,6 +9,7 @@ import attrs
 import torch
 from torch import Tensor
 
+from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.encoder import load_encoder
 from clocs_core.artifacts.split import Split, from_json
 from clocs_core.contracts.offers import Encoder
@@ -72,7 +73,7 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
         weights=loaded.encoder.state_dict(),
         dataset=card.dataset,
         tables=card.settings,
-        split=from_json(beside.read_text(encoding="utf-8")) if beside is not None and beside.exists() else None,
+        split=from_json(read_text(beside)) if beside is not None and beside.exists() else None,
         split_hash=card.split_hash,
         sha256=sha256(whole).hexdigest(),
     )

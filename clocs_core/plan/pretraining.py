@@ -21,6 +21,7 @@ from clocs_core.contracts.offers import (
     ViewGenerator,
 )
 from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
@@ -115,6 +116,15 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     )
 
 
+def refuse_control_name(method: str) -> None:
+    """Raise SettingsError for a method that has the name of a control: reports could not tell the two apart."""
+    if method in CONTROLS:
+        raise SettingsError(
+            f"A method cannot be named {method!r}: in reports this is the name of a control. Its plugin has to give it "
+            "another name."
+        )
+
+
 def _choose_method(
     catalogue: Catalogue, tables: Tables, given: Sequence[Assignment]
 ) -> tuple[RunSettings, Method, Dataset, Presets]:
@@ -126,6 +136,7 @@ def _choose_method(
         missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
         raise SettingsError(f"A run needs {missing}. `clocs plugins` lists what is installed.")
     method = catalogue.methods.get(run.method).offer
+    refuse_control_name(method.name)
     dataset = catalogue.datasets.get(run.dataset).offer
     _refuse_other_variant(tables, run.variant)
     variant = _presets_of_variant(method, run.variant)

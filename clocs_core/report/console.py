@@ -18,6 +18,8 @@ from rich.progress import (
 )
 
 from clocs_core.progress import Display
+from clocs_core.report.terminal import Terminal
+from clocs_core.report.visible import visible
 
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
@@ -30,19 +32,20 @@ class ConsoleDisplay(Display):
     """
 
     def __init__(self, console: Console | None = None, wording: Callable[[str], str] = str) -> None:
-        self.console = console = console or Console(stderr=True)
+        self.console = console = console or Terminal(stderr=True)
         self.wording = wording
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[detail]}"),
+            TextColumn("{task.fields[detail]}", markup=False),
             console=console,
             disable=not console.is_terminal,
             transient=True,
         )
+        self.doing = ""  # the present stage
         self.task: TaskID | None = None
         self.epochs: TaskID | None = None
 
@@ -57,11 +60,11 @@ class ConsoleDisplay(Display):
 
     def say(self, text: str) -> None:
         """Print a line of information."""
-        self.console.print(self.wording(text), highlight=False, markup=False, soft_wrap=True)
+        self.console.print(visible(self.wording(text)), highlight=False, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """Print a warning."""
-        shown = f"Warning: {self.wording(text)}"
+        shown = f"Warning: {visible(self.wording(text))}"
         self.console.print(shown, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
     def stage(self, text: str) -> None:
@@ -69,8 +72,8 @@ class ConsoleDisplay(Display):
         for old in (self.task, self.epochs):
             if old is not None:
                 self.progress.remove_task(old)
-        self.epochs = None
-        self.task = self.progress.add_task(text, total=None, detail="")
+        self.epochs, self.doing = None, text
+        self.task = self.progress.add_task(visible(text), total=None, detail="")
         if not self.console.is_terminal:
             self.say(f"{text} …")
 

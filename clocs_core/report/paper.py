@@ -25,6 +25,8 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     from matplotlib.figure import Figure
     from PIL import Image
 
+    from clocs_core.report.sheet import TEXT, printable
+
     values = record.physical()
     shown = min(values.shape[1], max(1, int(seconds * record.sampling_rate)))
     rows = _rows(values[:, :shown], record.unit)
@@ -37,11 +39,12 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     for number, (name, row) in enumerate(zip(record.channels, rows, strict=True)):
         base = -ROW * number
         axes.plot(time, np.clip(row, -ROW, ROW) + base, color=INK, linewidth=0.7)
-        axes.text(-0.01 * time[-1], base, name, ha="right", va="center", fontsize=9, color=INK)
+        axes.text(-0.01 * time[-1], base, printable(name, 12), ha="right", va="center", fontsize=9, **TEXT)
     _rule(axes, float(time[-1]), len(rows))
     voltage = record.unit in MICROVOLTS
     scale = "10 mm/mV" if voltage else f"each channel to its own span, in {record.unit or 'its own unit'}"
-    axes.set_title(f"{title}   25 mm/s, {scale}, {record.sampling_rate:g} Hz", fontsize=9, loc="left")
+    told = f"{printable(title)}   25 mm/s, {printable(scale)}, {record.sampling_rate:g} Hz"
+    axes.set_title(told, fontsize=9, loc="left", **TEXT)
     drawn, target = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": ""})
     with Image.open(drawn) as whole:  # 32 colours are enough, and take a third of the bytes

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from clocs_core.files import write_atomically
 from clocs_core.inference.predicted import Predicted
 from clocs_core.report.tables import show_number
+from clocs_core.report.visible import as_cell
 
 SCHEMA = 1  # version of the .npz and .json files: raised when a field changes its meaning
 ENDINGS = (".csv", ".npz", ".json")
@@ -47,10 +48,11 @@ def _as_csv(found: Predicted, _about: Mapping[str, object]) -> str:
     text = StringIO()
     write = csv.writer(text, lineterminator="\n")
     columns = found.columns()
-    write.writerow([*columns, *(f"class {name}" if name in columns else name for name in found.task.classes)])
+    headings = [*columns, *(f"class {name}" if name in columns else name for name in found.task.classes)]
+    write.writerow(map(as_cell, headings))
     rows = zip(*columns.values(), found.probability, strict=True)
     # Seven digits: float32 has no more.
-    write.writerows([*names, *(f"{value:.7g}" for value in probability)] for *names, probability in rows)
+    write.writerows([*map(as_cell, names), *(f"{value:.7g}" for value in probability)] for *names, probability in rows)
     return text.getvalue()
 
 

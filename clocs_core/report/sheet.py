@@ -65,7 +65,9 @@ def label(axes: Axes, title: str, x: str, y: str) -> None:
 
 def legend(axes: Axes) -> None:
     """Draw a legend inside the axes."""
-    axes.legend(frameon=False, prop={"family": FONT, "size": 8}, labelcolor=INK)
+    words = axes.legend(frameon=False, prop={"family": FONT, "size": 8}, labelcolor=INK)
+    for text in words.get_texts():
+        text.set_parse_math(False)
 
 
 def legend_beside(axes: Axes, names: Sequence[str]) -> None:

@@ -159,19 +159,23 @@ def outcome(compared: Comparison) -> Outcome:
 
 
 def comparison_sentence(compared: Comparison) -> str:
-    """Write the comparison as a sentence that says whether the interval contains 0."""
+    """Write the comparison as a sentence that says what the interval is over, and whether it contains 0."""
     a, b, found = compared.a, compared.b, outcome(compared)
-    where = f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {float(compared.label_fraction)!r})"
+    several = compared.seeds > 1
+    seeds = f"{compared.seeds} seeds" if several else "one seed"
+    labels = float(compared.label_fraction)
+    where = f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {labels!r}, {seeds})"
+    interval = f"the interval over {'seeds and patients' if several else 'patients'}"
     by, low, high = compared.difference, compared.low, compared.high
     if found == "undefined":
         return f"{a} and {b} cannot be compared {where}: the difference or its interval is not defined."
     if found == "undecided":
         size = f"{show_number(by)} {_interval(low, high)}"
-        return f"{a} and {b} differ by {size} {where}: the interval contains 0, so this test cannot tell them apart."
+        return f"{a} and {b} differ by {size} {where}: {interval} contains 0, so this test cannot tell them apart."
     size = f"{show_number(by)} {_interval(low, high)}"
     if found == "below":
         size = f"{show_number(-by)} {_interval(-high, -low)}"
-    return f"{a} is {found} {b} by {size} {where}: the interval excludes 0."
+    return f"{a} is {found} {b} by {size} {where}: {interval} excludes 0."
 
 
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:

@@ -22,6 +22,17 @@ if typing.TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LARGEST = 2**64  # whole numbers beyond it mean nothing here, and Python refuses to print the longest
+
+
+def shown(value: object, most: int = 80) -> str:
+    """Return a value for a message, as Python writes it, cut to `most` characters."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits, or a list of such
+        text = f"a {type(value).__name__} that is too long to print"
+    return text if len(text) <= most else text[: most - 1] + "…"
+
 
 def option(
     default: T,
@@ -40,9 +51,9 @@ def option(
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
         if choices and value not in choices:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {value!r}")
+            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {shown(value)}")
         if check is not None and not check[0](value):
-            raise ValueError(f"{attribute.name} must {check[1]}, got {value!r}")
+            raise ValueError(f"{attribute.name} must {check[1]}, got {shown(value)}")
 
     about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
@@ -85,8 +96,11 @@ def field_types(cls: type[Any]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in attrs.fields(cls)}
 
 
-def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
-    """Make `cls` from plain values. Raises SettingsError that names the table, the key, and what was expected."""
+def structure(cls: type[T], values: Mapping[str, object], table: str, arguments: bool = True) -> T:
+    """Make `cls` from plain values. Raises SettingsError that names the table, the key, and what was expected.
+
+    arguments: whether the values are settings, which a message names as arguments, or stand in a file of ours.
+    """
     from cattrs import transform_error
 
     known = field_types(cls)
@@ -97,7 +111,10 @@ def structure(cls: type[T], values: Mapping[str, object], table: str) -> T:
         return _converter().structure(values, cls)
     except Exception as problem:  # cattrs groups all that hooks and validators raise
         cause, _, path = transform_error(problem, path=table, format_exception=_cause)[0].rpartition(" @ ")
-        where = f"{path}: " if path != table else f"[{table}] "
+        name, _, rest = cause.partition(" ")
+        if path == table and name in known and rest.startswith("must "):  # by a rule of `option`
+            path, cause = f"{table}.{name}", rest
+        where = f"[{table}] " if path == table else f"`{path}=...`: " if arguments else f"{path}: "
         raise SettingsError(f"{where}{cause.rstrip('.')}.") from None
 
 
@@ -190,7 +207,9 @@ def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
     def check(value: object, _: type[T]) -> T:
         fits = type(value) is kind or (kind is float and type(value) is int)
         if not fits:
-            raise ValueError(f"expected {expected}, got {value!r}")
+            raise ValueError(f"expected {expected}, got {shown(value)}")
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise ValueError(f"expected {expected} of at most 64 bits, got a larger one")
         return kind(value)  # type: ignore[call-arg]  # int, float, bool and str accept a value of their type
 
     return check
@@ -198,13 +217,13 @@ def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
 
 def _structure_path(value: object, _: type[Path]) -> Path:
     if not isinstance(value, (str, Path)):
-        raise ValueError(f"expected a path, got {value!r}")
+        raise ValueError(f"expected a path, got {shown(value)}")
     return Path(value)
 
 
 def _structure_tuple(value: object, kind: Any) -> tuple[object, ...]:
     if not isinstance(value, (list, tuple)):
-        raise ValueError(f"expected a list, got {value!r}")
+        raise ValueError(f"expected a list, got {shown(value)}")
     item = typing.get_args(kind)[0]
     return tuple(_converter().structure(one, item) for one in value)
 
@@ -214,7 +233,7 @@ def _structure_literal(value: object, kind: Any) -> object:
     for choice in choices:
         if type(choice) is type(value) and choice == value:
             return choice
-    raise ValueError(f"expected one of {', '.join(map(str, choices))}, got {value!r}")
+    raise ValueError(f"expected one of {', '.join(map(str, choices))}, got {shown(value)}")
 
 
 def _structure_union(value: object, kind: Any) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -9,7 +10,16 @@ import attrs
 
 from clocs_core.settings.options import option
 
+
+def _up_to(most: float) -> tuple[Callable[[float], bool], str]:
+    """A rule for positive numbers; beyond `most`, a slip of the hand is likelier than a wish."""
+    return (lambda value: 0 < value <= most, f"be positive and at most {most:,}")
+
+
 _positive = (lambda value: 0 < value < float("inf"), "be positive")
+_rate = _up_to(100)  # of Adam: weights move by about this much in every step
+_dimension = _up_to(65_536)
+_samples = _up_to(1_000_000)  # bootstrap samples
 _not_negative = (lambda value: value >= 0, "not be negative")
 
 
@@ -20,7 +30,7 @@ class RunSettings:
     method: str = option("", "Method to pre-train with.", metavar="NAME")
     dataset: str = option("", "Data set to train and to evaluate on.", metavar="NAME")
     encoder: str = option("", "Encoder; default: the method's own.", metavar="NAME")
-    embedding_dim: int = option(128, "Dimension E of an embedding.", check=_positive, metavar="E")
+    embedding_dim: int = option(128, "Dimension E of an embedding.", check=_dimension, metavar="E")
     variant: str = option("", "Variant of the method, if it has any.", metavar="NAME")
     perturbations: tuple[str, ...] | None = option(
         None, "Perturbations of the views, in this order; default: the method's own.", metavar="NAMES"
@@ -63,7 +73,7 @@ class TrainSettings:
         "Instances that are contrasted with each other, encoded one batch at a time; default: the batch size.",
         check=(lambda size: size is None or size > 0, "be positive"),
     )
-    learning_rate: float = option(1e-4, "Learning rate of Adam.", check=_positive, metavar="RATE")
+    learning_rate: float = option(1e-4, "Learning rate of Adam.", check=_rate, metavar="RATE")
     instances: int | None = option(
         None,
         "Train on at most this many instances, one of every patient before a second; default: all.",
@@ -72,6 +82,11 @@ class TrainSettings:
     per_view: bool = option(False, "Encode each view by itself, so that BatchNorm sees one view at a time.")
     patience: int = option(
         15, "Stop after more than this many epochs without a better validation loss.", check=_positive
+    )
+    keep: Literal["loss", "separation", "last"] = option(
+        "loss",
+        "Weights to keep: of the lowest validation loss; of the clearest separation of validation patients, for a loss "
+        "that cannot be compared between epochs; or of the last epoch, without early stopping.",
     )
 
     @property
@@ -91,7 +106,7 @@ class ScoringSettings:
         metavar="F",
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
-    resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_positive)
+    resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
 
 
 @attrs.frozen
@@ -105,7 +120,7 @@ class EvaluationSettings:
     fraction_of: Literal["frames", "patients"] = option("frames", "Unit of the label fraction: frames or patients.")
     encoder: str = option("", "Architecture of an untrained encoder (with --random).", metavar="NAME")
     embedding_dim: int = option(
-        128, "Dimension E of an untrained encoder (with --random).", check=_positive, metavar="E"
+        128, "Dimension E of an untrained encoder (with --random).", check=_dimension, metavar="E"
     )
     seed: int = option(
         0, "Seed of head, order, dropout and untrained weights; default: the run's own.", check=_not_negative
@@ -122,7 +137,7 @@ class FinetuneSettings:
 
     epochs: int = option(400, "Stop fine-tuning after this many epochs at the latest.", check=_positive)
     batch_size: int = option(256, "Frames per step of fine-tuning.", check=_positive, metavar="K")
-    learning_rate: float = option(1e-4, "Learning rate of Adam in fine-tuning.", check=_positive, metavar="RATE")
+    learning_rate: float = option(1e-4, "Learning rate of Adam in fine-tuning.", check=_rate, metavar="RATE")
     patience: int = option(
         15, "Stop fine-tuning after more than this many epochs without a better validation loss.", check=_positive
     )

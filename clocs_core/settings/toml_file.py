@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from clocs_core.errors import SettingsError
@@ -14,15 +15,30 @@ Tables = dict[str, dict[str, object]]
 SCHEMA = 1
 """Version of settings.toml and of the run folder. Increased when older ones can no longer be read."""
 
+_SEALED = "sealed"  # a key of files that a run wrote: they end with a comment that has the digest of the rest
+_SEAL = "# SHA-256 of the lines above: "
 
-def read_tables(path: Path) -> Tables:
-    """Read a settings file. Raises SettingsError for a file that is not there, not TOML or of another schema."""
+
+def read_tables(path: Path, edited: bool = True) -> Tables:
+    """Read a settings file. Raises SettingsError for a file that is not there, not TOML or of another schema.
+
+    edited: whether a person may have changed the file since a run wrote it. If not, its digest must match.
+    """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
     except OSError as problem:
         raise SettingsError(f"Cannot read the settings file {path}: {problem.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except RecursionError:
+        raise SettingsError(f"{path} is not a settings file: its tables or lists are nested too deeply.") from None
+    except ValueError as problem:  # no TOML, no UTF-8, or a number of thousands of digits
         raise SettingsError(f"{path} is not a TOML file: {problem}.") from None
+    if not edited and not _is_whole(text, document):
+        raise SettingsError(
+            f"{path} was damaged or edited since the run began: it does not match its digest. Put it back as it was, "
+            "or start a new run with it: `config=...`."
+        )
+    document.pop(_SEALED, None)
     schema = document.pop("schema", SCHEMA)
     if type(schema) is not int or schema != SCHEMA:
         raise SettingsError(
@@ -40,3 +56,18 @@ def dump_tables(tables: Mapping[str, Mapping[str, object]]) -> str:
     import tomli_w
 
     return tomli_w.dumps({"schema": SCHEMA, **{name: dict(table) for name, table in tables.items()}})
+
+
+def seal_tables(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """Write tables as `dump_tables` does, with a digest at the end, for a file that nobody should edit."""
+    first, _, rest = dump_tables(tables).partition("\n")
+    text = f"{first}\n{_SEALED} = true\n{rest}"
+    return f"{text}{_SEAL}{sha256(text.encode()).hexdigest()}\n"
+
+
+def _is_whole(text: str, document: Mapping[str, object]) -> bool:
+    """Tell whether a file that a run wrote is unchanged, as far as can be told: earlier versions wrote no digest."""
+    above, seal, digest = text.rpartition(_SEAL)
+    if not seal:
+        return _SEALED not in document and len(document) > 1  # a schema and a table
+    return sha256(above.encode()).hexdigest() == digest.strip()

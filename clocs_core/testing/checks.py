@@ -6,10 +6,12 @@ states the rule; a failure shows both.
 
 from __future__ import annotations
 
+import inspect
+import sys
 import unittest
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -61,6 +63,12 @@ def expect(holds: bool, expected: str, found: object, change: str) -> None:
 def label_of(offer: Offer) -> str:
     """Return the name of an offer in checks, such as "loss:patient"."""
     return f"{offer.kind}:{offer.name}"
+
+
+def rules_of(module: str) -> list[Rule[Any]]:
+    """Return the rules of a module, in their order: its functions of one parameter, `case`. So none is forgotten."""
+    functions = (one for one in vars(sys.modules[module]).values() if inspect.isfunction(one))
+    return [one for one in functions if list(inspect.signature(one).parameters) == ["case"]]
 
 
 def make_checks(label: str, rules: Iterable[Rule[C]], case: C) -> list[Check]:

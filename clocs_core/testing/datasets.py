@@ -8,23 +8,22 @@ from typing import Any
 
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Framing
-from clocs_core.testing.checks import Check, expect, label_of, make_checks, skipped
-from clocs_core.testing.loads import LOAD_RULES
+from clocs_core.testing import loads, recordings
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of, skipped
 from clocs_core.testing.pace import Clock
-from clocs_core.testing.recordings import SCAN_RULES, DatasetCase
+from clocs_core.testing.recordings import DatasetCase
 
-RULES = (*SCAN_RULES, *LOAD_RULES)
 NOWHERE = Path("an-embedded-data-set-reads-no-file")
 
 
 def checks_of_dataset(offer: Dataset, root: Path | None, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of a data set; without its files, those of its declarations and a skipped one that says so."""
-    declared = (_tasks, _channels, _presets, _default_channels, _framing)
+    declared, read = rules_of(__name__), [*rules_of(recordings.__name__), *rules_of(loads.__name__)]
     label, case = label_of(offer), DatasetCase(offer, root or NOWHERE, options, clock)
     if root is None and not offer.embedded:
-        reason = f"no root was given, so {len(RULES)} checks that need recordings are not made"
+        reason = f"no root was given, so {len(read)} checks that need recordings are not made"
         return [*make_checks(label, declared, case), skipped(label, "recordings", reason)]
-    return make_checks(label, (*declared, *RULES), case)
+    return make_checks(label, [*declared, *read], case)
 
 
 def _tasks(case: DatasetCase) -> None:

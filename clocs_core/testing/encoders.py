@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.contracts.offers import Encoder
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
@@ -37,22 +37,7 @@ class _Case:
 
 def checks_of_encoder(offer: Encoder, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of an encoder."""
-    rules = (
-        _shape,
-        _short_frames,
-        _dtype,
-        _finite,
-        _gradient,
-        _rows_are_independent,
-        _eval_is_deterministic,
-        _state,
-        _seeded,
-        _signal_unchanged,
-        _device,
-        _no_host_sync,
-        _quick,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, clock))
 
 
 def _shape(case: _Case) -> None:

@@ -113,18 +113,3 @@ def _writes_nothing(case: DatasetCase) -> None:
 def _facts(record: Record) -> tuple[object, ...]:
     facts = (record.patient, record.record, record.channels, record.unit, record.sampling_rate, record.label)
     return (*facts, str(record.samples.dtype), record.samples.tobytes())
-
-
-LOAD_RULES = (
-    _load_agrees,
-    _load_channels,
-    _load_unit,
-    _load_samples,
-    _load_repeats,
-    _load_elsewhere,
-    _load_without_torch,
-    _load_reads_one,
-    _load_quick,
-    _offline,
-    _writes_nothing,
-)

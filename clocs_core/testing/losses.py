@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.offers import Loss
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import (
     close,
@@ -40,23 +40,7 @@ class _Case:
 
 def checks_of_loss(offer: Loss, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of a loss."""
-    rules = (
-        _scalar,
-        _finite,
-        _no_patient_twice,
-        _one_patient,
-        _batch_of_one,
-        _zero_embeddings,
-        _gradient,
-        _order_of_batch,
-        _names_of_patients,
-        _input_unchanged,
-        _pure,
-        _device,
-        _no_host_sync,
-        _quick,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, clock))
 
 
 def _scalar(case: _Case) -> None:

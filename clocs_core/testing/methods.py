@@ -17,7 +17,7 @@ from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.train.step import ContrastiveObjective, encode
 
 DIM, SAMPLES = 16, 2500
@@ -52,7 +52,7 @@ class _Case:
 
 def checks_of_method(offer: Method, catalogue: Catalogue) -> list[Check]:
     """Return the checks of a method whose parts are in `catalogue`."""
-    return make_checks(label_of(offer), (_parts, _preset_tables, _presets, _one_step), _Case(offer, catalogue))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, catalogue))
 
 
 def _parts(case: _Case) -> None:

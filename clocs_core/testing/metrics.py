@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clocs_core.contracts.offers import Metric
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 
 KINDS = ("one_of", "any_of")
@@ -62,20 +62,7 @@ class _Case:
 
 def checks_of_metric(offer: Metric, clock: Clock) -> list[Check]:
     """Return the checks of a metric."""
-    rules = (
-        _tasks,
-        _number,
-        _perfect_is_best,
-        _weight_scale,
-        _weight_zero,
-        _weight_counts,
-        _order_of_rows,
-        _absent_class,
-        _arguments_unchanged,
-        _pure,
-        _quick,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, clock))
 
 
 def _tasks(case: _Case) -> None:

@@ -15,7 +15,7 @@ from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.offers import Objective, Setup
 from clocs_core.contracts.records import Task
 from clocs_core.testing.assembly import ViewSource
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync, refuse_named_devices, refuse_other_devices
 from clocs_core.train.step import encode, train_step
@@ -67,24 +67,7 @@ class _Case:
 
 def checks_of_objective(offer: Objective, options: Any, source: ViewSource, clock: Clock) -> list[Check]:
     """Return the checks of an objective, run on the views of `source`."""
-    rules = (
-        _scalar,
-        _finite,
-        _reaches_encoder,
-        _own_gradient,
-        _own_parameters,
-        _state,
-        _seeded,
-        _views_unchanged,
-        _device,
-        _no_host_sync,
-        _quick,
-        _after_step_finite,
-        _after_step_changes_itself,
-        _after_step_in_place,
-        _after_step_no_host_sync,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, options, source, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, source, clock))
 
 
 def _scalar(case: _Case) -> None:
@@ -166,16 +149,16 @@ def _device(case: _Case) -> None:
     refuse_named_devices(lambda move: elsewhere.moved(move).loss())
 
 
-def _quick(case: _Case) -> None:
-    """The loss of a small batch takes little processor time."""
-    made = case.make()
-    expect_quick(made.loss, "a small batch", "Compute all instances at once, without loops.", case.clock)
-
-
 def _no_host_sync(case: _Case) -> None:
     """The loss causes no host sync."""
     made = case.make()
     refuse_host_sync(lambda fake: made.moved(fake).loss())
+
+
+def _quick(case: _Case) -> None:
+    """The loss of a small batch takes little processor time."""
+    made = case.make()
+    expect_quick(made.loss, "a small batch", "Compute all instances at once, without loops.", case.clock)
 
 
 def _after_step_finite(case: _Case) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.offers import Perturbation
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import (
@@ -45,21 +45,7 @@ class _Case:
 
 def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of a perturbation."""
-    rules = (
-        _units,
-        _shape,
-        _dtype,
-        _device,
-        _finite,
-        _signal_unchanged,
-        _seeded,
-        _own_randomness,
-        _says_whether_it_draws,
-        _rows_are_independent,
-        _no_host_sync,
-        _quick,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, clock))
 
 
 def _units(case: _Case) -> None:
@@ -137,13 +123,6 @@ def _says_whether_it_draws(case: _Case) -> None:
     expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare what it does.")
 
 
-def _no_host_sync(case: _Case) -> None:
-    """No host sync, in any unit."""
-    signal = case.signal()
-    for unit in case.units():
-        refuse_host_sync(lambda fake, unit=unit: case.apply(fake(signal), unit))  # type: ignore[misc]
-
-
 def _rows_are_independent(case: _Case) -> None:
     """The perturbed signal does not depend on the other signals of the batch."""
     signal = case.signal().flatten(0, -2)  # (n, sample)
@@ -154,6 +133,13 @@ def _rows_are_independent(case: _Case) -> None:
         return
     advice = "Take means and deviations over the samples of one signal: dim=-1, keepdim=True."
     expect(equal(first, second), "the other signals as before", "others, after one signal was changed", advice)
+
+
+def _no_host_sync(case: _Case) -> None:
+    """No host sync, in any unit."""
+    signal = case.signal()
+    for unit in case.units():
+        refuse_host_sync(lambda fake, unit=unit: case.apply(fake(signal), unit))  # type: ignore[misc]
 
 
 def _quick(case: _Case) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from clocs_core.plugins.api_version import DECLARED, shown, what_to_upgrade
-from clocs_core.testing.checks import Check, expect, make_checks
+from clocs_core.testing.checks import Check, expect, make_checks, rules_of
 from clocs_core.testing.isolated import run_isolated
 from clocs_core.testing.pace import Clock
 
@@ -28,7 +28,7 @@ def checks_of_plugins(
     """
     names = [module if isinstance(module, str) else module.__name__ for module in modules]
     reports = _Reports(names, budget, clock)
-    rules = (_imports, _light, _quick, _no_socket, _writes_nothing, _api)
+    rules = rules_of(__name__)
     return [check for name in names for check in make_checks(f"plugin:{name}", rules, _Case(name, reports))]
 
 

@@ -201,17 +201,3 @@ def _plain_id(patient: object) -> str:
 def pick_some(listing: Listing) -> list[Entry]:
     """Return the first entries and the last one."""
     return [*listing.entries[: FEW - 1], *listing.entries[FEW - 1 :][-1:]]
-
-
-SCAN_RULES = (
-    _scan_lists,
-    _scan_repeats,
-    _scan_elsewhere,
-    _scan_reads_no_signal,
-    _record_ids,
-    _patient_ids,
-    _patient_form,
-    _same_patients,
-    _files,
-    _labels,
-)

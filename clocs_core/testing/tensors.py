@@ -61,9 +61,7 @@ def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -
     try:
         with mode:
             found = call(lambda tensor: FakeTensor(mode, tensor.to(device), device)).device
-    except (
-        Exception
-    ) as problem:  # torch's exception type for this is not public, but its message has not changed for long
+    except Exception as problem:  # torch's type for this is not public, but its message has not changed for long
         mixed = "to be on the same device" in str(problem)
         expect(not mixed, "every tensor to be made on the device of the input", str(problem).split(".")[0], advice)
     else:

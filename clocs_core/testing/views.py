@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.offers import Needs, ViewGenerator
-from clocs_core.testing.checks import Check, expect, label_of, make_checks
+from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import (
@@ -57,24 +57,7 @@ class _Case:
 
 def checks_of_views(offer: ViewGenerator, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of a view generator."""
-    rules = (
-        _needs,
-        _shape,
-        _dtype,
-        _device,
-        _finite,
-        _target,
-        _encoder_of_view,
-        _pairs,
-        _perturb,
-        _batch_unchanged,
-        _seeded,
-        _own_randomness,
-        _order_of_batch,
-        _no_host_sync,
-        _quick,
-    )
-    return make_checks(label_of(offer), rules, _Case(offer, options, clock))
+    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, clock))
 
 
 def _needs(case: _Case) -> None:

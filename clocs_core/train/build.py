@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
 
 from clocs_core import seeds
+from clocs_core.artifacts.networks import limit_modules
 from clocs_core.contracts.offers import Encoder, Setup
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen
@@ -18,6 +22,8 @@ from clocs_core.train.epochs import RunEpoch, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
+
+_BYTES = 16  # of a weight in training: itself, its gradient and two averages of Adam, in float32
 
 
 def choose_device(asked: str) -> torch.device:
@@ -43,10 +49,33 @@ def draw_encoders(
     """Build encoders for `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
     torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's default generator
     try:
-        made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
-    except ValueError as problem:
+        with _no_larger_than_memory():
+            made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
+    except (ValueError, MemoryError) as problem:
         raise SettingsError(f"Encoder {chosen.offer.name!r} cannot be built: {problem}") from None
     return nn.ModuleList(made)
+
+
+@contextmanager
+def _no_larger_than_memory() -> Iterator[None]:
+    """Raise ValueError where a network is built whose training takes more memory than the machine has."""
+    memory = physical_memory()
+    gigabytes = f"more than the {memory / 1e9:.0f} GB of this machine. Choose a smaller network."
+    try:
+        with limit_modules(memory / _BYTES, math.inf, f"to train its weights takes {gigabytes}"):
+            yield
+    except RuntimeError as problem:
+        if not any(word in str(problem) for word in ("allocate", "overflow")):
+            raise
+        raise ValueError(f"its weights alone take {gigabytes}") from None
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
 
 
 def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:

@@ -8,14 +8,21 @@ import attrs
 import torch
 from torch import Tensor
 
+from clocs_core.artifacts.networks import load_weights
 from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.errors import RunFolderError
+from clocs_core.settings.options import structure
 from clocs_core.settings.toml_file import SCHEMA
 from clocs_core.train.learner import Learner, Progress
 
+_STATE = {"step", "exp_avg", "exp_avg_sq"}  # of Adam, for each weight
 
-def save_checkpoint(learner: Learner, path: Path) -> None:
-    """Write everything that a resumed run needs. A kill leaves either the old or the new checkpoint, whole."""
+
+def save_checkpoint(learner: Learner, path: Path, log: dict[str, object] | None = None) -> None:
+    """Write everything that a resumed run needs. A kill leaves either the old or the new checkpoint, whole.
+
+    log: what the caller wants back from `load_checkpoint`, as values for JSON.
+    """
     tensors: dict[str, Tensor] = {}
     for part, state in (
         ("encoders", learner.encoders.state_dict()),
@@ -25,33 +32,60 @@ def save_checkpoint(learner: Learner, path: Path) -> None:
         tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
     for number, state in learner.optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress)}, path)
+    save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress), "log": log or {}}, path)
 
 
-def load_checkpoint(learner: Learner, path: Path) -> None:
-    """Load a checkpoint into a new learner. Raise RunFolderError if it does not fit."""
+def load_checkpoint(learner: Learner, path: Path) -> dict[str, object]:
+    """Load a checkpoint into a new learner, and return its log. Raise RunFolderError if it is damaged or does not fit.
+
+    The log of a checkpoint that an earlier version wrote is empty.
+    """
     tensors, about = read_tensors(path)
-    if about.get("schema") != SCHEMA:
+    if type(about.get("schema")) is not int or about["schema"] != SCHEMA:
         raise RunFolderError(
             f"{path} was written by another version of clocs (schema {about.get('schema')!r}, this one reads "
             f"{SCHEMA}); resume it with that version, or start a new run."
         )
     try:
-        learner.encoders.load_state_dict(_part(tensors, "encoders"))
-        learner.objective.load_state_dict(_part(tensors, "objective"))
-    except RuntimeError as problem:
-        first = str(problem).splitlines()[0]
-        raise RunFolderError(f"{path} does not fit the run's settings: {first} Start a new run.") from None
-    learner.best = {name: tensor.to(learner.device) for name, tensor in _part(tensors, "best").items()}
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in _part(tensors, "optimiser").items():
-        number, key = name.split(".", 1)
-        state.setdefault(int(number), {})[key] = tensor
-    groups = learner.optimiser.state_dict()["param_groups"]
-    learner.optimiser.load_state_dict({"state": state, "param_groups": groups})
-    progress = about["progress"]
-    assert isinstance(progress, dict)
-    learner.progress = Progress(**progress)
+        load_weights(learner.encoders, _part(tensors, "best"))
+        learner.keep_best()
+        load_weights(learner.encoders, _part(tensors, "encoders"))
+        load_weights(learner.objective, _part(tensors, "objective"), finite=False)  # a buffer may be infinite
+        _load_optimiser(learner.optimiser, _part(tensors, "optimiser"))
+        learner.progress = _read_progress(about.get("progress"))
+        log = about.get("log", {})
+        if not isinstance(log, dict):
+            raise ValueError(f"its log is {type(log).__name__}, expected a table.")
+    except ValueError as problem:
+        raise RunFolderError(f"{path} does not fit the run's settings: {problem} Start a new run.") from None
+    return log
+
+
+def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Load the state of Adam. Raises ValueError where it is not that of the optimiser's weights."""
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {number: {} for number in range(len(weights))}
+    for name, tensor in tensors.items():
+        number, _, key = name.partition(".")
+        known = number.isdecimal() and int(number) < len(weights) and key in _STATE
+        if not known or tensor.shape != (() if key == "step" else weights[int(number)].shape):
+            raise ValueError(f"optimiser.{name} of shape {tuple(tensor.shape)} belongs to none of its weights.")
+        state[int(number)][key] = tensor
+    state = {place: held for place, held in state.items() if held}  # a weight that never had a gradient has none
+    for place, held in state.items():
+        if held.keys() != _STATE:
+            raise ValueError(f"the optimiser's state of weight {place} is incomplete: it has {', '.join(held)}.")
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _read_progress(found: object) -> Progress:
+    """Read how far training was. Raises ValueError where it is not there, or is not possible."""
+    held = found if isinstance(found, dict) else {"progress": found}
+    progress = structure(Progress, held, "progress", arguments=False)
+    if not 0 <= progress.best_epoch <= progress.epoch:
+        raise ValueError(f"its best epoch is {progress.best_epoch} of {progress.epoch}.")
+    return progress
 
 
 def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:

@@ -12,7 +12,10 @@ from clocs_core.train.adam import SplitAdam
 
 @attrs.frozen
 class Progress:
-    """The progress of a run: epochs done, the best epoch by validation loss, and whether training is over."""
+    """The progress of a run: epochs done, the best epoch, and whether training is over.
+
+    best_loss: the lowest value of what epochs are compared by, which is the validation loss unless settings say more.
+    """
 
     epoch: int = 0
     best_epoch: int = 0
@@ -22,7 +25,8 @@ class Progress:
     def after(self, loss: float, settings: TrainSettings) -> Progress:
         """Return the progress after one more epoch. Better means a strictly lower loss, as in the released code."""
         epoch = self.epoch + 1
-        best_epoch, best_loss = (epoch, loss) if loss < self.best_loss else (self.best_epoch, self.best_loss)
+        better = loss < self.best_loss or settings.keep == "last"
+        best_epoch, best_loss = (epoch, loss) if better else (self.best_epoch, self.best_loss)
         stale = epoch - best_epoch
         return Progress(epoch, best_epoch, best_loss, stale > settings.patience or epoch >= settings.epochs)
 

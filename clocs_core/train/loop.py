@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from clocs_core import seeds
-from clocs_core.contracts.events import EpochDone
+from clocs_core.contracts.events import EpochDone, Health
 from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Tick
 from clocs_core.train import health
@@ -52,7 +52,9 @@ def train_epochs(
         _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
             raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
-        before, learner.progress = learner.progress, learner.progress.after(held_out, settings)
+        measured = health.measure(z, patient, train_loss, min(together, count))
+        compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
+        before, learner.progress = learner.progress, learner.progress.after(compared, settings)
         improved = learner.progress.best_epoch != before.best_epoch
         if improved:
             learner.keep_best()
@@ -61,7 +63,7 @@ def train_epochs(
             losses=losses,
             train_loss=train_loss,
             validation_loss=held_out,
-            health=health.measure(z, patient, train_loss, min(together, count)),
+            health=measured,
             validation_score=None if score is None else score(z),
             improved=improved,
             best_epoch=learner.progress.best_epoch,
@@ -69,6 +71,17 @@ def train_epochs(
             seconds=clock() - began,
             last=learner.progress.finished,
         )
+
+
+def _separation(measured: Health, epoch: int) -> float:
+    """Return how much nearer embeddings of one patient are than those of different ones; 0 where all are the same."""
+    found = measured.same_patient - measured.other_patient
+    if found != found:
+        raise NonFiniteLoss(
+            f"The separation of validation patients is not defined in epoch {epoch}: it needs two patients, and two "
+            "views or instances of one. Use `keep='loss'` or `keep='last'`."
+        )
+    return found
 
 
 def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:

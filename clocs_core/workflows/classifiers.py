@@ -23,7 +23,10 @@ from clocs_core.settings.options import plain
 
 @attrs.frozen(eq=False)
 class KeptClassifiers:
-    """The classifiers of one evaluation: trained and kept, or copied from shared controls."""
+    """The classifiers of one evaluation: trained and kept, or copied from shared controls.
+
+    earlier: the seconds that earlier processes spent on each, where the evaluation is resumed.
+    """
 
     maker: ClassifierMaker
     cohort: Cohort
@@ -32,6 +35,7 @@ class KeptClassifiers:
     shared: Controls | None
     show: Display
     kept: dict[Classifier, Finished] = attrs.field(factory=dict, init=False)  # read from their files
+    earlier: dict[Classifier, float] = attrs.field(factory=dict, init=False)
 
     def finish_all(self) -> dict[Classifier, Finished]:
         """Train the missing classifiers, then read all of them from their files, in the order of the report.
@@ -40,6 +44,7 @@ class KeptClassifiers:
         """
         keys = list_classifiers(self.maker.plan)
         self._read_back(keys)
+        self.earlier.update({key: cell.summary.seconds for key, cell in self.kept.items()})
         missing, names = [key for key in keys if key not in self.kept], self._names(keys)
         if len(missing) < len(keys):
             self.show.say(f"resuming: {len(keys) - len(missing)} of {len(keys)} classifiers are finished")
@@ -87,9 +92,11 @@ class KeptClassifiers:
 
     def _make(self, key: Classifier) -> bool:
         """Train one classifier and keep it. Returns False where labels are too few; then only the reason is kept."""
-        store = self.maker.frames.store
+        store, clock = self.maker.frames.store, self.maker.watch.clock
         self.folder.cells.mkdir(exist_ok=True)
+        began = clock()
         finished, network = self.maker.make(key, self.folder.checkpoint(key))
+        self.earlier[key] = max(0.0, finished.summary.seconds - (clock() - began))
         if network is not None:
             self._save_weights(key, network.state_dict())
         self.folder.finish(key, finished, store.patients, store.records)

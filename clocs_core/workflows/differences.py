@@ -14,9 +14,10 @@ from clocs_core import seeds
 from clocs_core.artifacts.results import Candidate, Group
 from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.scores import Comparison
-from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.bootstrap import Interval, bootstrap
 from clocs_core.evaluation.linear import by_record
-from clocs_core.evaluation.pairing import mean_interval, why_not_same
+from clocs_core.evaluation.over_seeds import difference_over_seeds
+from clocs_core.evaluation.pairing import why_not_same
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
 from clocs_core.report.compared import Compares, Refusal
@@ -55,9 +56,10 @@ def find_differences(
         open_levels = [level for level, reason in reasons.items() if not reason]
         missing += _one_sided((a, b), pair, wanted.fractions) if open_levels else []
         for fraction, metric, level in product(_shared(pair, wanted.fractions), wanted.metrics, open_levels):
-            mine, other = (drawn.interval(one, fraction, metric, level) for one in pair)
-            if mine is not None and other is not None:
-                differences.append(_comparison(a, b, fraction, metric, level, compare(mine, other)))
+            mine, other = (drawn.by_seed(_in_order(one), fraction, metric, level) for one in pair)
+            if mine and other:
+                gain = difference_over_seeds(mine, other, paired=sorted(a.seeds) == sorted(b.seeds))
+                differences.append(_comparison(a, b, fraction, metric, level, gain))
         show.tick(number, len(groups) - 1)
     return Differences(tuple(differences), tuple(refused), tuple(missing))
 
@@ -124,11 +126,11 @@ class _Drawn:
     metrics: dict[str, Metric]
     known: dict[tuple[int, str, str, str], Interval | None] = attrs.field(factory=dict)
 
-    def interval(self, group: Group, fraction: float, metric: str, level: str) -> Interval | None:
-        """Return the mean over a group's seeds; None where one has no predictions, or the metric is for other tasks."""
+    def by_seed(self, group: Group, fraction: float, metric: str, level: str) -> list[Interval]:
+        """Return the scores of a group; none where one has no predictions, or the metric is for other tasks."""
         found = [self._of_one(one, f"{fraction:g}", metric, level) for one in group]
         kept = [one for one in found if one is not None]
-        return mean_interval(kept) if len(kept) == len(found) else None
+        return kept if len(kept) == len(found) else []
 
     def _of_one(self, one: Candidate, fraction: str, metric: str, level: str) -> Interval | None:
         key = id(one), fraction, metric, level
@@ -149,6 +151,10 @@ class _Drawn:
         )
 
 
+def _in_order(group: Group) -> Group:
+    return tuple(sorted(group, key=lambda one: one.seed))
+
+
 def _comparison(a: Compares, b: Compares, fraction: float, metric: str, level: str, gain: Interval) -> Comparison:
     return Comparison(
         a=a.name,
@@ -161,4 +167,5 @@ def _comparison(a: Compares, b: Compares, fraction: float, metric: str, level: s
         difference=gain.value,
         low=gain.low,
         high=gain.high,
+        seeds=min(len(a.seeds), len(b.seeds)),
     )

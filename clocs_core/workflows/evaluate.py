@@ -12,8 +12,13 @@ from pathlib import Path
 import attrs
 import torch
 
-from clocs_core.artifacts import split as splits
-from clocs_core.artifacts.evaluation_folder import EvaluationFolder, Finished, open_controls, open_evaluation
+from clocs_core.artifacts.evaluation_folder import (
+    Controls,
+    EvaluationFolder,
+    Finished,
+    open_controls,
+    refuse_other_evaluation,
+)
 from clocs_core.artifacts.predictions import (
     Classifier,
     PredictedRows,
@@ -27,18 +32,18 @@ from clocs_core.contracts.records import DropReport, Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.errors import SettingsError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
 from clocs_core.progress import Display, collect_warnings
-from clocs_core.settings.toml_file import Tables
+from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.environment import environment
-from clocs_core.workflows.summary import leak_notes, part_notes, summarise_split
+from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
 
 
@@ -68,36 +73,62 @@ def evaluate_encoder(
 ) -> FinishedEvaluation:
     """Evaluate an encoder beside its controls into the folder `path`, or resume there, or read its finished report.
 
-    The folder is created once the recordings are known to be usable, so that a mistake leaves no files.
+    The folder is reserved first, so that two evaluations never share one. A mistake leaves nothing behind.
     path: None writes no files. controls: a folder that evaluations share; existing controls are copied from it, new
     ones are added to it. The report is the same either way.
     """
+    tables = plan.tables()
+    if path is None:
+        ready = _prepare(plan, around)
+        return _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
+    folder = EvaluationFolder(path)
+    if folder.report.exists():  # no lock: it may be read-only
+        refuse_other_evaluation(folder, tables)
+        return _read_again(folder, around.show)
+    shared = None if controls is None else open_controls(controls)
+    with folder.reserve():
+        refuse_other_evaluation(folder, tables)
+        if folder.report.exists():
+            return _read_again(folder, around.show)
+        return _in_folder(plan, folder, around, shared)
+
+
+def _maker(ready: _Ready, around: Surroundings) -> ClassifierMaker:
+    show, epochs = around.show, ready.plan.finetune.epochs
+    watch = Watch(around.clock, show.tick, lambda done: show.epoch(done, epochs), show.warn)
+    return ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch)
+
+
+def _in_folder(
+    plan: EvaluationPlan, folder: EvaluationFolder, around: Surroundings, shared: Controls | None
+) -> FinishedEvaluation:
+    """Evaluate into a reserved folder, or go on there."""
     tables, clock, show = plan.tables(), around.clock, around.show
     began = clock()
-    if path is not None and EvaluationFolder(path).report.exists():
-        return _read_again(open_evaluation(path, tables), show)
-    shared = None if controls is None else open_controls(controls)
     ready = _prepare(plan, around)
-    folder, prepared = None if path is None else open_evaluation(path, tables), clock()
-    versions = environment(ready.device, around.host)
-    watch = Watch(clock, show.tick, lambda done: show.epoch(done, plan.finetune.epochs), show.warn)
-    maker = ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch)
-    if folder is None:
-        return _in_memory(ready, maker, tables, versions)
-    with folder.lock(), collect_warnings(show.warn) as heard:
-        _keep_split(folder, ready.cohort)
-        finished = KeptClassifiers(maker, ready.cohort, versions, folder, shared, show).finish_all()
+    prepared, versions = clock(), environment(ready.device, around.host)
+    with collect_warnings(show.warn) as heard:
+        if not folder.settings.exists():
+            write_atomically(folder.settings, seal_tables(tables))
+        folder.keep_recordings(ready.cohort.split, summarise_recordings(ready.cohort))
+        kept = KeptClassifiers(_maker(ready, around), ready.cohort, versions, folder, shared, show)
+        finished = kept.finish_all()
         trained = clock()
         show.stage("scoring")
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
+        names = _names(ready.frames, plan.scoring.part)
         if evaluation.predicted:
-            save_predictions(evaluation.predicted, *_names(ready.frames, plan.scoring.part), folder.predictions)
+            save_predictions(evaluation.predicted, *names, folder.predictions)
         report = attrs.evolve(
             _report(ready, tables, finished, evaluation, versions, heard),
-            seconds={"prepare": prepared - began, "train": trained - prepared, "score": clock() - trained},
+            seconds={
+                "prepare": prepared - began,
+                "train": trained - prepared + sum(kept.earlier.values()),
+                "score": clock() - trained,
+            },
         )
         folder.finish_all(report)
-    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *_names(ready.frames, plan.scoring.part)))
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
 def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]) -> FinishedEvaluation:
@@ -141,20 +172,6 @@ def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
     show.say(f"{folder.path} is finished; this is what it found")
     rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
     return FinishedEvaluation(folder.read_report(), rows)
-
-
-def _keep_split(folder: EvaluationFolder, cohort: Cohort) -> None:
-    """Write the split. Raises RunFolderError where the folder was created with other patients.
-
-    A download may have added recordings since; older and newer classifiers would be scored on different rows.
-    """
-    split = splits.to_json(cohort.split)
-    if folder.split.exists() and folder.split.read_text(encoding="utf-8") != split:
-        raise RunFolderError(
-            f"The recordings have changed since {folder.path} was begun: other patients are in its parts. Remove it, "
-            "or choose another folder with `out=...`."
-        )
-    write_atomically(folder.split, split)
 
 
 def _names(frames: LabelledFrames, part: Part) -> tuple[list[str], list[str]]:

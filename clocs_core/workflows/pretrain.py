@@ -11,11 +11,11 @@ import attrs
 from torch import Tensor
 
 from clocs_core.artifacts.card import EncoderCard
-from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.artifacts.metrics import EpochRow, health_of
 from clocs_core.artifacts.predictions import PredictedRows, predicted_rows
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_keeper import RunKeeper
-from clocs_core.contracts.events import Health, RunDone
+from clocs_core.contracts.events import RunDone
 from clocs_core.data.exposure import expose
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
@@ -32,6 +32,7 @@ from clocs_core.workflows.summary import (
     name_embeddings,
     part_notes,
     summarise_distances,
+    summarise_recordings,
     summarise_retrieval,
     summarise_split,
 )
@@ -53,15 +54,13 @@ class FinishedRun:
 def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: bool = False) -> FinishedRun:
     """Pre-train, evaluate and report; resume from the keeper's folder if it has a checkpoint.
 
-    The folder is created once the recordings are known to be usable, so that a mistake leaves no files.
+    The folder is reserved first, so that two runs never share one. A mistake leaves nothing behind.
     profile: measure where the time of a training step goes, and show it.
     """
     clock, show = around.clock, around.show
-    began = clock()
     with keeper.open():
         ready = prepare_run(plan, around)
-        keeper.begin(ready.plan.tables(), ready.cohort.split)
-        prepared = clock()
+        keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
         card = _card(ready, environment(ready.device, around.host))
@@ -72,14 +71,14 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         store = scored.frames.store
         keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records)
         report = _report(ready, trained, scored, card, show)
-        seconds = {"prepare": prepared - began, "pretrain": pretrained - prepared, "evaluate": clock() - pretrained}
-        report = attrs.evolve(report, seconds=seconds)
+        report = attrs.evolve(report, seconds={**trained.log.seconds, "evaluate": clock() - pretrained})
         done = _done(ready, trained, scored, report)
-        keeper.finish(report, render(report, trained.history, done.pictures))
+        keeper.finish(report, render(report, trained.log.rows, done.pictures))
         around.done(trained.run, done)
+        keeper.close()
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     card = attrs.evolve(card, scores=report.scores)
-    return FinishedRun(report, trained.history, predictions, ready.learner.best, card)
+    return FinishedRun(report, trained.log.rows, predictions, ready.learner.best, card)
 
 
 def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:
@@ -142,12 +141,12 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, s
         patients=summarise_distances(scored.distances),
         retrieval=summarise_retrieval(scored.features, ready.device, show.tick),
         notes=(
-            *trained.warnings,
+            *trained.log.warnings,
             *_encoder_notes(plan, cohort.channels),
             *part_notes(plan.evaluate.part),
             *scored.evaluation.notes,
             *leak_notes(ready.leaks),
-            *_health_notes(trained.history, plan),
+            *_health_notes(trained.log.rows, plan),
         ),
         drops=ready.drops,
         form=cohort.listing.form,
@@ -159,7 +158,7 @@ def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> Run
     embeddings = name_embeddings(plan, scored.frames.store, scored.features[plan.method.name])
     views = draw_views(plan, ready.cohort, training.store, training.validation)
     distances = scored.distances[plan.method.name]
-    pictures = draw_pictures(trained.history, report, embeddings, distances, views, ready.cohort.has_labels)
+    pictures = draw_pictures(trained.log.rows, report, embeddings, distances, views, ready.cohort.has_labels)
     return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
 
 
@@ -175,9 +174,5 @@ def _encoder_notes(plan: Plan, channels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _health_notes(rows: tuple[EpochRow, ...], plan: Plan) -> tuple[str, ...]:
-    last = rows[-1]
-    health = Health(
-        last.effective_rank, plan.run.embedding_dim, last.same_patient, last.other_patient, last.loss_over_log_batch
-    )
-    problem = health.warning()
+    problem = health_of(rows[-1], plan.run.embedding_dim).warning()
     return (f"At the end of training {problem}.",) if problem else ()

@@ -1,17 +1,22 @@
-"""Summarise a run for its report: counts of the split, embeddings with names, distances, retrieval, views."""
+"""Summarise a run: its recordings and split, embeddings with names, distances, retrieval, views."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 
+import attrs
 import numpy as np
 import torch
 
 from clocs_core import seeds
+from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import PatientSeparation, RetrievalRow, SplitSummary
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.events import EmbeddingMap, Picture
-from clocs_core.contracts.records import Part
+from clocs_core.contracts.records import Label, Part
+from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.audit import Audit
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store
@@ -70,6 +75,31 @@ def summarise_split(cohort: Cohort, frames: dict[Part, int], audit: Audit) -> Sp
     )
 
 
+def summarise_recordings(cohort: Cohort) -> UsedRecordings:
+    """Count and hash the recordings, for a resumed run to notice that they changed."""
+    entries, sets = cohort.listing.entries, (cohort.pretrain, cohort.evaluate)
+    return UsedRecordings(
+        recordings=len(entries),
+        patients=len(cohort.split.parts),
+        split=cohort.split.hash,
+        labels=_digest([[entry.record, entry.patient, _plain_label(entry.label)] for entry in entries]),
+        files=tuple(dict.fromkeys(one.fingerprint for one in sets)),
+        frames=_digest(
+            [[[piece.sha256 for piece in one.checksums[name]] for name in sorted(one.checksums)] for one in sets]
+        ),
+    )
+
+
+def _plain_label(label: Label) -> object:
+    if label is None or isinstance(label, int):
+        return label
+    return sorted([one] if isinstance(one, int) else list(attrs.astuple(one)) for one in label)
+
+
+def _digest(facts: object) -> str:
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
 def summarise_distances(distances: Mapping[str, PatientDistances | None]) -> tuple[PatientSeparation, ...]:
     """Summarise the distances of each encoder that has them, as three numbers and a small histogram."""
     return tuple(_separation(init, one) for init, one in distances.items() if one is not None)
@@ -105,7 +135,7 @@ def summarise_retrieval(
             rows += [_retrieval_row(init, nearness, one) for one in retrieve(found, nearness, device, tick)]
     for found in list(features.values())[:1]:
         blind = Features(np.zeros((len(found), 1), np.float32), found.label, found.patient, found.record)
-        rows += [_retrieval_row("chance", "any", one) for one in retrieve(blind, "euclidean", device, tick)]
+        rows += [_retrieval_row(CHANCE, "any", one) for one in retrieve(blind, "euclidean", device, tick)]
     order = list(dict.fromkeys(row.relevant for row in rows))
     return tuple(sorted((row for row in rows if row.queries), key=lambda row: order.index(row.relevant)))
 

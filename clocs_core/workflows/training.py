@@ -6,9 +6,9 @@ import attrs
 import torch
 
 from clocs_core import seeds
-from clocs_core.artifacts.metrics import EpochRow, row_of
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.artifacts.split import PARTS
+from clocs_core.artifacts.training_log import TrainingLog, pack_log, read_log
 from clocs_core.contracts.events import RunStarted
 from clocs_core.contracts.records import DropReport, Part
 from clocs_core.data.audit import Audit, certified_audit
@@ -31,7 +31,7 @@ _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often l
 
 @attrs.frozen(eq=False)
 class Ready:
-    """A plan with prepared recordings and an untrained learner."""
+    """A plan with prepared recordings and an untrained learner. seconds: the time that preparing took."""
 
     plan: Plan
     cohort: Cohort
@@ -41,21 +41,21 @@ class Ready:
     learner: Learner
     run_epoch: RunEpoch
     device: torch.device
+    seconds: float
 
 
 @attrs.frozen(eq=False)
 class Trained:
-    """The epochs of a run, the instances and the frames that it was trained on, and the warnings it raised."""
+    """The log of a training, over all processes of the run, and the instances and frames that it was trained on."""
 
-    history: tuple[EpochRow, ...]
+    log: TrainingLog
     run: RunStarted
     training: Training
-    warnings: tuple[str, ...]
 
 
 def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     """Read and prepare the recordings of a plan, and build its learner. Raises DataError where they cannot serve."""
-    show = around.show
+    show, began = around.show, around.clock()
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
@@ -70,7 +70,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
     for note in (*cohort.listing.notes, *put_up_with, leaks.sentence()):
         show.say(note)
-    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device)
+    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, around.clock() - began)
 
 
 def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
@@ -110,7 +110,7 @@ def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: 
 
 def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bool) -> Trained:
     """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
-    plan, cohort, learner, show = ready.plan, ready.cohort, ready.learner, around.show
+    plan, cohort, learner, show, began = ready.plan, ready.cohort, ready.learner, around.show, around.clock()
     profiler = _profiler(keeper, ready.device) if profile else None
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
     training = Training(
@@ -121,24 +121,31 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         settings=plan.train,
         seed=plan.run.seed,
     )
-    if keeper.checkpoint is not None and keeper.checkpoint.exists():
-        load_checkpoint(learner, keeper.checkpoint)
-        show.say(f"resuming after epoch {learner.progress.epoch}")
-    rows = keeper.rows_until(learner.progress.epoch)
-    first = learner.progress.epoch + 1
+    before = _resume(learner, keeper, show)
+    log, missed = before, bool(before.losses) and keeper.told_until() < learner.progress.epoch
+    first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
     run_epoch = ready.run_epoch if profiler is None else profiler.watch(ready.run_epoch)
     with collect_warnings(show.warn) as warnings:
-        if not learner.progress.finished:
+
+        def so_far() -> TrainingLog:
+            spent = {"prepare": ready.seconds, "pretrain": around.clock() - began}
+            return attrs.evolve(before, rows=log.rows, losses=log.losses).adding(warnings, spent)
+
+        if missed or not learner.progress.finished:
             around.started(run)
+        if missed:  # the process was killed between its checkpoint and its listeners
+            around.epoch(run, log.last(plan.run.embedding_dim, learner.progress.best_epoch, learner.progress.finished))
+        keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
         alarms = 0
         for done in train_epochs(learner, training, run_epoch, around.clock, show.tick):
-            rows.append(row_of(done))
-            keeper.keep_epoch(rows[-1])
+            log = log.after(done)
+            keeper.keep_epoch(log.rows[-1])
             if keeper.checkpoint is not None:
-                save_checkpoint(learner, keeper.checkpoint)
+                save_checkpoint(learner, keeper.checkpoint, pack_log(so_far()))
             around.epoch(run, done)
+            keeper.tell_until(done.epoch)
             show.epoch(done, plan.train.epochs)
             problem = done.health.warning()
             alarms = alarms + 1 if problem else 0
@@ -146,7 +153,19 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
                 show.warn(f"epoch {done.epoch}: {problem}")
     for line in () if profiler is None else profile_lines(profiler.found, keeper.path):
         show.say(line)
-    return Trained(tuple(rows), run, training, tuple(warnings))
+    return Trained(so_far(), run, training)
+
+
+def _resume(learner: Learner, keeper: RunKeeper, show: Display) -> TrainingLog:
+    """Load the checkpoint, if there is one, and restore the metrics. Returns the log of the training so far."""
+    log = TrainingLog()
+    if keeper.checkpoint is not None and keeper.checkpoint.exists():
+        held = load_checkpoint(learner, keeper.checkpoint)
+        epoch = learner.progress.epoch
+        log = read_log(held, str(keeper.checkpoint)) if held else TrainingLog(rows=keeper.kept_rows(epoch))
+        show.say(f"resuming after epoch {epoch}")
+    keeper.restore_rows(log.rows)
+    return log
 
 
 def _profiler(keeper: RunKeeper, device: torch.device) -> StepProfiler:

@@ -9,13 +9,14 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from edited_files import edit_json
 from grid.axes import Condition, Repeats
 from grid.cells import GridCell
 from grid.measure import Inputs, Measure
 from grid.results import Results
-from grid.rows import difference_sheet, markdown, score_sheet
+from grid.rows import difference_sheet, markdown, say_reading, score_sheet
 from grid.summary import Summary, spread, summarise
-from grid_folders import write_evaluation
+from grid_folders import write_evaluation, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_results import load_results
@@ -116,11 +117,28 @@ def test_the_table_as_text(tmp_path: Path) -> None:
     assert text.splitlines() == [
         "pre-training chapman, downstream chapman, protocol linear, leads 4, E 128, F 0.5, patients test",
         "",
-        "| method | ours, mean ± sd over seeds | 95 % over patients | above random | the paper | ours - paper | runs |",
+        "| method | ours, mean ± sd over seeds | 95 % over seeds and patients | above random | the paper "
+        "| ours - paper | runs |",
         "| --- | --- | --- | --- | --- | --- | --- |",
         "| random | 0.500 ± 0.000 |  |  |  |  | 2 |",
         "| cmsc | 0.850 ± 0.071 |  | +0.350 | 0.896 ± 0.005 | -0.046 | 2 |",
     ]
+
+
+def test_what_each_method_saw_stands_beside_its_score(tmp_path: Path) -> None:
+    """A method that stops at once has seen less than one that trains for long; a reader must see that."""
+    repeats = Repeats(seeds=(0, 1))
+    (cmsc,) = by_method("cmsc")
+    for cell, epochs in zip(cmsc.cells(repeats), ((10, 4), (20, 8)), strict=True):
+        write(tmp_path, cell, 0.9, 0.5)
+        path = write_run(tmp_path, cell.pretraining) / "report.json"
+        run, best = epochs
+        exposure = {"patients": 7, "instances": 100, "steps": 5 * run}
+        more = {"epochs_run": run, "best_epoch": best, "exposure": exposure}
+        edit_json(path, lambda report, more=more: report.update(more))
+    sheet = score_sheet(table([cmsc], repeats, tmp_path))
+    assert sheet.headings[-3:] == ("steps, to best / all", "instances seen, to best / all", "runs")
+    assert [row[-3:] for row in sheet.rows] == [("", "", "2"), ("30 / 75", "600 / 1,500", "2")]
 
 
 def test_places_that_differ_are_columns_and_splits_have_a_spread_of_their_own(tmp_path: Path) -> None:
@@ -194,9 +212,26 @@ def draws_by_hand(path: Path, name: str, resamples: int, split_seed: int) -> lis
     return areas
 
 
+def over_two_seeds(values: list[float], draws: list[list[float]]) -> tuple[float, float]:
+    """The interval of docs/protocols.md, with the 97.5 % point of Student's t with one degree of freedom."""
+    mean = [sum(two) / 2 for two in zip(*draws, strict=True)]
+    patients = float(np.var(mean))
+    overlap = min(float(np.mean([np.var(one) for one in draws])) - patients, patients)
+    between = (values[0] - values[1]) ** 2 / 4
+    total, weight = patients + max(0.0, between - overlap), between if between > overlap else 0.0
+    half = (weight * 12.706204736432095 + (total - weight) * 1.959963984540054) / math.sqrt(total)
+    return sum(values) / 2 - half, sum(values) / 2 + half
+
+
 def cut(numbers: list[float]) -> tuple[float, float]:
     low, high = np.percentile(numbers, [2.5, 97.5])
     return float(low), float(high)
+
+
+def value_by_hand(path: Path, init: str) -> float:
+    """AUROC of the second class of all 40 patients."""
+    with np.load(path) as file:
+        return area_by_hand(file[f"probability/linear/{init}/0.5"][:, 1], file["label"], [1] * 80)
 
 
 @pytest.fixture
@@ -213,19 +248,20 @@ def scored(tmp_path: Path) -> tuple[Path, list[Condition], Repeats, dict[str, Pa
 
 
 def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(scored) -> None:
-    """Seeds share their test patients: draws are averaged before the interval is cut."""
+    """Seeds share their test patients, so that patients and seeds can be told apart."""
     out, conditions, repeats, folders = scored
     _, line, _ = table(conditions, repeats, out).lines
     files = [folders[f"cmsc-{seed}"] / "predictions.npz" for seed in (0, 1)]
     own, untrained = (
         [draws_by_hand(file, f"probability/linear/{init}/0.5", 15, 0) for file in files] for init in ("cmsc", "random")
     )
-    mean = [sum(two) / 2 for two in zip(*own, strict=True)]
-    gain = [a - sum(two) / 2 for a, two in zip(mean, zip(*untrained, strict=True), strict=True)]
+    values, others = ([value_by_hand(file, name) for file in files] for name in ("cmsc", "random"))
     assert line.interval is not None
-    assert (line.interval.low, line.interval.high) == pytest.approx(cut(mean))
+    assert (line.interval.low, line.interval.high) == pytest.approx(over_two_seeds(values, own))
     assert line.gain is not None
-    assert (line.gain.low, line.gain.high) == pytest.approx(cut(gain))
+    gains = [a - b for a, b in zip(values, others, strict=True)]
+    drawn = [[a - b for a, b in zip(*seed, strict=True)] for seed in zip(own, untrained, strict=True)]
+    assert (line.gain.low, line.gain.high) == pytest.approx(over_two_seeds(gains, drawn))
 
 
 def test_differences_are_paired_draw_by_draw(scored) -> None:
@@ -240,10 +276,30 @@ def test_differences_are_paired_draw_by_draw(scored) -> None:
         ]
         for method in ("cmsc", "simclr")
     )
-    apart = [sum(a) / 2 - sum(b) / 2 for a, b in zip(zip(*ours, strict=True), zip(*theirs, strict=True), strict=True)]
+    apart = [[a - b for a, b in zip(*seed, strict=True)] for seed in zip(ours, theirs, strict=True)]
+    values = [
+        value_by_hand(folders[f"cmsc-{seed}"] / "predictions.npz", "cmsc")
+        - value_by_hand(folders[f"simclr-{seed}"] / "predictions.npz", "simclr")
+        for seed in (0, 1)
+    ]
     assert (found.a, found.b, found.repetitions) == ("cmsc", "simclr", 2)
-    assert (found.interval.low, found.interval.high) == pytest.approx(cut(apart))
-    assert difference_sheet(summary).rows[0][-2] == "excludes 0"
+    assert (found.interval.low, found.interval.high) == pytest.approx(over_two_seeds(values, apart))
+    assert difference_sheet(summary).rows[0][-2] == "not told apart"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "repetitions", "said"),
+    [
+        (0.1, 0.2, 5, "a is above"),
+        (-0.2, -0.1, 5, "a is below"),
+        (-0.1, 0.1, 5, "not told apart"),
+        (0.0, 0.1, 5, "not told apart"),
+        (0.1, 0.2, 1, "one seed"),
+    ],
+)
+def test_a_verdict_follows_from_the_interval_over_seeds_and_patients(low, high, repetitions, said) -> None:
+    """One repetition has none: its interval says nothing about other seeds."""
+    assert say_reading(low, high, repetitions) == said
 
 
 def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:

@@ -7,10 +7,13 @@ import pytest
 from grid.axes import Repeats
 from grid.choose import Axes, choose_presets, wanted_cells, wanted_runs
 from grid.smoke import smoke_presets, smoke_repeats
-from grid.tables import PERTURBATIONS, find_preset, paper_presets
+from grid.tables import PERTURBATIONS, Preset, find_preset, paper_presets
 from paper_results import load_results
 
 from clocs_core.errors import SettingsError, UnknownName
+from clocs_core.plan.pretraining import resolve
+from clocs_core.plugins.catalogue import build_catalogue
+from clocs_core.plugins.host import installed_entry_points, load_plugins
 
 PAPER = load_results()
 PRESETS = paper_presets(PAPER)
@@ -120,6 +123,40 @@ def test_the_miniature_has_every_table_and_every_method_on_simulated_recordings_
     assert methods == {"mt-ssl", "byol", "simclr", "cmsc", "cmlc", "cmsmlc", "supervised"}
     runs = {cell.pretraining for cell in wanted_cells(small, smoke_repeats())}
     assert len(runs) < 20
+
+
+@pytest.mark.parametrize("axis", ["method", "leads", "embedding_dim", "label_fraction", "options", "protocol", "part"])
+def test_the_miniature_touches_every_value_of_every_axis(axis: str) -> None:
+    """A value that is never run is promised by `--list` and may fail."""
+
+    def values(presets: tuple[Preset, ...]) -> set[object]:
+        found = {getattr(one, axis) for preset in presets for one in preset.conditions}
+        return {one.removeprefix("perturbations=") for each in found for one in each} if axis == "options" else found
+
+    assert values(smoke_presets(PAPER)) == values(PRESETS)
+
+
+CATALOGUE = build_catalogue(load_plugins(installed_entry_points()))[0]
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_every_cell_that_is_listed_can_be_planned(preset: Preset) -> None:
+    """With the plugins that are installed: what `--list` counts is what `clocs run` and `clocs evaluate` accept."""
+    for one in dict.fromkeys(
+        (one.method, one.pretraining, one.embedding_dim, one.options) for one in preset.conditions
+    ):
+        method, dataset, dim, options = one
+        plan = resolve(CATALOGUE, {"run": {"method": method, "dataset": dataset, "embedding_dim": dim}}, options)
+        assert plan.method.name == method
+        chosen = [option.partition("=")[2] for option in options if option.startswith("perturbations=")]
+        assert not chosen or ",".join(one.offer.name for one in plan.perturbations) == chosen[0]
+
+
+def test_simclr_perturbs_one_copy_in_the_figure_of_perturbations() -> None:
+    """As the paper has it, and as two copies under FlipY or FlipX alone would be equal."""
+    preset = find_preset("perturbations", PRESETS)
+    assert {one.options[1:] for one in preset.conditions if one.method == "simclr"} == {("perturb=one",)}
+    assert {one.options[1:] for one in preset.conditions if one.method == "cmsc"} == {()}
 
 
 def test_the_part_of_a_figure_stays_unless_it_is_asked_for() -> None:

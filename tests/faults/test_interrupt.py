@@ -11,6 +11,8 @@ import pytest
 
 from clocs_core.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 SMALL = ("--plugin", "cmsc", "--dataset", "demo", "--batch-size", "16", "-o", "patients=12", "-o", "resamples=20")
 
 

@@ -1,30 +1,23 @@
-"""A good offer of every kind, for tests of the conformance kit; the option `flaw` breaks one thing about it.
+"""One small offer of every kind, on the fake recordings.
 
-Importable by other processes, and without torch, as a plugin's card is.
+The functions are at module level, so that a plan can be pickled. Nothing here imports torch before it is needed.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import socket
-import sys
-import tempfile
-import types
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import fake_clock
 import numpy as np
+from fake_recordings import RATE, fake_entries, fake_wave
 
 from clocs_core import (
     Batch,
     Dataset,
     Defaults,
-    Drop,
     Encoder,
     Entry,
     Episode,
@@ -37,362 +30,254 @@ from clocs_core import (
     Objective,
     Perturbation,
     Record,
-    Setup,
     Task,
     ViewGenerator,
     Views,
     option,
 )
+from clocs_core.contracts.records import Label
+from clocs_core.data.splits import split_patients
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Generator, Tensor, nn
 
-RECORDS = 12
-SLOW = 3.0  # s, which pass on the fake clock alone
+
+@attrs.frozen
+class TinyOptions:
+    """Options of the data set `tiny`."""
+
+    people: int = option(10, "patients", check=(lambda n: n > 0, "be positive"))
+    labelled: bool = option(True, "whether there are labels")
+    gain: float = option(1.0, "of the amplifier")
 
 
 @attrs.frozen
-class Flaw:
-    flaw: str = option("", "what is wrong; nothing if empty")
+class PairOptions:
+    """Options of the views `pairs`."""
+
+    segments: int = option(2, "frames in a row")
+    gain: float = option(1.0, "of the views; the data set has an option of the same name")
 
 
-# ----------------------------------------------------------------------------------------------------- data set
+@attrs.frozen
+class FlatOptions:
+    """Options of the encoder `flat`."""
 
-RHYTHM = Task("rhythm", classes=("a", "b", "c"))
-FINDINGS = Task("findings", classes=("x", "y"), kind="any_of")
-BEATS = Task("beats", classes=("n", "v"), per="frame")
-
-
-def write_recordings(root: Path) -> None:
-    for number in range(RECORDS):
-        (root / f"r{number:02d}.hea").write_text(f"p{number // 2} {number % 3}")
-        np.save(root / f"r{number:02d}.npy", np.random.default_rng(number).normal(size=(2, 500)))
+    bias: bool = option(True, "whether there is one")
+    widths: tuple[int, ...] = option((4,), "of the layers")
 
 
-def scan(root: Path, task: Task, options: Flaw) -> Listing:
-    flaw, headers = options.flaw, sorted(root.glob("*.hea"))
-    if flaw == "empty":
-        return Listing(())
-    if flaw == "no-listing":
-        return headers  # type: ignore[return-value]  # the flaw
-    if flaw == "unstable-scan":
-        random.shuffle(headers)
-    if flaw == "hash-order":
-        headers.sort(key=lambda path: hash(path.name))
-    drops = [Drop("", "r99")] if flaw == "silent-drop" else [Drop("no signal", "r99")]
-    return Listing([_entry(path, task, flaw) for path in headers], drops)
+@attrs.frozen
+class SpreadOptions:
+    """Options of the loss `spread`."""
+
+    temperature: float = option(0.1, "of the softmax", check=(lambda tau: tau > 0, "be positive"))
 
 
-def _entry(header: Path, task: Task, flaw: str) -> Entry:
-    patient, number = header.read_text().split()
-    files = [header, header.with_suffix(".npy")]
-    if flaw == "reads-signal":
-        np.load(files[1])
-    if flaw == "patient-by-task":
-        patient = f"{patient}-{task.name}"
-    if flaw == "two-forms" and header.stem == "r01":
-        patient = patient.upper()
-    if flaw == "missing-file":
-        files.append(header.with_suffix(".mat"))
-    if flaw == "no-files":
-        files = []
-    # Any: some flaws give labels of wrong types.
-    label: Any = {"rhythm": int(number), "findings": frozenset({int(number) % 2})}.get(
-        task.name, (Episode(0, 249, 0), Episode(250, 499, 1))
+@attrs.frozen
+class NoiseOptions:
+    """Options of the perturbations `noise` and `hum`."""
+
+    sigma: float | None = option(None, "how strong")
+
+
+def tiny_scan(_root: Path, _task: Task, options: TinyOptions) -> Listing:
+    """List two recordings of every patient; the class belongs to the patient."""
+    entries = fake_entries(2 * options.people, classes=2)
+    return Listing(entries if options.labelled else [attrs.evolve(entry, label=None) for entry in entries])
+
+
+def many_scan(_root: Path, task: Task, _options: TinyOptions) -> Listing:
+    """List three recordings of each of 24 patients, labelled for any task, but for every eighth patient."""
+    entries = []
+    for entry in fake_entries(72, visits=3, classes=2):
+        kind = int(entry.patient[1:]) % 2
+        labels: dict[str, Label] = {"parity": kind, "findings": frozenset({kind})}
+        label = labels.get(task.name, (Episode(0, 99, kind), Episode(100, 199, 1 - kind)))
+        entries.append(attrs.evolve(entry, label=label if int(entry.patient[1:]) % 8 else None))
+    return Listing(entries)
+
+
+def unchecked_scan(root: Path, task: Task, options: TinyOptions) -> Listing:
+    """List the same, with no label among the validation patients of split seed 0."""
+    entries = many_scan(root, task, options).entries
+    split = split_patients((entry.patient for entry in entries), 0, "64/16/20")
+    return Listing(
+        [attrs.evolve(one, label=None) if split.parts[one.patient] == "validation" else one for one in entries]
     )
-    if task.name == "rhythm":
-        label = {"large-label": 3, "bool-label": True, "text-label": "a", "set-label": frozenset({1})}.get(flaw, label)
-    if task.name == "findings":
-        label = {"int-for-any-of": 1, "large-in-set": frozenset({2})}.get(flaw, label)
-    if task.name == "beats":
-        backwards, unordered = (Episode(9, 3, 0),), (Episode(250, 499, 1), Episode(0, 249, 0))
-        label = {"backwards-episode": backwards, "unordered-episodes": unordered}.get(flaw, label)
-        label = {"large-in-episode": (Episode(0, 9, 2),), "long-episode": (Episode(0, 500, 0),)}.get(flaw, label)
-    if flaw == "episodes-per-record" and task.name == "rhythm":
-        label = (Episode(0, 249, 0),)
-    record = "r" if flaw == "same-id" else header.stem
-    return Entry(record, "" if flaw == "no-patient" else patient, label, files)
 
 
-def load(entry: Entry, options: Flaw) -> Record:
-    flaw = options.flaw
-    path = next((path for path in entry.files if path.suffix == ".npy"), None)
-    samples = np.ones((2, 500)) if path is None else np.load(path)
-    if flaw == "noise":
-        samples = samples + int.from_bytes(os.urandom(4), "little")
-    if flaw == "hash-seed":
-        samples = samples + hash(entry.record) % 1000003
-    if flaw == "imports-torch":
-        sys.modules.setdefault("torch", types.ModuleType("torch"))  # as importing it does, but quick
-    if flaw == "reads-neighbours":
-        np.load(entry.files[1].with_name("r05.npy"))
-    if flaw == "online":
-        socket.socket().close()
-    if flaw == "writes":
-        tempfile.TemporaryFile().close()
-    if flaw == "slow":
-        fake_clock.advance(SLOW)
-    if flaw == "complex":
-        samples = samples.astype(np.complex128)
-    if flaw == "no-sample":
-        samples = samples[:, :0]
-    channels = ("I", "III") if flaw == "other-channel" else ("II", "I")
-    unit = "mmHg" if flaw == "two-units" and entry.record == "r00" else "µV" if entry.record == "r01" else "mV"
-    patient = "somebody" if flaw == "other-patient" else entry.patient
-    label = None if flaw == "forgets-label" else entry.label
-    return Record(patient, entry.record, channels, unit, 100.0, samples, label)
+def tiny_load(entry: Entry, options: TinyOptions) -> Record:
+    """Return two channels of two seconds: a slow or a fast wave, by patient, in noise."""
+    number = int(entry.patient[1:])
+    noise = np.random.default_rng([number, int(entry.record[-1])])
+    wave = options.gain * fake_wave(number % 2, 200)
+    samples = np.stack([wave, -wave]) + 0.3 * noise.normal(size=(2, 200))
+    return Record(entry.patient, entry.record, ("left", "right"), "mV", RATE, samples, entry.label)
 
 
-def framing_by_length(segments: int) -> Framing:
-    return Framing(frame_samples=100 * segments)
+def tiny_framing(segments: int) -> Framing:
+    """Frames of 50 samples; a method of several segments works at twice the rate."""
+    return Framing(frame_samples=50, sampling_rate=None if segments == 1 else 200.0)
 
 
-DATASET = Dataset(
-    name="fake",
-    summary="recordings for a test",
-    modality="test",
-    tasks=(RHYTHM, FINDINGS, BEATS),
-    channels=("I", "II"),
-    presets={"both": ("II", "I")},
-    defaults=Defaults(channels="both"),
-    scan=scan,
-    load=load,
-    options=Flaw,
-)
-
-# -------------------------------------------------------------------------------------------- views, perturbation
+def pair_needs(options: PairOptions) -> Needs:
+    return Needs(segments=options.segments)
 
 
-def needs(options: Flaw) -> Needs:
-    if options.flaw == "no-needs":
-        return 2  # type: ignore[return-value]  # the flaw
-    if options.flaw == "impossible-needs":
-        return Needs(segments=2, least_channels=0)
-    return Needs(segments=2)
+def all_at_once(_options: object) -> Needs:
+    return Needs(channels="all", encoder_channels="all", least_channels=2)
 
 
-def build_views(options: Flaw) -> Callable[[Batch, Generator], Views]:
-    return partial(make_views, flaw=options.flaw)
+def two_encoders(_options: object) -> Needs:
+    return Needs(segments=2, encoders=2)
 
 
-def make_views(batch: Batch, generator: Generator, flaw: str) -> Views:
-    """Two segments, shifted in level by the mean of the batch's signal."""
+def build_pairs(_options: object) -> Callable[[Batch, Generator], Views]:
+    return segments_as_views
+
+
+def build_twice(_options: object) -> Callable[[Batch, Generator], Views]:
+    return frame_twice
+
+
+def build_two(_options: object) -> Callable[[Batch, Generator], Views]:
+    return encoder_of_each
+
+
+def segments_as_views(batch: Batch, _generator: Generator) -> Views:
+    return Views(signal=batch.signal.transpose(0, 1), batch=batch)
+
+
+def frame_twice(batch: Batch, _generator: Generator) -> Views:
+    return Views(signal=batch.signal.transpose(0, 1).repeat(2, 1, 1, 1), batch=batch)
+
+
+def encoder_of_each(batch: Batch, _generator: Generator) -> Views:
+    return Views(signal=batch.signal.transpose(0, 1), batch=batch, encoder_of_view=(0, 1))
+
+
+def build_flat(options: FlatOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:
+    from torch import nn
+
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, embedding_dim, bias=options.bias))
+
+
+def build_spread(options: SpreadOptions) -> Callable[[Tensor, Tensor], Tensor]:
+    return partial(spread, temperature=options.temperature)
+
+
+def spread(z: Tensor, _patient: Tensor, temperature: float) -> Tensor:
     import torch
+    from torch.nn.functional import cross_entropy, normalize
 
-    signal = batch.signal.transpose(0, 1)  # (view, batch, channel, sample)
-    device = signal.device
-    if flaw == "noisy":
-        signal = signal + torch.randn(signal.shape, generator=generator, device=device, dtype=signal.dtype)
-    if flaw == "lost-sample":
-        signal = signal[..., 1:]
-    if flaw == "double":
-        signal = signal.double()
-    if flaw == "device":
-        signal = signal + torch.ones(1, dtype=signal.dtype)
-    if flaw == "device-by-name":
-        signal = signal + torch.ones(1, dtype=signal.dtype, device="cpu")
-    if flaw == "slow":
-        fake_clock.advance(SLOW)
-    if flaw == "divides":
-        signal = signal / signal.std(-1, keepdim=True)
-    if flaw == "in-place":
-        batch.signal.mul_(2)
-    if flaw in ("entropy", "entropy-and-draws"):
-        signal = signal + int.from_bytes(os.urandom(4), "little")
-    if flaw == "entropy-and-draws":
-        signal = signal + torch.randn(1, generator=generator, device=device, dtype=signal.dtype)
-    if flaw == "global-randomness":
-        signal = signal + 0 * torch.rand(1, device=device, dtype=signal.dtype)
-    if flaw == "numpy-randomness":
-        signal = signal + 0 * np.random.rand()  # noqa: NPY002  the flaw
-    if flaw == "order":
-        signal = torch.stack([signal[0], signal[1].sort(0).values])
-    if flaw == "item":
-        signal = signal + 0 * batch.patient.sum().item()
-    if flaw == "mask":
-        signal = signal + 0 * batch.patient[batch.patient > 0].sum().to(signal.dtype)
-    target = torch.zeros(len(signal), 1, device=device) if flaw == "target" else None
-    wrong_pairs: dict[str, tuple[tuple[int, int], ...]] = {
-        "pair-of-itself": ((0, 0),),
-        "pair-twice": ((0, 1), (1, 0)),
-        "pair-beyond": ((0, 2),),
+    first, second = normalize(z[0], dim=-1), normalize(z[-1], dim=-1)
+    return cross_entropy(first @ second.T / temperature, torch.arange(len(first), device=z.device))
+
+
+def build_heads(*_arguments: object) -> nn.Module:
+    raise AssertionError("this objective is listed and described in tests, and never built")
+
+
+def build_noise(_options: NoiseOptions, _unit: str) -> Callable[[Tensor, Generator], Tensor]:
+    return no_noise
+
+
+def no_noise(signal: Tensor, _generator: Generator) -> Tensor:
+    return signal
+
+
+def hit_rate(probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]) -> float:
+    """The weighted share of rows whose first class is guessed right."""
+    hits = (probability[:, 0] > 0.5) == (label == 0) if label.ndim == 1 else (probability[:, 0] > 0.5) == label[:, 0]
+    return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
+
+
+PARITY = Task("parity", classes=("even", "odd"))
+FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
+BEATS = Task("beats", classes=("even", "odd"), per="frame")
+
+
+def tiny(name: str = "tiny", **changes: Any) -> Dataset:
+    """The data set `tiny`, with any field changed."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "summary": "ten patients",
+        "modality": "wave",
+        "tasks": (PARITY, FINDINGS),
+        "channels": ("left", "right"),
+        "presets": {"1": ("right",), "both": ("right", "left")},
+        "scan": tiny_scan,
+        "load": tiny_load,
+        "framing": tiny_framing,
+        "options": TinyOptions,
+        "defaults": Defaults(batch_size=8, learning_rate=0.01, epochs=3, split="64/16/20"),
+        "embedded": True,
     }
-    pairs = wrong_pairs.get(flaw, ())
-    perturb: Literal["every", "one each"] = "one each" if flaw == "one-each-of-two" else "every"
-    return Views(signal, batch, target, (0,) if flaw == "encoders" else (), pairs, perturb)
+    return Dataset(**(fields | changes))
 
 
-VIEWS = ViewGenerator(name="fake", summary="two segments", options=Flaw, needs=needs, build=build_views)
+def pairs() -> ViewGenerator:
+    return ViewGenerator(name="pairs", summary="pairs", options=PairOptions, needs=pair_needs, build=build_pairs)
 
 
-def build_perturbation(options: Flaw, unit: str) -> Callable[[Tensor, Generator], Tensor]:
-    if options.flaw == "unit" and unit == "":
-        raise KeyError(unit)
-    return partial(perturb, flaw=options.flaw)
+def leads() -> ViewGenerator:
+    return ViewGenerator(name="leads", summary="all leads", needs=all_at_once, build=build_twice)
 
 
-def perturb(signal: Tensor, generator: Generator, flaw: str) -> Tensor:
-    import torch
-
-    if flaw == "draws-nothing":
-        return signal.flip(-1)
-    noise = torch.randn(signal.shape, generator=generator, device=signal.device, dtype=signal.dtype)
-    if flaw == "four-dimensions":
-        return signal.reshape(-1, signal.shape[-1]) + noise.reshape(-1, signal.shape[-1])
-    if flaw == "single":
-        return signal.float() + noise.float()
-    if flaw == "device":
-        return signal + torch.zeros(1, dtype=signal.dtype) + noise
-    if flaw == "device-by-name":
-        return signal + torch.zeros(1, dtype=signal.dtype, device="cpu") + noise
-    if flaw == "batch-deviation":
-        return signal + noise * signal.std()
-    if flaw == "slow":
-        fake_clock.advance(SLOW)
-    if flaw == "divides":
-        return signal / signal.std(-1, keepdim=True) + noise
-    if flaw == "in-place":
-        return signal.add_(noise)
-    if flaw == "entropy":
-        return signal + noise * int.from_bytes(os.urandom(4), "little")
-    if flaw == "global-randomness":
-        return signal + noise + 0 * torch.rand(1, device=signal.device, dtype=signal.dtype)
-    if flaw == "item":
-        return signal + noise + 0 * float(signal.abs().max())
-    return signal + noise
+def flat(name: str = "flat") -> Encoder:
+    return Encoder(name=name, summary="one layer", options=FlatOptions, build=build_flat)
 
 
-PERTURBATION = Perturbation(name="fake", summary="noise", options=Flaw, build=build_perturbation)
-
-# ----------------------------------------------------------------------------------- encoder, loss and objective
-
-
-def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int) -> nn.Module:
-    from fake_modules import FakeEncoder
-
-    return FakeEncoder(channels, samples, embedding_dim, options.flaw)
+def spread_loss() -> Loss:
+    return Loss(name="spread", summary="a softmax", options=SpreadOptions, build=build_spread)
 
 
-ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder)
+def together(name: str = "together", **changes: Any) -> Method:
+    """The method `together`, with any field changed."""
+    fields: dict[str, Any] = {"name": name, "summary": "pairs", "views": "pairs", "encoder": "flat", "loss": "spread"}
+    return Method(**(fields | changes))
 
 
-def build_loss(options: Flaw) -> Callable[[Tensor, Tensor], Tensor]:
-    return partial(compute_loss, flaw=options.flaw)
+def offers() -> dict[str, Callable[[], list[Any]]]:
+    """The offer hooks of one plugin that has it all, by name."""
+    return {
+        "clocs_datasets": lambda: [tiny()],
+        "clocs_views": lambda: [pairs(), leads()],
+        "clocs_perturbations": lambda: [
+            Perturbation(name=name, summary=name, options=NoiseOptions, build=build_noise) for name in ("noise", "hum")
+        ],
+        "clocs_encoders": lambda: [flat()],
+        "clocs_losses": lambda: [spread_loss()],
+        "clocs_objectives": lambda: [Objective(name="heads", summary="heads", build=build_heads)],
+        "clocs_methods": lambda: [
+            together(),
+            together("noisy", perturbations=("noise",)),
+            together("preset", presets={"views": {"segments": 3}, "train": {"patience": 4, "epochs": 99}}),
+            together("leads", views="leads"),
+            together("stateful", loss=None, objective="heads"),
+        ],
+        "clocs_metrics": lambda: [
+            Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),
+            Metric(name="many", summary="hit rate", score=hit_rate, tasks=("any_of",)),
+        ],
+    }
 
 
-def compute_loss(z: Tensor, patient: Tensor, flaw: str) -> Tensor:
-    """Segments of an instance and instances of a patient attract each other."""
-    import torch
-    from torch.nn.functional import normalize
-
-    batch = z.shape[1]
-    side = z / z.norm(dim=-1, keepdim=True) if flaw == "divides" else normalize(z, dim=-1)
-    other = side[1].detach() if flaw == "one-view" else side[1]
-    similarity = side[0] @ other.T  # (batch, batch)
-    itself = torch.eye(batch, device=z.device)
-    same = (patient[:, None] == patient[None, :]).to(z.dtype)
-    loss = (similarity.logsumexp(1) - (similarity * itself).sum(1)).mean() - (similarity * same).sum() / same.sum()
-    if flaw == "vector":
-        return loss[None]
-    if flaw == "double":
-        return loss.double()
-    if flaw == "infinite":
-        return loss + float("inf")
-    if flaw in ("no-other", "no-other-of-many"):
-        alone = float(flaw == "no-other-of-many" and batch == 1)
-        return loss - (similarity * (same - itself)).sum() / ((same - itself).sum() + alone)
-    if flaw in ("no-stranger", "no-stranger-of-many"):
-        alone = float(flaw == "no-stranger-of-many" and batch == 1)
-        return loss + (similarity * (1 - same)).sum() / ((1 - same).sum() + alone)
-    if flaw == "infinite-for-pairs":  # of instances, where nothing else is odd
-        pairs = (same.sum() == 2 * batch) & (z.detach().norm(dim=-1) > 0).all()
-        return loss + torch.where(pairs, float("inf"), 0.0)
-    if flaw == "device-by-name":
-        return loss + torch.zeros(1, device="cpu").expand(batch).mul(similarity.diagonal()).sum()
-    if flaw == "slow":
-        fake_clock.advance(SLOW)
-    if flaw == "batch-minus-one":
-        return loss + 0 / (batch - 1)
-    if flaw == "position":
-        return loss + (z * torch.arange(batch, device=z.device).view(1, -1, 1)).mean()
-    if flaw == "id":
-        return loss + patient.to(z.dtype).mean()
-    if flaw == "in-place":
-        patient.add_(1)
-    if flaw == "random":
-        return loss + 0 * torch.rand((), device=z.device)
-    if flaw == "device":
-        return loss + torch.zeros(1).sum()
-    if flaw == "item":
-        return loss + 0 * float(z.detach().sum())
-    return loss
-
-
-LOSS = Loss(name="fake", summary="a contrast", options=Flaw, build=build_loss)
-
-
-def build_objective(options: Flaw, setup: Setup) -> nn.Module:
-    from fake_modules import FakeObjective
-
-    return FakeObjective(setup.encoder, setup.embedding_dim, options.flaw)
-
-
-OBJECTIVE = Objective(name="fake", summary="a target that follows", options=Flaw, build=build_objective)
-
-METHOD = Method(
-    name="fake",
-    summary="two segments and a contrast",
-    views="fake",
-    encoder="fake",
-    loss="fake",
-    perturbations=("fake",),
-    presets={"views": {"flaw": ""}, "train": {"epochs": 3}},
-)
-
-# --------------------------------------------------------------------------------------------------------- metric
-
-
-@attrs.frozen
-class Score:
-    """The weighted share of rows whose largest probability is of their label; of right decisions, any of."""
-
-    flaw: str = ""
-
-    def __call__(
-        self, probability: NDArray[np.float64], label: NDArray[np.int64], weight: NDArray[np.float64]
-    ) -> float:
-        flaw = self.flaw
-        right = (probability > 0.5) == (label == 1) if label.ndim == 2 else (probability.argmax(1) == label)[:, None]
-        right = right.mean(1)
-        if flaw == "text":
-            return "good"  # type: ignore[return-value]  # the flaw
-        if flaw == "error":
-            right = 1 - right
-        if flaw == "slow":
-            fake_clock.advance(SLOW)
-        if flaw == "random":
-            np.random.rand()  # noqa: NPY002  the flaw
-        if flaw == "root":
-            weight = np.sqrt(weight)
-        if flaw == "sum":
-            return float((right * weight).sum())
-        if flaw == "unweighted":
-            return float(right.mean())
-        if flaw == "counts-zero":
-            weight = np.maximum(weight, 0.01 * weight.mean())
-        if flaw == "place":
-            right = right * np.linspace(0.5, 1, len(right))
-        if flaw == "absent-class" and len(np.unique(label.argmax(1) if label.ndim == 2 else label)) < 3:
-            raise ValueError("a class is missing")
-        score = float((right * weight).sum() / weight.sum())
-        if flaw == "first-row":
-            return score + 1e-3 * float(probability[weight > 0][0, 0])
-        if flaw == "single-precision" and len(np.unique(label.argmax(1) if label.ndim == 2 else label)) == 3:
-            return np.float32(score)  # type: ignore[return-value]  # the flaw
-        if flaw == "in-place":
-            weight *= 0
-        return score
-
-
-METRIC = Metric(name="fake", summary="accuracy", score=Score())
+def more_offers() -> dict[str, Callable[[], list[Any]]]:
+    """The same plugin with a larger data set, and methods with other needs."""
+    return offers() | {
+        "clocs_datasets": lambda: [
+            tiny(),
+            tiny("many", tasks=(PARITY, FINDINGS, BEATS), scan=many_scan),
+            tiny("unchecked", scan=unchecked_scan),
+            tiny("strange", channels=("up", "down"), presets={}),
+        ],
+        "clocs_views": lambda: [
+            pairs(),
+            leads(),
+            ViewGenerator(name="two", summary="s", needs=two_encoders, build=build_two),
+        ],
+        "clocs_methods": lambda: [together(), together("leads", views="leads"), together("two", views="two")],
+    }

@@ -37,7 +37,7 @@ def open_nursery() -> Iterator[Callable[..., Any]]:
 
 def serve() -> None:
     """Fork for each job that comes in, and send back what it says, until nobody is there to ask."""
-    import fake_offers  # noqa: F401  what the forks shall have imported
+    import flawed_offers  # noqa: F401  what the forks shall have imported
 
     from clocs_core.testing.child import try_dataset, try_imports
 

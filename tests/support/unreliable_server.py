@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import attrs
@@ -22,6 +23,7 @@ class Behaviour:
     drop_after: int | None = None  # bytes of every answer after which the connection is cut
     length: int | None = None  # what it says instead of the length of the whole
     says_length: bool = True
+    more: bytes = b""  # sent after the end of a whole answer
     tag: str | None = '"one"'
     failures: list[int] = attrs.field(factory=list)  # statuses of the first answers
     retry_after: str | None = None  # what these say
@@ -47,6 +49,11 @@ class Site:
 
     def url(self, name: str) -> str:
         return f"{self.address}/{name}"
+
+
+def sums_of(files: Mapping[str, bytes]) -> bytes:
+    """Return a list of SHA-256 as publishers write it: a checksum and a path on each line."""
+    return "".join(f"{sha256(raw).hexdigest()} {name}\n" for name, raw in files.items()).encode()
 
 
 @contextmanager
@@ -135,7 +142,7 @@ def answer(handler: BaseHTTPRequestHandler, site: Site) -> None:
     if page.says_length:
         handler.send_header("Content-Length", str(end - first))
     handler.end_headers()
-    body = page.body[first:end]
+    body = page.body[first:end] + (b"" if asked and page.ranges else page.more)
     with site.lock:
         if page.drop_after is not None and len(body) > 1:
             body = body[: page.drop_after]

@@ -132,3 +132,11 @@ def test_the_numerics_are_downloaded_beside_the_waveforms():
     """RECORDS names only the waveforms, so their endings must cover the numerics too."""
     (source,) = BIDMC.sources
     assert {f"bidmc01{ending}" for ending in source.endings} >= {"bidmc01.hea", "bidmc01n.hea", "bidmc01n.dat"}
+
+
+@pytest.mark.parametrize("rate", ["1e-300", "0.001", "1e300"])
+def test_numerics_with_an_absurd_rate_give_no_label_and_end_no_scan(own: Path, rate: str):
+    header = own / "bidmc01n.hea"
+    words = header.read_text().split(" ", 3)
+    header.write_text(" ".join([*words[:2], rate, words[3]]))
+    assert scan(own).entries[0].label is None

@@ -84,7 +84,7 @@ def read_file(path: Path, axes: tuple[str, ...]) -> SignalFile:
 
 def natural(text: str) -> list[tuple[int, int | str]]:
     """Return a key that sorts p2 before p10."""
-    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", text)]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d{1,18})", text)]
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -101,6 +101,6 @@ def _first_that_opens(files: list[Path], axes: tuple[str, ...]) -> SignalFile:
     for path in files:
         try:
             return read_file(path, axes)
-        except (ValueError, OSError) as problem:
+        except (ValueError, FileNotFoundError) as problem:
             problems.append(str(problem).rstrip("."))
     raise DataError(f"None of {len(files):,} files can be read. The first, {files[0]}: {problems[0]}.")

@@ -56,6 +56,10 @@ def read_rows(path: Path, record: str) -> SignalFile:
     """Read one recording; row groups without it are not read."""
     runs, channels = _runs(path, *_stamp(path))
     run, file = runs[record], _module().ParquetFile(path)
+    if (size := 8 * (run.stop - run.start) * len(channels)) > max(1 << 28, 100 * path.stat().st_size):
+        raise DataError(
+            f"{record} in {path.name} unpacks to {size:,} bytes, far more than the file has; it is not read."
+        )
     edges = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
     groups = [g for g, (first, end) in enumerate(pairwise(edges)) if first < run.stop and end > run.start]
     table = file.read_row_groups(groups, columns=list(channels))

@@ -92,6 +92,8 @@ def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Colum
 
     if not any(head in (*PATIENT, *LABEL, *FILE) for head in heads):
         return _headless(rows, names, where)
+    if len(rows) == 1:
+        raise DataError(f"{where} has a heading, but no row below it; give it a value for each recording.")
     ragged = next((number for number, row in enumerate(rows, 1) if len(row) < len(heads)), None)
     if ragged is not None:
         raise DataError(f"{where}: row {ragged} of the table has fewer cells than the heading.")

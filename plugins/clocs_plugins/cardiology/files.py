@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from collections.abc import Mapping
@@ -113,6 +114,7 @@ class Archive:
             with self.opened.open(member) as stream:
                 content = stream.read(limit)
         except DAMAGE as error:
+            _raise_passing(error)
             raise DataError(f"{name} in {self.file.name} is damaged ({error}). Download it again.") from error
         if len(content) != member.file_size:
             raise DataError(
@@ -133,16 +135,23 @@ def _archive(path: Path, _size: int, _time: int, _process: int) -> Archive:
         members: dict[str, ZipInfo] = {}
         for member in opened.infolist():
             name = PurePosixPath(member.filename).name
-            # Finder adds "__MACOSX/._name". Of two members of one name the first counts. In a damaged file a name may
+            # Finder adds "__MACOSX/._name". If two members share a name, the first counts. In a damaged file a name may
             # be empty; is_dir() of Python 3.11 fails on it.
             if name and not name.startswith(".") and not member.is_dir():
                 members.setdefault(name, member)
     except DAMAGE as error:
+        _raise_passing(error)
         raise DataError(
             f"{path} is not a whole zip file ({error}), as happens when a download is cut short. "
             f"Cardiology is read from {ZIP} or the folder in it: download it again."
         ) from error
     return Archive(path, opened, members, {name: member.file_size for name, member in members.items()})
+
+
+def _raise_passing(error: Exception) -> None:
+    """Raise again what the system could not do today, such as reading the disk: it is no fault of the zip file."""
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in the file
+        raise error
 
 
 def _has_recordings(folder: Path) -> bool:

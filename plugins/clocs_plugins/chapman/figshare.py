@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from clocs_core import DataNotFound, Drop, Entry, Listing, Record
+from clocs_core import DataNotFound, Drop, Entry, Listing, Record, open_regular
 from clocs_plugins.chapman.diagnostics import find_table, read_rhythms
 from clocs_plugins.chapman.leads import LEADS, lead_name
 from clocs_plugins.chapman.rhythms import group_of_acronym
@@ -54,9 +54,8 @@ def list_figshare(base: Path, signal: Literal["denoised", "raw"]) -> Listing | N
 def read_csv(entry: Entry) -> Record:
     """Read one recording. Raises ValueError where the file is not a table of 12 leads, and OSError."""
     file = entry.files[0]
-    if (size := file.stat().st_size) > LARGEST:
-        raise ValueError(f"{file} has {size:,} bytes, expected about 450,000 of a recording of 10 s")
-    text = file.read_bytes()
+    with open_regular(file, LARGEST) as stream:
+        text = stream.read()
     try:
         samples, leads = read_leads(text.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as problem:

@@ -71,7 +71,7 @@ def _list(ours: dict[int, Path], others: int, form: str) -> Listing:
         signal = file.with_suffix(".mat")
         try:
             header = read_header(file)
-        except (ValueError, OSError):
+        except (ValueError, FileNotFoundError):  # what the system cannot read today is no fault of the file
             drops.append(Drop("broken header", record))
             continue
         for fault in header.tolerated:

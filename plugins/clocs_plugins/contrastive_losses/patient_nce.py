@@ -19,7 +19,7 @@ That is the formula `paper`. The formula `released` is that of the authors' code
     (4') L           = (diag_AB + diag_BA + off_diag_AB + off_diag_BA) / (T·P) of the last pair of views A < B alone
 
 where P is the number of pairs of views, and T is 4, or 2 if no patient occurs twice. Views other than the last two get
-no gradient. Of two instances of one patient, only the first in the batch is an anchor of (3'), so the order of a
+no gradient. If a patient has two instances, only the first in the batch is an anchor of (3'), so the order of a
 patient's instances changes the loss. With two views, and a patient that occurs twice, the mean over a batch and the
 same batch in reverse is a quarter of the paper's L.
 

@@ -51,8 +51,10 @@ def clocs_datasets() -> list[Dataset]:
             defaults=Defaults(normalise="none", split="64/16/20"),
             licence="ODC-By-1.0",
             sources=(
-                Source("training2017.zip", HOME + "training2017.zip"),
-                Source("training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv"),  # beside the recordings
+                Source("training2017.zip", HOME + "training2017.zip", sums=HOME + "SHA256SUMS.txt"),
+                Source(
+                    "training2017/REFERENCE-v3.csv", HOME + "REFERENCE-v3.csv", sums=HOME + "SHA256SUMS.txt"
+                ),  # beside the recordings
             ),
         )
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core import DataError, read_header
+from clocs_core import DataError, open_regular, read_header
 
 TREE = re.compile(r"A[0-9]{2}")  # folders into which the web site divides training/
 SHORTS = 30  # MATLAB 4's mark of a matrix of little-endian 16-bit integers; the number of rows follows
@@ -109,9 +109,9 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 def _start_of(file: Path) -> bytes:
     try:
-        with open(file, "rb", buffering=0) as stream:
+        with open_regular(file) as stream:
             return stream.read(8)
-    except OSError:
+    except (DataError, OSError):
         return b""  # the load reports it
 
 

@@ -44,7 +44,12 @@ def clocs_datasets() -> list[Dataset]:
             defaults=Defaults(split="64/16/20", channels="4"),
             licence="CC-BY-4.0",
             sources=tuple(
-                Source(f"training/cpsc_2018/g{g}/", f"{FILES}/training/cpsc_2018/g{g}/", endings=(".hea", ".mat"))
+                Source(
+                    f"training/cpsc_2018/g{g}/",
+                    f"{FILES}/training/cpsc_2018/g{g}/",
+                    endings=(".hea", ".mat"),
+                    sums=f"{FILES}/SHA256SUMS.txt",
+                )
                 for g in range(1, 8)
             ),
             homepage="https://physionet.org/content/challenge-2020/1.0.2/",

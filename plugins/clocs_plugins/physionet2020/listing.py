@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, Drop, Entry, Listing, Task, read_header
+from clocs_core import DataError, DataNotFound, Drop, Entry, Listing, Task, open_regular, read_header
 from clocs_plugins.physionet2020.labels import find_classes, note_ignored, read_table
 
 OURS = re.compile(r"A[0-9]{4}")  # A0001 to A6877; the 2017 challenge has five digits
@@ -38,7 +38,7 @@ def list_recordings(root: Path, task: Task) -> Listing:
         where, notes = _words(folder, root), _note_others({path.stem for path in files - ours})
         if any(path.suffix == ".hea" for path in ours):
             return _listing(_read_headers(ours), task, f"WFDB recordings in {where}", notes)
-        if _is_matlab5(min(ours)):
+        if any(map(_is_matlab5, sorted(ours))):
             said = _read_tables([*folders, *folder.parents[:2]])
             form = f"CPSC 2018 structures in {where}, labels in a table"
             return _listing(_look_up(ours, said), task, form, notes + _note_absent(said, ours))
@@ -82,8 +82,11 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _is_matlab5(file: Path) -> bool:
-    with open(file, "rb") as stream:
-        return stream.read(8) == b"MATLAB 5"
+    try:
+        with open_regular(file) as stream:
+            return stream.read(8) == b"MATLAB 5"
+    except DataError:
+        return False  # its load reports it
 
 
 def _words(folder: Path, root: Path) -> str:
@@ -128,7 +131,7 @@ def _read_one(record: str, files: dict[str, Path]) -> Found:
         return Found(record, fault="missing file")
     try:
         header = read_header(files[".hea"])
-    except (DataError, OSError):
+    except (DataError, FileNotFoundError):  # what the system cannot read today is no fault of the file
         return Found(record, fault="broken header")
     return Found(record, (files[".hea"], files[".mat"]), header.listed("Dx") or None)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clocs_core import DataError
+from clocs_core import DataError, open_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 START = 128  # bytes before the first element
 MATRIX, COMPRESSED, STRUCTURE = 14, 15, 2
 NUMBERS = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
-INFLATED = 1 << 26  # most bytes unpacked: a minute of twelve leads has 3 million; a damaged file may claim any number
+LARGEST = 1 << 24  # bytes, as stored and as unpacked: the longest recording, of 144 s, has 7 million
+PARTS = 100  # elements of one matrix; a structure of CPSC 2018 has 8
 
 
 def read_field(file: Path, structure: str, field: str) -> NDArray[np.float64]:
     """Read `structure.field`, in the shape it has in MATLAB. Raise DataError if the file does not have it."""
-    raw = file.read_bytes()
+    with open_regular(file, LARGEST) as stream:
+        raw = stream.read()
     try:
         if raw[126:128] != b"IM":
             raise ValueError("it does not begin as a MATLAB 5 file does, little-endian")
@@ -38,7 +41,7 @@ def read_field(file: Path, structure: str, field: str) -> NDArray[np.float64]:
 def _find(raw: bytes, structure: bytes, field: bytes) -> NDArray[np.float64]:
     for kind, body in _elements(raw):
         if kind == COMPRESSED:
-            kind, body = next(_elements(zlib.decompressobj().decompress(body, INFLATED)), (0, b""))
+            kind, body = next(_elements(zlib.decompressobj().decompress(body, LARGEST)), (0, b""))
         if kind == MATRIX:
             which, _, name, parts = _take_apart(body)
             if which == STRUCTURE and name == structure:
@@ -63,7 +66,7 @@ def _elements(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _take_apart(matrix: bytes) -> tuple[int, tuple[int, ...], bytes, list[tuple[int, bytes]]]:
     """Return the class of a matrix, its dimensions, its name, and the elements of its content."""
-    parts = list(_elements(matrix))
+    parts = list(islice(_elements(matrix), PARTS))
     if len(parts) < 3 or not parts[0][1]:
         raise ValueError("a matrix has no name")
     dimensions = struct.unpack(f"<{len(parts[1][1]) // 4}i", parts[1][1])

@@ -16,7 +16,7 @@ import attrs
 from tensorboard.compat.proto.event_pb2 import Event
 
 from clocs_core import Comparison, RunFolderError, Score
-from clocs_plugins.tensorboard.eventfile import frame, make_event, next_after, opening
+from clocs_plugins.tensorboard.eventfile import frame, make_event, next_after, opening, replace
 from clocs_plugins.tensorboard.results import score_values
 from clocs_plugins.tensorboard.trials import session_end, session_start
 from clocs_plugins.tensorboard.values import layout, scalar
@@ -39,7 +39,7 @@ def write_evaluations(folder: Path) -> tuple[int, int]:
     found = [path for path in sorted(folder.rglob("report.json")) if "protocol" in _read(path)]
     stale = [path for path in found if not _is_newer(_events_of(path), path)]
     for path in stale:
-        _replace(_events_of(path), frame(_events(path, _read(path))))
+        replace(_events_of(path), frame(_events(path, _read(path))))
     return len(found), len(stale)
 
 
@@ -59,13 +59,6 @@ def _events_of(report: Path) -> Path:
 
 def _is_newer(events: Path, report: Path) -> bool:
     return events.exists() and events.stat().st_mtime_ns >= report.stat().st_mtime_ns
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Replace the file in one move; the partial file has no `tfevents` in its name, so TensorBoard ignores it."""
-    part = file.with_name(".events.part")
-    part.write_bytes(content)
-    part.replace(file)
 
 
 def _events(path: Path, report: Mapping[str, Any]) -> Iterator[Event]:

@@ -25,6 +25,18 @@ def next_after(file: Path | None, first_step: int) -> str:
     return f"events.out.tfevents.{first_step:010d}.{_count_of(file) + 1:04d}.clocs"
 
 
+def results_after(last_step: int) -> str:
+    """Return the name of the file with the results of a run. It is read last, whatever files the epochs are in."""
+    return f"events.out.tfevents.{last_step + 1:010d}.results.clocs"
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Replace a file in one move; the partial file has no `tfevents` in its name, so TensorBoard ignores it."""
+    part = file.with_name(".part")
+    part.write_bytes(content)
+    part.replace(file)
+
+
 def append(file: Path, events: Iterable[Event]) -> None:
     """Append events in one write; create the file if it does not exist."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -44,10 +56,12 @@ def frame(events: Iterable[Event]) -> bytes:
 def opening(first_step: int, wall_time: float) -> list[Event]:
     """Return a file's first events: its version, and a restart that discards known steps from `first_step` on."""
     start = SessionLog(status=SessionLog.START)
-    return [
-        Event(wall_time=wall_time, file_version="brain.Event:2"),
-        Event(wall_time=wall_time, step=first_step, session_log=start),
-    ]
+    return [version(wall_time), Event(wall_time=wall_time, step=first_step, session_log=start)]
+
+
+def version(wall_time: float) -> Event:
+    """Return the event that every file begins with."""
+    return Event(wall_time=wall_time, file_version="brain.Event:2")
 
 
 def make_event(step: int, wall_time: float, values: Sequence[Summary.Value]) -> Event:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clocs_plugins.tensorboard.eventfile import append, make_event, newest, next_after, opening
+from clocs_plugins.tensorboard.eventfile import (
+    append,
+    frame,
+    make_event,
+    newest,
+    next_after,
+    opening,
+    replace,
+    results_after,
+    version,
+)
 from clocs_plugins.tensorboard.projector import write_projector
 from clocs_plugins.tensorboard.results import markdown, score_values
 from clocs_plugins.tensorboard.trials import session_end, session_start
@@ -58,11 +68,14 @@ def add_epoch(run: RunStarted, epoch: EpochDone, wall_time: float) -> None:
 
 
 def add_results(run: RunStarted, done: RunDone, wall_time: float) -> None:
-    """Append scores (as numbers and as a table) and pictures, and write the projector's files."""
+    """Write scores (as numbers and as a table) and pictures in a file of their own, and the projector's files.
+
+    A run that was killed here tells of its end again. Then all of these files are replaced, and nothing is there twice.
+    """
     values = score_values(run.method, done.scores, done.comparisons)
     values += [*map(image, done.pictures), session_end(wall_time)]
-    # One event each, so that a truncated picture damages nothing else.
-    append(_file_of(run, wall_time), [make_event(done.epochs_run, wall_time, [value]) for value in values])
+    events = [version(wall_time), *(make_event(done.epochs_run, wall_time, [value]) for value in values)]
+    replace(run.folder / results_after(done.epochs_run), frame(events))
     if len(done.embeddings.embedding):
         write_projector(run.folder, done.embeddings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from waves_in_memory import recordings
+from fake_recordings import recordings_in_memory
 
 from clocs_core.api.arguments import EVALUATE, PRETRAIN, assignments_of, choose_workers
 from clocs_core.api.recordings import InstalledDataset
@@ -60,6 +60,6 @@ def test_data_that_is_a_bare_array_is_refused_by_name(data, name):
 
 def test_recordings_in_memory_are_read_by_this_process_alone():
     """Other processes would need a copy of them."""
-    assert choose_workers(recordings(2), 8) == 1
+    assert choose_workers(recordings_in_memory(2), 8) == 1
     assert choose_workers(SEEDED, 8) == 8
     assert choose_workers(SEEDED, None) >= 1

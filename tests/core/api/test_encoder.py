@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from encoder_files import ALL_AT_ONCE, installed, plan_of, write_encoder
+from fake_encoders import ALL_AT_ONCE, installed, plan_of, write_encoder
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -11,30 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from waves_in_memory import QUICK, SAMPLES, recordings
+from fake_recordings import SAMPLES
+from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 from clocs_core.cli import main
 
-
-@pytest.fixture(scope="module")
-def data() -> clocs.Recordings:
-    return recordings()
-
-
-@pytest.fixture(scope="module")
-def run(data: clocs.Recordings) -> clocs.Run:
-    return clocs.pretrain("cmsc", data, seed=0, temperature=0.05, **QUICK)
-
-
-def test_a_run_has_history_encoder_and_report(run: clocs.Run) -> None:
-    assert run.history["epoch"] == [1, 2]
-    assert run.record.settings["loss"]["temperature"] == 0.05
-    assert {row["init"] for row in run.report.scores} == {"cmsc", "random"}
-    assert list(run.history.to_pandas()["epoch"]) == [1, 2]
-    assert run.encoder.embed(np.zeros((1, 400)) + np.arange(400), sampling_rate=50).embedding.shape == (2, 1, 8)
-    assert run.report.verdict in repr(run.report)
-    assert "<table>" in run.report._repr_html_()
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 
 def test_nothing_is_kept_and_nothing_is_shown_unless_asked(
@@ -42,16 +25,16 @@ def test_nothing_is_kept_and_nothing_is_shown_unless_asked(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
-    clocs.pretrain("cmsc", data, **QUICK)
+    clocs.pretrain("cmsc", data, **ARGUMENTS)
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
-    clocs.pretrain("cmsc", data, **QUICK | {"progress": True})
+    clocs.pretrain("cmsc", data, **ARGUMENTS | {"progress": True})
     assert "per anchor, on average" in capfd.readouterr().err
 
 
 def test_python_and_the_command_line_are_one_engine(tmp_path: Path) -> None:
     made = clocs.pretrain(
-        "cmsc", clocs.dataset("demo", patients=12, data_root=tmp_path / "data"), label_fraction=[0.5, 1], **QUICK
+        "cmsc", clocs.dataset("demo", patients=12, data_root=tmp_path / "data"), label_fraction=[0.5, 1], **ARGUMENTS
     )
     words = "run --plugin cmsc --dataset demo --patients 12 --label-fraction 0.5,1 --epochs 2 --embedding-dim 8"
     words += f" --resamples 20 --device cpu --data-root {tmp_path / 'data'} --out {tmp_path / 'run'}"
@@ -71,24 +54,24 @@ class Interrupt(clocs.Listener):
 
 
 def test_a_run_that_is_interrupted_is_resumed_by_the_same_call(data: clocs.Recordings, tmp_path: Path) -> None:
-    whole = clocs.pretrain("cmsc", data, out=tmp_path / "whole", **QUICK)
+    whole = clocs.pretrain("cmsc", data, out=tmp_path / "whole", **ARGUMENTS)
     with pytest.raises(KeyboardInterrupt):
-        clocs.pretrain("cmsc", data, out=tmp_path / "stopped", listeners=[Interrupt()], **QUICK)
+        clocs.pretrain("cmsc", data, out=tmp_path / "stopped", listeners=[Interrupt()], **ARGUMENTS)
     assert not (tmp_path / "stopped" / "report.json").exists()
-    resumed = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **QUICK)
+    resumed = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **ARGUMENTS)
     assert resumed.record.scores == whole.record.scores
-    finished = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **QUICK)
+    finished = clocs.pretrain("cmsc", data, out=tmp_path / "stopped", **ARGUMENTS)
     assert finished.record == resumed.record
     assert finished.history["train_loss"] == resumed.history["train_loss"] == whole.history["train_loss"]
 
 
 def test_a_folder_of_other_settings_is_refused_with_the_setting(data: clocs.Recordings, tmp_path: Path) -> None:
-    clocs.pretrain("cmsc", data, out=tmp_path / "run", **QUICK)
+    clocs.pretrain("cmsc", data, out=tmp_path / "run", **ARGUMENTS)
     with pytest.raises(clocs.RunFolderError, match=r"run\.seed is 0 there and 1 here\. Choose another folder"):
-        clocs.pretrain("cmsc", data, out=tmp_path / "run", seed=1, **QUICK)
+        clocs.pretrain("cmsc", data, out=tmp_path / "run", seed=1, **ARGUMENTS)
     (tmp_path / "file").write_text("mine")
     with pytest.raises(clocs.RunFolderError, match="is there already"):
-        clocs.pretrain("cmsc", data, out=tmp_path / "file", **QUICK)
+        clocs.pretrain("cmsc", data, out=tmp_path / "file", **ARGUMENTS)
 
 
 def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
@@ -110,7 +93,7 @@ def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
         def epoch_done(self, run: clocs.RunStarted, epoch: clocs.EpochDone) -> None:
             raise ValueError("no room")
 
-    clocs.pretrain("cmsc", data, listeners=[Broken(), Notes()], **QUICK | {"progress": True})
+    clocs.pretrain("cmsc", data, listeners=[Broken(), Notes()], **ARGUMENTS | {"progress": True})
     assert heard == ["started cmsc", "epoch 1", "epoch 2", "done after 2"]
     assert "Broken.epoch_done failed: ValueError: no room" in capfd.readouterr().err
 
@@ -122,9 +105,9 @@ def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
             {"tempratur": 0.1},
             "`tempratur=...`: no part of this run has an option 'tempratur'. Did you mean 'temperature'",
         ),
-        ({"epochs": 0}, "epochs must be positive, got 0"),
-        ({"epochs": 1.5}, "epochs: expected a whole number, got 1.5"),
-        ({"label_fraction": 2}, "label_fraction must be between 0 and 1"),
+        ({"epochs": 0}, "`train.epochs=...`: must be positive, got 0"),
+        ({"epochs": 1.5}, "`train.epochs=...`: expected a whole number, got 1.5"),
+        ({"label_fraction": 2}, "`evaluate.label_fraction=...`: must be between 0 and 1"),
         ({"channels": ["V9"]}, "has no channel 'V9'"),
         ({"device": "tpu"}, "expected one of auto, cpu, cuda, got 'tpu'"),
         ({"loss.colour": 1}, "`loss.colour=...`: 'loss' has no option 'colour'"),
@@ -132,7 +115,7 @@ def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
 )
 def test_arguments_are_checked_like_settings(data: clocs.Recordings, settings, problem) -> None:
     with pytest.raises(clocs.ClocsError, match=problem.replace(".", r"\.")):
-        clocs.pretrain("cmsc", data, **QUICK | settings)
+        clocs.pretrain("cmsc", data, **ARGUMENTS | settings)
 
 
 def test_the_signature_lists_every_setting_once() -> None:
@@ -175,7 +158,7 @@ def test_an_unfinished_folder_is_no_run(tmp_path: Path) -> None:
 
 
 def test_settings_of_a_run_can_be_read_back(data: clocs.Recordings, tmp_path: Path) -> None:
-    clocs.pretrain("cmsc", data, out=tmp_path / "run", **QUICK)
+    clocs.pretrain("cmsc", data, out=tmp_path / "run", **ARGUMENTS)
     held = json.loads((tmp_path / "run" / "report.json").read_text())
     assert held["settings"]["run"]["dataset"] == "recordings"
 
@@ -186,7 +169,7 @@ def test_runs_in_threads_keep_their_warnings_apart(data: clocs.Recordings) -> No
     made: dict[int, clocs.Run] = {}
 
     def train(number: int) -> None:
-        made[number] = clocs.pretrain("cmsc", data, seed=number, **QUICK)
+        made[number] = clocs.pretrain("cmsc", data, seed=number, **ARGUMENTS)
 
     threads = [threading.Thread(target=train, args=(number,)) for number in range(2)]
     for one in threads:

@@ -26,3 +26,8 @@ def test_pandas_gets_the_values_themselves() -> None:
     frame = Table(("a", "b"), ((1, 0.5), (2, 0.25))).to_pandas()
     assert list(frame.columns) == ["a", "b"]
     assert frame["b"].sum() == 0.75
+
+
+def test_names_cannot_control_the_terminal_that_a_table_is_printed_to() -> None:
+    assert "\x1b" not in repr(Table(("patient",), (("\x1b[2J",),)))
+    assert Table(("patient",), (("\x1b[2J",),))["patient"] == ["\x1b[2J"]

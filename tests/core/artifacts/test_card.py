@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from tiny_card import tiny_card
+from damaged_files import with_value
+from fake_encoders import fake_card
 
 from clocs_core.artifacts.card import ClassifierCard, EncoderCard, classifier_card, encoder_card
 from clocs_core.contracts.records import Framing, Task
@@ -33,7 +34,7 @@ OTHER_THAN_DEFAULT = {
 
 
 def an_encoder():
-    return tiny_card(
+    return fake_card(
         EncoderCard,
         **OTHER_THAN_DEFAULT,
         method="m",
@@ -45,7 +46,7 @@ def an_encoder():
 
 
 def a_classifier():
-    return tiny_card(
+    return fake_card(
         ClassifierCard,
         **OTHER_THAN_DEFAULT,
         init="m",
@@ -98,6 +99,8 @@ def test_a_file_of_before_the_frame_rate_says_so():
     del about["signal"]["frame_rate"]
     found = encoder_card(about, FILE)
     assert (found.frame_rate, found.says_rate) == (None, False)
+    again = encoder_card(described(attrs.evolve(found, scores=())), FILE)  # as when scores are added to an older file
+    assert (again.frame_rate, again.says_rate) == (None, False)
 
 
 def test_older_files_lack_what_has_a_meaning_when_it_is_missing():
@@ -168,3 +171,69 @@ def test_a_damaged_description_is_one_sentence(make, read):
         assert "\n" not in message
         if len(path) > 1:
             assert path[-1] in message, (path, message)
+
+
+OTHER_TYPES = [None, True, -1, 0, 2.5, 1e300, 10**30, "", "text", [], [7], ["II", 7], {}, {"a": 1}, {"a": "b"}]
+FREE = ("settings", "options")  # the tables of settings and options hold what a plugin declared
+
+
+def values_in(about, path=()):
+    """The place of every value of a description, but for the content of free tables."""
+    for key, value in about.items():
+        yield (*path, key)
+        if isinstance(value, dict) and key not in FREE:
+            yield from values_in(value, (*path, key))
+
+
+@pytest.mark.parametrize(("make", "read"), kinds())
+def test_a_value_of_another_type_is_refused_or_is_of_the_type(make, read):
+    """Never a traceback, and never a card with text where a number belongs."""
+    whole, card = described(make()), make()
+    refused = []
+    for path in values_in(whole):
+        for other in OTHER_TYPES:
+            damaged = with_value(whole, path, lambda _, other=other: other)
+            try:
+                found = read(damaged, FILE)
+            except RunFolderError as problem:
+                refused.append(str(problem))
+                continue
+            for field in attrs.fields(type(card)):
+                both = {type(getattr(one, field.name)) for one in (card, found)}
+                assert len(both - {type(None), int, float}) <= 1, (path, other, field.name)
+    assert len(refused) > 200
+    assert not any("\n" in message for message in refused)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("encoder", "count"), "2", "count is '2', expected a positive whole number"),
+        (("encoder", "embedding_dim"), 8.0, "embedding_dim is 8.0, expected a positive whole number"),
+        (("encoder", "options"), [], "options is [], expected a table"),
+        (("signal", "channels"), "II", "channels is 'II', expected a list"),
+        (("signal", "first_channels"), [1], "channels is (1,), expected a list of names"),
+        (("signal", "frame_rate"), "500", "frame_rate is '500', expected a positive number, or null"),
+        (("signal", "normalise"), "max", "normalise is 'max', expected 'min-max' or 'none'"),
+        (("settings",), {"run": 3}, "settings is {'run': 3}, expected a table of tables"),
+        (("versions",), {"clocs": 1}, "versions is {'clocs': 1}, expected a table of texts"),
+        (("task", "classes"), "ab", "task.classes: expected a list, got 'ab'"),
+        (("scores",), {}, "scores is {}, expected a list"),
+        (("encoder", "layers"), 3, "it has a field 'encoder.layers' that this version of clocs does not know"),
+        (("colour",), 3, "it has a field 'colour' that this version of clocs does not know"),
+    ],
+)
+def test_the_message_names_the_field_what_was_found_and_what_was_expected(path, value, message):
+    about = copy.deepcopy(described(an_encoder()))
+    place = about[path[0]] if len(path) > 1 else about
+    place[path[-1]] = value
+    with pytest.raises(RunFolderError) as caught:
+        encoder_card(about, FILE)
+    assert str(caught.value) == f"The description in some.file is damaged: {message}."
+
+
+def test_a_score_of_another_type_is_refused():
+    about = described(an_encoder())
+    about["scores"][0]["value"] = "0.5"
+    with pytest.raises(RunFolderError, match=r"expected a number, got '0\.5'"):
+        encoder_card(about, FILE)

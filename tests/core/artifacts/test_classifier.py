@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from fake_runs import points
-from tuned_runs import evaluate_run, rewritten, tune_run
+from fake_plugins import points
+from fake_runs import evaluate_run, rewritten, tune_run
 
 from clocs_core.artifacts.classifier import choose_classifier, load_classifier, read_classifier_card
 from clocs_core.artifacts.predictions import read_predictions
@@ -72,7 +72,7 @@ def test_a_classifier_that_is_not_there_is_answered_with_those_that_are(evaluati
         choose_classifier(evaluation, "other", 0.3)
     with pytest.raises(RunFolderError, match="nowhere is not there"):
         choose_classifier(tmp_path / "nowhere")
-    with pytest.raises(RunFolderError, match="is no run and no evaluation: `clocs evaluate RUN --protocol finetune`"):
+    with pytest.raises(RunFolderError, match="is no run and no evaluation: `evaluate\\("):
         choose_classifier(tmp_path)
     (tmp_path / "settings.toml").touch()
     with pytest.raises(RunFolderError, match=r"has no fine-tuned classifier: .* the linear protocol keeps none"):
@@ -101,7 +101,7 @@ def test_of_two_evaluations_of_a_run_neither_is_taken_in_silence(tmp_path):
 
 def test_a_classifier_is_what_it_was(evaluation, session):
     """The network that is opened predicts what the evaluation kept of its test frames, to the last bit."""
-    from fake_plugins import TinyOptions, tiny_load
+    from fake_offers import TinyOptions, tiny_load
 
     from clocs_core import Entry
     from clocs_core.train.normalise import min_max
@@ -160,12 +160,14 @@ def test_a_damaged_or_foreign_file_is_refused(evaluation, file, session, tmp_pat
     ("change", "message"),
     [
         (lambda tensors, about: about.update(schema=99), "schema 99, this one reads 1"),
-        (lambda tensors, about: about.pop("task"), r"is damaged: KeyError\('task'\)"),
-        (lambda tensors, about: about.update(signal=3), "is damaged: TypeError"),
+        (lambda tensors, about: about.pop("task"), "is damaged: it has no 'task'"),
+        (lambda tensors, about: about.update(signal=3), "is damaged: signal is 3, expected a table"),
         (lambda tensors, about: about["encoder"]["options"].update(colour="red"), "cannot be built by the plugin"),
-        (lambda tensors, about: about["encoder"].update(embedding_dim=9), "do not fit .* size mismatch"),
-        (lambda tensors, about: about["task"].update(classes=["a", "b", "c"]), "do not fit .* size mismatch"),
+        (lambda tensors, about: about["encoder"].update(embedding_dim=9), "is damaged: head is .*'features': 128"),
+        (lambda tensors, about: about["task"].update(classes=["a", "b", "c"]), "is damaged: head is .*'classes': 2"),
         (lambda tensors, about: tensors.pop("head.bias"), "do not fit .* Missing key"),
+        (lambda tensors, about: tensors.pop("head.weight"), "declares a head of shape .*, and the file holds none"),
+        (lambda tensors, about: tensors.update({"head.weight": torch.zeros(2, 9)}), "and the file holds .2, 9"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_is_wrong(file, session, change, message):

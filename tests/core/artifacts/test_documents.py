@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.artifacts.documents import dump_record
+from clocs_core.artifacts.documents import dump_record, read_text
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.contracts.records import DropReport
 from clocs_core.contracts.scores import Comparison, Score
@@ -116,3 +116,30 @@ def test_what_is_no_report_at_all_is_refused(text):
     """An empty or truncated file is a problem of the run folder, not a crash."""
     with pytest.raises(RunFolderError, match=r"report\.json"):
         read_report(text)
+
+
+def test_a_file_that_is_not_utf_8_or_not_there_is_refused_by_its_name(tmp_path):
+    (tmp_path / "report.json").write_bytes(b'{"schema": 1, "method": "\xff"}')
+    with pytest.raises(RunFolderError, match=r"report\.json is damaged: it is not text in UTF-8"):
+        read_text(tmp_path / "report.json")
+    with pytest.raises(RunFolderError, match=r"Cannot read .*gone: No such file"):
+        read_text(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}"], ids=["nested", "digits"])
+def test_json_that_no_parser_reads_is_one_sentence(text):
+    with pytest.raises(RunFolderError, match=r"report\.json is not JSON"):
+        read_report(text)
+
+
+def test_a_number_that_changed_on_the_disk_is_noticed():
+    """JSON has no checksum of its own: a flipped bit of a digit gives another score, silently."""
+    text = dump_record(report())
+    assert read_report(text) == report()
+    value = json.loads(text)["scores"][0]["value"]
+    changed = text.replace(repr(value), repr(round(value + 0.01, 6)), 1)
+    assert changed != text
+    with pytest.raises(RunFolderError, match=r"report.json is damaged, or was edited: .*digest"):
+        read_report(changed)
+    without = {key: found for key, found in json.loads(text).items() if key != "digest"}
+    assert read_report(json.dumps(without)) == report()  # an earlier version wrote it

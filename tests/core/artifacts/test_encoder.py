@@ -8,7 +8,8 @@ import math
 import attrs
 import pytest
 import torch
-from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
+from begun_folders import begin_folder
+from fake_encoders import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -112,11 +113,15 @@ def test_weights_and_description_are_of_one_reading(tmp_path, catalogue, monkeyp
     """A file that is written anew between two readings would give the weights of one run and the card of another."""
     _, path = write_encoder(tmp_path, plan_of(catalogue))
     opened = []
-    monkeypatch.setattr(
-        files_of_tensors, "safe_open", lambda *given, **more: opened.append(given) or safe_open(*given, **more)
-    )
+
+    def watched(file, *more):
+        opened.append(file)
+        return open(file, *more)
+
+    monkeypatch.setattr(files_of_tensors, "open", watched, raising=False)
+    monkeypatch.setattr(files_of_tensors, "safe_open", watched)
     load_encoder(path, catalogue, CPU)
-    assert len(opened) == 1
+    assert opened == [path]
 
 
 @pytest.mark.parametrize("text", ["[1]", '"schema"', "null", "3"])
@@ -161,12 +166,15 @@ def test_a_missing_plugin_is_named(tmp_path, catalogue):
 
 
 def test_what_is_not_there_or_not_finished_is_refused(tmp_path, catalogue):
-    with pytest.raises(RunFolderError, match=r"nothing is not there\. Give a folder that `clocs run` made"):
+    with pytest.raises(RunFolderError, match=r"nothing is not there\. Give a folder that `pretrain` made"):
         load_encoder(tmp_path / "nothing", catalogue, CPU)
     with pytest.raises(RunFolderError, match=r"is not a run folder: it has no encoder\.safetensors"):
         load_encoder(tmp_path, catalogue, CPU)
-    (tmp_path / "settings.toml").touch()
-    with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `clocs run --resume "):
+    begin_folder(tmp_path, {"run": {"method": "m"}})
+    with pytest.raises(RunFolderError, match=r"the run is not finished\. Go on with it: `pretrain\(\.\.\., out="):
+        load_encoder(tmp_path, catalogue, CPU)
+    (tmp_path / "settings.toml").write_text("[evaluation]\n", encoding="utf-8")
+    with pytest.raises(RunFolderError, match=r"is an evaluation, not a run: it has no encoder\."):
         load_encoder(tmp_path, catalogue, CPU)
 
 
@@ -181,10 +189,11 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):
     save_tensors({"x": torch.zeros(1)}, {}, path)
     with pytest.raises(RunFolderError, match="holds no encoder of this version of clocs: it says nothing of itself"):
         read_card(path)
-    for held, about in (("something else", {"progress": {}}), ("a classifier", {"encoder": {}, "head": {}})):
+    others = {"a checkpoint of training": {"progress": {}}, "a classifier": {"encoder": {}, "head": {}}}
+    for held, about in {**others, "something else": {}}.items():
         save_tensors({"x": torch.zeros(1)}, {"schema": SCHEMA, **about}, path)
         with pytest.raises(
-            RunFolderError, match=f"is no encoder: it holds {held}. Give a folder that `clocs run` made"
+            RunFolderError, match=f"is no encoder: it holds {held}. Give a folder that `pretrain` made, or its "
         ):
             load_encoder(path, catalogue, CPU)
 
@@ -193,9 +202,9 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, catalogue):
     ("change", "message"),
     [
         (lambda tensors, about: about.update(schema=99), "schema 99, this one reads 1"),
-        (lambda tensors, about: about.pop("task"), "The description in .* is damaged: KeyError\\('task'\\)"),
-        (lambda tensors, about: about["encoder"].pop("count"), "is damaged: KeyError\\('count'\\)"),
-        (lambda tensors, about: about.update(signal=3), "is damaged: TypeError"),
+        (lambda tensors, about: about.pop("task"), "The description in .* is damaged: it has no 'task'"),
+        (lambda tensors, about: about["encoder"].pop("count"), "is damaged: it has no 'count'"),
+        (lambda tensors, about: about.update(signal=3), "is damaged: signal is 3, expected a table"),
         (
             lambda tensors, about: about["encoder"]["options"].update(colour="red"),
             "cannot be built by the plugin that is installed: \\[encoder\\] has no option 'colour'.* \\(clocs 0\\)",

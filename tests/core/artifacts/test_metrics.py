@@ -81,3 +81,9 @@ def test_a_broken_line_in_the_middle_is_not_ignored():
     """Only the last line can be torn by a kill; anything else is damage that a user should know of."""
     with pytest.raises(RunFolderError, match=r"metrics\.jsonl is not JSON"):
         read_rows(to_line(ROW)[:20] + "\n" + to_line(ROW))
+
+
+def test_a_loss_that_changed_on_the_disk_is_noticed():
+    line = to_line(ROW)
+    with pytest.raises(RunFolderError, match="damaged"):
+        from_line(line.replace('"epoch": ', '"epoch": 1'))

@@ -1,7 +1,10 @@
 """Predictions on disk."""
 
+from random import Random
+
 import numpy as np
 import pytest
+from damaged_files import flip_bit
 
 from clocs_core.artifacts.predictions import Predictions, read_predictions, save_predictions
 from clocs_core.errors import RunFolderError
@@ -35,3 +38,42 @@ def test_a_file_that_holds_no_predictions_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(RunFolderError, match=r"predictions\.npz holds no predictions that can be read"):
         read_predictions(path)
+
+
+def test_no_flipped_bit_is_a_traceback_or_another_number(tmp_path):
+    """zipfile, zlib, struct and NumPy each have errors of their own."""
+    path = tmp_path / "predictions.npz"
+    given = {("linear", "a", 0.5): predictions(0, np.array([0, 0, 2, 1]))}
+    save_predictions(given, ["x", "y", "z"], ["r0", "r1", "r2", "r3"], path)
+    whole, chance = path.read_bytes(), Random(0)
+    refused = 0
+    for _ in range(600):
+        path.write_bytes(flip_bit(whole, chance))
+        try:
+            found = read_predictions(path)
+        except RunFolderError:
+            refused += 1
+            continue
+        assert np.array_equal(found["linear", "a", 0.5].probability, given["linear", "a", 0.5].probability)
+        assert found["linear", "a", 0.5].patient.tolist() == [1, 1, 0, 2]
+    assert refused > 300
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"label": np.array([0, 1])},
+        {"label": np.array(["a", "b", "c", "d"])},
+        {"patient": np.array(["x"])},
+        {"probability/linear/a/0.5": np.zeros((3, 3))},
+        {"probability/linear/a/0.5": np.zeros((4, 3), dtype=np.float32)},
+        {"probability/linear/a/0.5": np.zeros(4)},
+        {"probability/linear/0.5": np.zeros((4, 3))},
+        {"probability/linear/a/half": np.zeros((4, 3))},
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(tmp_path, change):
+    arrays = {"patient": np.array(list("xxyz")), "record": np.array(list("abcd")), "label": np.array([0, 1, 0, 1])}
+    np.savez(tmp_path / "predictions.npz", **arrays | {"probability/linear/a/0.5": np.zeros((4, 3))} | change)
+    with pytest.raises(RunFolderError, match=r"predictions\.npz holds no predictions that can be read"):
+        read_predictions(tmp_path / "predictions.npz")

@@ -8,13 +8,14 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from begun_folders import begin_folder
 
 from clocs_core.artifacts.documents import dump_record
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import Predictions, predicted_rows, save_predictions
 from clocs_core.artifacts.reports import EncoderSummary, EvaluationReport, Report, SplitSummary
 from clocs_core.artifacts.results import candidate_of_evaluation, candidate_of_run, group_by_seed, open_candidate
-from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
+from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 
@@ -61,7 +62,7 @@ def evaluation_report(encoder=b""):
 
 
 def write(path, report):
-    create_run_folder(path, report.settings)
+    begin_folder(path, report.settings)
     save_predictions(PREDICTED, PATIENTS, RECORDS, RunFolder(path).predictions)
     RunFolder(path).report.write_text(dump_record(report), encoding="utf-8")
     return path
@@ -101,9 +102,7 @@ def test_the_framing_of_an_evaluation_has_the_name_that_a_run_gives_it(tmp_path)
 
 
 def inside_a_run(tmp_path, held):
-    create_run_folder(
-        tmp_path / "run", {"loss": {"temperature": 0.5}, "data": {"root": "/there"}, "evaluate": {"a": 1}}
-    )
+    begin_folder(tmp_path / "run", {"loss": {"temperature": 0.5}, "data": {"root": "/there"}, "evaluate": {"a": 1}})
     RunFolder(tmp_path / "run").encoder.write_bytes(held)
     return write(tmp_path / "run" / "evaluations" / "one", evaluation_report(b"weights"))
 
@@ -133,7 +132,7 @@ def test_a_run_without_labels_has_no_rows(tmp_path):
 
 
 def test_what_cannot_be_compared_says_why(tmp_path):
-    create_run_folder(tmp_path / "unfinished", {"run": {}})
+    begin_folder(tmp_path / "unfinished", {"run": {}})
     for path, why in (
         (tmp_path / "gone", "is not there"),
         (tmp_path / "unfinished", "it is not finished"),

@@ -1,15 +1,17 @@
-"""A run folder begins in one move, is opened again as it was, and is never mixed with another run."""
+"""A run folder is reserved before anything else, opened again as it was, and never mixed with another run."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 
 import pytest
+from begun_folders import begin_folder
+from filelock import FileLock, Timeout
 
-from clocs_core.artifacts import run_folder
 from clocs_core.artifacts.run_folder import (
     RunFolder,
-    create_run_folder,
     open_run_folder,
     refuse_other_settings,
     refuse_taken,
@@ -23,51 +25,94 @@ def names_in(folder):
     return [path.name for path in folder.iterdir()]
 
 
-def test_what_is_written_at_the_beginning_is_read_when_it_is_opened(tmp_path):
-    made = create_run_folder(tmp_path / "above" / "run", TABLES)
-    assert open_run_folder(tmp_path / "above" / "run") == (made, TABLES)
+def begin(folder):
+    folder.settings.write_text("schema = 1\n", encoding="utf-8")
 
 
-def test_a_folder_appears_with_its_settings_inside(tmp_path, monkeypatch):
-    """A kill before the move leaves nothing under the name of the run."""
-    seen = []
-
-    def look(path, data):
-        seen.append((path.name, path.parent == tmp_path / "run", (tmp_path / "run").exists()))
-        path.write_text(data, encoding="utf-8")
-
-    monkeypatch.setattr(run_folder, "write_atomically", look)
-    create_run_folder(tmp_path / "run", TABLES)
-    assert seen == [("settings.toml", False, False)]
-    assert names_in(tmp_path) == ["run"]
+def test_a_folder_is_there_and_locked_while_it_is_reserved(tmp_path):
+    """Two runs that begin at the same moment must not both find the place free."""
+    folder = RunFolder(tmp_path / "above" / "run")
+    with folder.reserve():
+        assert names_in(folder.path) == [".lock"]
+        refused = pytest.raises(RunFolderError, match=r"Another process is working in .*run; wait.*`out=\.\.\.`")
+        with refused, RunFolder(folder.path).reserve():
+            pass
+        begin(folder)
+    assert sorted(names_in(folder.path)) == [".lock", "settings.toml"]
 
 
-def test_a_folder_that_cannot_be_filled_leaves_nothing_behind(tmp_path, monkeypatch):
-    def full(path, data):
-        raise OSError(28, "No space left on device")
+def test_a_folder_without_settings_leaves_nothing_behind(tmp_path):
+    """A run that is refused for its recordings must not leave a folder that somebody has to clean up."""
+    (tmp_path / "there").mkdir()
+    for path in (tmp_path / "deep" / "er" / "run", tmp_path / "there"):
+        with pytest.raises(KeyboardInterrupt), RunFolder(path).reserve():
+            raise KeyboardInterrupt
+    assert names_in(tmp_path) == ["there"]
+    assert names_in(tmp_path / "there") == []
 
-    monkeypatch.setattr(run_folder, "write_atomically", full)
-    with pytest.raises(RunFolderError, match=r"run: No space left on device\.$"):
-        create_run_folder(tmp_path / "run", TABLES)
-    assert names_in(tmp_path) == []
+
+def test_a_folder_that_another_process_began_beside_it_stays(tmp_path):
+    with RunFolder(tmp_path / "runs" / "a").reserve():
+        (tmp_path / "runs" / "b").mkdir()
+    assert names_in(tmp_path / "runs") == ["b"]
 
 
-def test_an_empty_folder_is_used_and_not_replaced(tmp_path):
-    """It may be the current folder, or a mounted one."""
-    (tmp_path / "run").mkdir()
-    before = (tmp_path / "run").stat().st_ino
-    create_run_folder(tmp_path / "run", TABLES)
-    assert (tmp_path / "run").stat().st_ino == before
-    assert open_run_folder(tmp_path / "run")[1] == TABLES
+def test_a_folder_that_is_removed_at_this_moment_is_made_again(tmp_path, monkeypatch):
+    """A process that is refused removes the folder, perhaps after another one has found it there."""
+    folder, acquire, times = RunFolder(tmp_path / "run"), FileLock.acquire, []
+
+    def too_late(lock, *more, **named):
+        made = acquire(lock, *more, **named)
+        times.append(len(times))
+        if len(times) == 1:
+            shutil.rmtree(folder.path)
+        return made
+
+    monkeypatch.setattr(FileLock, "acquire", too_late)
+    with folder.reserve():
+        assert names_in(folder.path) == [".lock"]
+    assert len(times) == 2
+
+
+def test_a_lock_that_is_waited_for_inside_is_not_taken_for_another_process(tmp_path):
+    """A preparation has a lock of its own; its trouble is not that of the run folder."""
+    with pytest.raises(Timeout), RunFolder(tmp_path / "run").reserve():
+        raise Timeout("prepared.lock")
+
+
+def test_what_a_killed_process_left_half_written_is_swept(tmp_path):
+    """Checkpoints are large; those of many kills would fill the disk. Files of others and of live processes stay."""
+    folder = RunFolder(tmp_path)
+    begin(folder)
+    dead, alive = 2**22 + 1, os.getppid()  # more than Linux gives to processes; the parent of this one
+    for name in ("cells", "evaluations"):
+        (tmp_path / name).mkdir()
+    left = [tmp_path / f".checkpoint.safetensors.{dead}.tmp", tmp_path / "cells" / f".a.npz.{dead}.tmp"]
+    kept = [
+        tmp_path / f".checkpoint.safetensors.{alive}.tmp",
+        tmp_path / "evaluations" / f".a.{dead}.tmp",
+        tmp_path / "mine.tmp",
+        tmp_path / ".mine.tmp",
+    ]
+    for path in (*left, *kept):
+        path.write_bytes(b"half")
+    with folder.reserve():
+        assert [path.exists() for path in left] == [False, False]
+    assert all(path.exists() for path in kept)
+
+
+def test_a_place_where_a_run_was_killed_before_it_began_is_free(tmp_path):
+    for name in (".lock", ".settings.toml.123.tmp"):
+        (tmp_path / name).touch()
+    refuse_taken(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["taken", "taken/file"])
 def test_a_folder_that_holds_something_and_a_file_are_taken(tmp_path, name):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("mine", encoding="utf-8")
-    for make in (refuse_taken, lambda path: create_run_folder(path, TABLES)):
-        with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*--resume"):
-            make(tmp_path / name)
+    with pytest.raises(RunFolderError, match=f"{name} is there already.*`out=...`.*`pretrain"):
+        refuse_taken(tmp_path / name)
     assert names_in(tmp_path / "taken") == ["file"]
 
 
@@ -96,12 +141,13 @@ def test_settings_that_cannot_be_read_are_a_fault_of_the_folder(tmp_path, text, 
         open_run_folder(tmp_path)
 
 
-def test_a_second_process_is_kept_out_until_the_first_lets_go(tmp_path):
-    folder = RunFolder(tmp_path)
-    with folder.lock(), pytest.raises(RunFolderError, match="Another process is working in"), folder.lock():
-        pass
-    with folder.lock():
-        pass
+def test_an_evaluation_is_no_run_and_says_what_to_open_instead(tmp_path):
+    path = begin_folder(tmp_path / "run" / "evaluations" / "e", {"evaluation": {}}).path
+    with pytest.raises(RunFolderError, match=r"e is an evaluation, not a run: it has no encoder.*`clocs compare`"):
+        open_run_folder(path)
+    (tmp_path / "run" / "encoder.safetensors").touch()
+    with pytest.raises(RunFolderError, match=f"its encoder is that of the run {tmp_path / 'run'}"):
+        open_run_folder(path)
 
 
 # ------------------------------------------------------------------------------------------------------- other settings

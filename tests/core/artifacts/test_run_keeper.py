@@ -7,15 +7,18 @@ import os
 import numpy as np
 import pytest
 import torch
-from tiny_card import tiny_card
+from begun_folders import begin_folder
+from fake_encoders import fake_card
 
-from clocs_core.artifacts import encoder, run_keeper
+from clocs_core import files
+from clocs_core.artifacts import encoder, run_folder, run_keeper
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.documents import load_record
 from clocs_core.artifacts.metrics import EpochRow, read_rows, to_line
 from clocs_core.artifacts.predictions import Predictions, read_predictions
+from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import Report, SplitSummary
-from clocs_core.artifacts.run_folder import RunFolder, create_run_folder
+from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.artifacts.split import Split, from_json
 from clocs_core.artifacts.tensors import read_description
@@ -25,6 +28,7 @@ from clocs_core.errors import RunFolderError
 
 TABLES = {"run": {"method": "m"}}
 SPLIT = Split({"p1": "train", "p2": "test"}, 0, "60/20/20")
+USED = UsedRecordings(recordings=2, patients=2, split="s", labels="l", files=("f",), frames="x")
 SCORE = Score("linear", "m", "tiny", 1.0, "hits", "frame", 0.75, 0.5, 1.0)
 REPORT = Report(
     method="m", dataset="tiny", task="t", seed=0, settings=TABLES, epochs_run=1, best_epoch=1, stopped="all epochs",
@@ -40,7 +44,7 @@ def row(epoch):
 
 
 def card():
-    return tiny_card(EncoderCard, method="m", count=1, pretrain_framing=Framing(frame_samples=100))
+    return fake_card(EncoderCard, method="m", count=1, pretrain_framing=Framing(frame_samples=100))
 
 
 def predictions():
@@ -51,19 +55,21 @@ def predictions():
 def keep_all(keeper):
     """Everything that a run does with its keeper, in the order of a run."""
     with keeper.open():
-        keeper.begin(TABLES, SPLIT)
-        keeper.rows_until(0)
+        keeper.begin(TABLES, SPLIT, USED)
+        keeper.restore_rows(())
         keeper.keep_epoch(row(1))
+        keeper.tell_until(1)
         keeper.keep_encoder({"0.w": torch.ones(2)}, card())
         keeper.keep_predictions(predictions(), ("p1", "p2"), ("r1", "r2"))
         keeper.finish(REPORT, "<p>page</p>")
+        keeper.close()
 
 
 def test_a_run_in_memory_keeps_nothing_and_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keeper = RunKeeper()
     keep_all(keeper)
-    assert keeper.rows_until(9) == []
+    assert (keeper.kept_rows(9), keeper.told_until()) == ((), 0)
     assert (keeper.checkpoint, keeper.profile) == (None, None)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match=os.devnull):  # a listener that tries to write into the folder of such a run
@@ -84,7 +90,7 @@ def test_all_that_is_kept_can_be_read_again(tmp_path):
 def test_the_report_is_written_last(tmp_path, monkeypatch):
     """A folder with a report is finished: whatever is written after it could be missing from a finished run."""
     written = []
-    for module in (run_keeper, encoder):
+    for module in (run_folder, run_keeper, encoder):
         whole = module.write_atomically
         monkeypatch.setattr(
             module, "write_atomically", lambda path, data, whole=whole: (written.append(path.name), whole(path, data))
@@ -98,7 +104,7 @@ def test_an_encoder_without_scores_means_no_report(tmp_path):
     """Scores come first; a folder whose encoder is damaged is not finished."""
     keeper = FolderKeeper(tmp_path / "run")
     with keeper.open():
-        keeper.begin(TABLES, SPLIT)
+        keeper.begin(TABLES, SPLIT, USED)
         keeper.folder.encoder.write_bytes(b"half")
         with pytest.raises(RunFolderError, match=r"encoder\.safetensors"):
             keeper.finish(REPORT, "")
@@ -108,43 +114,69 @@ def test_an_encoder_without_scores_means_no_report(tmp_path):
 
 def is_locked(path):
     try:
-        with RunFolder(path).lock():
+        with RunFolder(path).reserve():
             return False
     except RunFolderError:
         return True
 
 
-def test_a_folder_with_settings_is_locked_from_the_first_moment(tmp_path):
-    create_run_folder(tmp_path / "run", TABLES)
-    with FolderKeeper(tmp_path / "run").open():
+@pytest.mark.parametrize("begun", [None, TABLES], ids=["new", "resumed"])
+def test_a_folder_is_locked_from_the_first_moment_to_the_last(tmp_path, begun):
+    """Before recordings are read: two runs that begin at once must not share a folder."""
+    if begun:
+        begin_folder(tmp_path / "run", TABLES)
+    with FolderKeeper(tmp_path / "run", begun).open():
         assert is_locked(tmp_path / "run")
     assert not is_locked(tmp_path / "run")
+    assert (tmp_path / "run").exists() == bool(begun)
 
 
-def test_a_new_folder_is_made_and_locked_by_begin(tmp_path):
-    """Before, recordings are read: a run that is refused for them must not leave a folder."""
-    keeper = FolderKeeper(tmp_path / "run")
-    with keeper.open():
-        assert not (tmp_path / "run").exists()
-        keeper.begin(TABLES, SPLIT)
-        assert is_locked(tmp_path / "run")
-    assert not is_locked(tmp_path / "run")
+def test_a_run_that_began_since_the_caller_looked_is_not_touched(tmp_path):
+    begin_folder(tmp_path / "run", {"run": {"method": "other"}})
+    with pytest.raises(RunFolderError, match="run is there already"), FolderKeeper(tmp_path / "run").open():
+        pass
+    with pytest.raises(RunFolderError, match="have just been changed"), FolderKeeper(tmp_path / "run", TABLES).open():
+        pass
+    with pytest.raises(RunFolderError, match="is not a run folder"), FolderKeeper(tmp_path / "gone", TABLES).open():
+        pass
+    assert not (tmp_path / "gone").exists()
 
 
-def test_a_run_that_fails_lets_go_of_its_folder(tmp_path):
-    create_run_folder(tmp_path / "run", TABLES)
-    with pytest.raises(KeyboardInterrupt), FolderKeeper(tmp_path / "run").open():
-        raise KeyboardInterrupt
-    assert not is_locked(tmp_path / "run")
-
-
-def test_epochs_after_the_checkpoint_and_half_a_line_are_dropped(tmp_path):
+def test_metrics_are_restored_without_later_epochs_and_half_a_line(tmp_path):
     keeper = FolderKeeper(tmp_path)
     half = to_line(row(4))[:20]
     keeper.folder.metrics.write_text("".join(map(to_line, map(row, (1, 2, 3)))) + half, encoding="utf-8")
-    assert keeper.rows_until(2) == [row(1), row(2)]
+    assert keeper.kept_rows(2) == (row(1), row(2))
+    keeper.restore_rows((row(1), row(2)))
     keeper.keep_epoch(row(3))
     assert read_rows(keeper.folder.metrics.read_text(encoding="utf-8")) == (row(1), row(2), row(3))
+
+
+def test_metrics_that_are_missing_or_short_are_refused_where_the_checkpoint_has_no_copy(tmp_path):
+    keeper = FolderKeeper(tmp_path)
+    with pytest.raises(RunFolderError, match=r"metrics\.jsonl has 0 of the 2 epochs of the checkpoint"):
+        keeper.kept_rows(2)
+    keeper.keep_epoch(row(1))
+    with pytest.raises(RunFolderError, match=r"metrics\.jsonl has 1 of the 2 epochs"):
+        keeper.kept_rows(2)
+
+
+def test_an_epoch_is_on_the_disk_before_its_checkpoint_can_be(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(files, "flush", lambda file: flushed.append(file.name))
+    FolderKeeper(tmp_path).keep_epoch(row(1))
+    assert flushed == [str(tmp_path / "metrics.jsonl")]
+
+
+def test_a_run_is_finished_once_listeners_know_of_its_end(tmp_path):
+    keeper = FolderKeeper(tmp_path)
+    keeper.tell_until(3)
+    keeper.folder.report.touch()
+    assert (keeper.told_until(), keeper.folder.is_finished) == (3, False)
+    keeper.folder.told.write_text("", encoding="utf-8")  # a kill in the middle of writing it
+    assert (keeper.told_until(), keeper.folder.is_finished) == (0, False)
+    keeper.close()
+    assert keeper.folder.is_finished
 
 
 def test_nothing_predicted_leaves_no_file_of_predictions(tmp_path):

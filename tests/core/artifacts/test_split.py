@@ -59,3 +59,26 @@ def test_what_is_no_split_says_so(text):
 def test_a_split_of_another_schema_says_so():
     with pytest.raises(DataError, match="has schema 9, expected 1"):
         from_json('{"schema": 9}')
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seed", "x"), ("seed", True), ("seed", -1), ("patients", []), ("rule", 3), ("schema", True), ("hash", None)],
+)
+def test_a_value_of_another_type_is_refused(key, value):
+    held = json.loads(to_json(Split({"a": "train", "b": "test"}, 0, "60/20/20")))
+    with pytest.raises(DataError):
+        from_json(json.dumps({**held, key: value}))
+
+
+@pytest.mark.parametrize("patients", ["ab", [1], None])
+def test_patients_that_are_no_names_are_refused(patients):
+    held = json.loads(to_json(Split({"a": "train", "b": "test"}, 0, "60/20/20")))
+    held["patients"]["train"] = patients
+    with pytest.raises(DataError, match="the patients of 'train' are no list of names"):
+        from_json(json.dumps(held))
+
+
+def test_a_split_nested_too_deeply_is_refused():
+    with pytest.raises(DataError, match="not a split of patients"):
+        from_json("[" * 100_000)

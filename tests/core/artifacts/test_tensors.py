@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -75,9 +76,63 @@ def test_a_file_of_somebody_else_has_an_empty_description(tmp_path, data):
     assert read_tensors(tmp_path / "file")[1] == {}
 
 
+def test_no_flipped_bit_goes_unnoticed():
+    """Other weights would give other scores without a word."""
+    whole = pack_tensors(TENSORS, ABOUT)
+    for place in range(len(whole)):
+        for bit in range(8):
+            damaged = whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+            with pytest.raises(RunFolderError):
+                refuse_other_schema(read_tensors(damaged)[1], Path("some.file"), "encoder")  # as every loader does
+
+
+def test_the_checksum_is_that_of_the_file_with_zeros_in_its_place():
+    """As the pages say, so that another program can check it."""
+    whole = pack_tensors(TENSORS, ABOUT)
+    length = int.from_bytes(whole[:8], "little")
+    about = json.loads(json.loads(whole[8 : 8 + length])["__metadata__"]["clocs"])
+    assert list(about)[:2] == ["format", "sha256"]
+    assert sha256(whole.replace(about["sha256"].encode(), b"0" * 64)).hexdigest() == about["sha256"]
+
+
+def test_a_description_that_looks_like_the_checksum_is_left_alone():
+    about = {"schema": SCHEMA, "hash": "0" * 64, "nested": {"sha256": "0" * 64}}
+    assert read_tensors(pack_tensors(TENSORS, about))[1] == about
+
+
+def test_a_file_of_before_the_checksum_is_read_without():
+    tensors, about = read_tensors(save(TENSORS, {"clocs": json.dumps(ABOUT)}))
+    assert about == ABOUT
+    assert torch.equal(tensors["w"], TENSORS["w"])
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"format": 2}, "its format is 2 and its checksum None, expected 2 and 64 digits"),
+        ({"sha256": "0" * 64}, "its format is None"),
+        ({"format": 2, "sha256": "abc"}, "its checksum 'abc'"),
+        ({"format": 2, "sha256": "0" * 64}, "its checksum does not match: it was damaged or changed"),
+    ],
+)
+def test_a_file_that_should_have_a_checksum_is_refused_without_one(tmp_path, more, why):
+    (tmp_path / "file").write_bytes(save(TENSORS, {"clocs": json.dumps({**more, **ABOUT})}))
+    with pytest.raises(RunFolderError, match=why):
+        read_tensors(tmp_path / "file")
+
+
+def test_a_file_of_a_later_format_is_refused(monkeypatch):
+    monkeypatch.setattr("clocs_core.artifacts.tensors.FORMAT", 3)
+    later = pack_tensors(TENSORS, ABOUT)
+    monkeypatch.undo()
+    with pytest.raises(RunFolderError, match="it has format 3, this version of clocs reads 2"):
+        read_tensors(later)
+
+
 @pytest.mark.parametrize(
     ("about", "why"),
     [
+        ({"schema": True}, "schema True, this one reads"),
         ({"schema": SCHEMA + 1}, rf"schema {SCHEMA + 1}, this one reads {SCHEMA}\.$"),
         ({"schema": None}, "schema None, this one reads"),
         ({}, r"it says nothing of itself\.$"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from fake_runs import make_run, points
-from tuned_runs import QUICK
+from fake_plugins import points
+from fake_runs import QUICK, make_run
 
 from clocs_core.cli import main
 from clocs_core.cli.compare import compare_command

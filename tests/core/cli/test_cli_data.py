@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_plugins import fake_point, offers, tiny
+from fake_offers import offers, tiny
+from fake_plugins import fake_point
 from unreliable_server import Behaviour, Site, serve
 
 from clocs_core import Source

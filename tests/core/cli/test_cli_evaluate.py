@@ -11,7 +11,8 @@ from pathlib import Path
 import attrs
 import click
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.cli import main
@@ -65,12 +66,12 @@ def document(folder: Path) -> dict:
         (["--random", "--dataset", "many"], "An untrained encoder needs its architecture (`--encoder NAME`)"),
         (["RUN", "--dataset", "mnay"], "No dataset 'mnay'. Did you mean 'many'"),
         (["RUN", "--task", "party"], "Data set 'tiny' has no task 'party'. Did you mean 'parity'?"),
-        (["RUN", "--protocol", "knn"], "evaluation.protocol: expected one of linear, finetune, got 'knn'."),
-        (["RUN", "--fraction-of", "leads"], "evaluation.fraction_of: expected one of frames, patients, got 'leads'."),
-        (["RUN", "--part", "train"], "evaluate.part: expected one of validation, test, got 'train'."),
-        (["RUN", "--label-fraction", "2"], "[evaluate] label_fraction must be between 0 and 1, got (2.0,)."),
+        (["RUN", "--protocol", "knn"], "`--protocol …`: expected one of linear, finetune, got 'knn'."),
+        (["RUN", "--fraction-of", "leads"], "`--fraction-of …`: expected one of frames, patients, got 'leads'."),
+        (["RUN", "--part", "train"], "`--part …`: expected one of validation, test, got 'train'."),
+        (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got (2.0,)."),
         (["RUN", "--epochs", "3"], "Linear evaluation trains no network, so epochs would do nothing;"),
-        (["RUN", "--protocol", "finetune", "--epochs", "0"], "[finetune] epochs must be positive, got 0."),
+        (["RUN", "--protocol", "finetune", "--epochs", "0"], "`--epochs …`: must be positive, got 0."),
         (["RUN", "--leads", "left", "--channels", "left"], "--leads and --channels are two names for one setting"),
         (["RUN", "--encoder", "flat"], "The encoder comes with the run: 'flat' of dimension 128."),
         (["RUN", "--unit", "mV"], "`-o unit=…`: no part of this run has an option 'unit'."),
@@ -123,7 +124,8 @@ def test_flags_reach_the_settings_and_the_report_has_all_fields(run: Path, place
     assert (held["part"], held["seed"], held["protocol"]) == ("validation", 4, "finetune")
     files = {str(path.relative_to(place / "e")) for path in (place / "e").rglob("*") if path.is_file()}
     names = {f"classifiers/{init}-{f}.safetensors" for init in ("together", "random") for f in ("0.5", "1")}
-    assert files - {".lock"} == {"settings.toml", "split.json", "report.json", "predictions.npz"} | names
+    kept = {"settings.toml", "split.json", "recordings.json", "report.json", "predictions.npz"}
+    assert files - {".lock"} == kept | names
 
 
 def test_it_writes_into_the_run_and_a_second_call_prints_the_table_again(

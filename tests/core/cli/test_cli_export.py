@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from encoder_files import installed, plan_of, write_encoder
+from fake_encoders import installed, plan_of, write_encoder
 
 from clocs_core.cli import main
 from clocs_core.cli.export import export_command

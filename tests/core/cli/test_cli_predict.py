@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_plugins import TinyOptions, tiny_load
-from fake_runs import make_run, points
-from tuned_runs import TUNE, evaluate_run, rewritten
+from clocs_process import run_clocs
+from fake_offers import TinyOptions, tiny_load
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, make_run, rewritten
 
 from clocs_core import Entry
 from clocs_core.artifacts.classifier import choose_classifier
@@ -49,7 +47,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def write_recording(path: Path, **facts: object) -> Path:
-    samples = tiny_load(Entry("p3-1", "p3", 1), TinyOptions()).samples
+    samples = tiny_load(Entry("r3-1", "p3", 1), TinyOptions()).samples
     np.savez(path, x=samples, channels=["left", "right"], **facts)
     return path
 
@@ -134,14 +132,14 @@ def test_a_file_of_ones_own_is_predicted(evaluation: Path, place: Path, capsys: 
     assert predict(evaluation, "--part", "all", "--out", "all.csv") == 0
     (row,) = table(place / "p.csv")
     assert (row["record"], row["patient"]) == ("mine", "mine")
-    (same,) = [one for one in table(place / "all.csv") if one["record"] == "p3-1"]
+    (same,) = [one for one in table(place / "all.csv") if one["record"] == "r3-1"]
     assert float(row["odd"]) == pytest.approx(float(same["odd"]), rel=1e-5)
 
 
 def test_a_channel_that_it_never_saw_is_predicted_only_where_it_is_meant(
     evaluation: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    np.save(place / "mine.npy", tiny_load(Entry("p3-1", "p3", 1), TinyOptions()).samples[0])
+    np.save(place / "mine.npy", tiny_load(Entry("r3-1", "p3", 1), TinyOptions()).samples[0])
     words = [evaluation, "--input", "mine.npy", "--sampling-rate", 100, "--channels", "up"]
     assert predict(*words) == 2
     assert "Error: mine.npy: the classifier was trained on left, right, not on 'up'." in capsys.readouterr().err
@@ -153,12 +151,6 @@ def test_a_channel_that_it_never_saw_is_predicted_only_where_it_is_meant(
 
 def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
     """With the plugins that are installed, from a run to a probability; here of one lead of text."""
-
-    def clocs(*words: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "clocs_core", *words]
-        return subprocess.run(command, capture_output=True, text=True, cwd=place, env=environment)
-
     tune = ["--random", "--encoder", "cnn", "--embedding-dim", "8", "--dataset", "demo", "-o", "patients=16"]
     how = ["--protocol", "finetune", "--epochs", "1", "-o", "resamples=2", "--leads", "II", "--device", "cpu"]
     assert main(["evaluate", *tune, *how, "--out", "e"]) == 0
@@ -166,9 +158,8 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
     rewritten(file, lambda _, about: about["signal"].update(frame_rate=500.0))
     beat = np.sin(np.arange(3000) / 30)
     np.savetxt(place / "my_ecg.csv", beat)
-    done = clocs(
-        "predict", "e", "--input", "my_ecg.csv", "--sampling-rate", "250", "--channels", "II", "--out", "p.csv"
-    )
+    words = ["--input", "my_ecg.csv", "--sampling-rate", "250", "--channels", "II", "--out", "p.csv"]
+    done = run_clocs("predict", "e", *words, cwd=place, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     (row,) = table(place / "p.csv")
     assert sum(float(value) for name, value in row.items() if name not in ("record", "patient")) == pytest.approx(

@@ -5,28 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+from clocs_process import run_clocs
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.cli import main
 from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 BASE = ["run", "--plugin", "cmsc", "--dataset", "demo"]
-
-
-def run_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own, in an empty folder."""
-    environment = os.environ | {"CLOCS_DATA": str(folder / "data")}
-    return subprocess.run(
-        [sys.executable, "-m", "clocs_core", *arguments], capture_output=True, text=True, cwd=folder, env=environment
-    )
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -83,14 +77,14 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "`-o temprature=…`: no part of this run has an option 'temprature'. Did you mean",
         ),
         ([*BASE, "-o", "loss.tau=1"], "`-o loss.tau=…`: 'loss' has no option 'tau'. There is: "),
-        ([*BASE, "-o", "temperature=hot"], "loss.temperature: expected a number, got 'hot'."),
+        ([*BASE, "-o", "temperature=hot"], "`-o loss.temperature=…`: expected a number, got 'hot'."),
         ([*BASE, "-o", "temperature"], "-o temperature: expected NAME=VALUE or PART.NAME=VALUE."),
-        ([*BASE, "-o", "segments=1"], "[views] segments must be 2 or more, got 1."),
-        ([*BASE, "--epochs", "2.7"], "train.epochs: expected a whole number, got '2.7'."),
-        ([*BASE, "--seed", "-1"], "[run] seed must not be negative, got -1."),
-        ([*BASE, "--device", "tpu"], "run.device: expected one of auto, cpu, cuda, got 'tpu'."),
-        ([*BASE, "--label-fraction", "2"], "[evaluate] label_fraction must be between 0 and 1, got (2.0,)."),
-        ([*BASE, "--label-fraction", "half"], "evaluate.label_fraction: expected a number, got 'half'."),
+        ([*BASE, "-o", "segments=1"], "`-o views.segments=…`: must be 2 or more, got 1."),
+        ([*BASE, "--epochs", "2.7"], "`--epochs …`: expected a whole number, got '2.7'."),
+        ([*BASE, "--seed", "-1"], "`--seed …`: must not be negative, got -1."),
+        ([*BASE, "--device", "tpu"], "`--device …`: expected one of auto, cpu, cuda, got 'tpu'."),
+        ([*BASE, "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got (2.0,)."),
+        ([*BASE, "--label-fraction", "half"], "`--label-fraction …`: expected a number, got 'half'."),
         ([*BASE, "--config", "none.toml"], "Cannot read the settings file none.toml: No such file or directory."),
         (
             ["run", "--resume", "none"],
@@ -126,7 +120,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     ],
 )
 def test_a_mistake_is_one_line_in_a_process_too(tmp_path: Path, arguments: list[str]) -> None:
-    done = run_process(*arguments, folder=tmp_path)
+    done = run_clocs(*arguments, cwd=tmp_path, CLOCS_DATA=str(tmp_path / "data"))
     the_error(done.stderr, done.returncode)
     assert done.stdout == ""
     assert left_behind(tmp_path) == []
@@ -155,8 +149,8 @@ def test_cuda_without_a_gpu_is_a_mistake(place: Path, capsys: pytest.CaptureFixt
         ),
         ("[train]\nepoch = 3\n", "[train] has no option 'epoch'. Did you mean 'epochs'?"),
         ("[loss]\ntemperatur = 3\n", "[loss] has no option 'temperatur'. Did you mean 'temperature'?"),
-        ("[train]\nepochs = 2.7\n", "train.epochs: expected a whole number, got 2.7."),
-        ('[encoder]\nlayer4_relu = "false"\n', "encoder.layer4_relu: expected true or false, got 'false'."),
+        ("[train]\nepochs = 2.7\n", "`--epochs …`: expected a whole number, got 2.7."),
+        ('[encoder]\nlayer4_relu = "false"\n', "`-o encoder.layer4_relu=…`: expected true or false, got 'false'."),
     ],
 )
 def test_a_mistake_in_a_settings_file_is_one_line(
@@ -208,6 +202,46 @@ def test_a_folder_without_permission_is_a_mistake(place: Path, capsys: pytest.Ca
     assert "Permission denied" in mistake(capsys, *BASE, "-o", "patients=3", "--out", "closed/run")
 
 
+def test_two_runs_with_one_folder_are_not_mixed(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first reads its recordings, perhaps for an hour; the second, of another method, has to keep out."""
+    begun = []
+
+    def prepare(*_: object) -> None:
+        begun.append(1)
+        if len(begun) == 1:
+            assert main(["run", "--plugin", "simclr", "--dataset", "demo", "--seed", "1", "--out", "runs/one"]) == 2
+        raise DataError("unreadable")
+
+    monkeypatch.setattr("clocs_core.workflows.pretrain.prepare_run", prepare)
+    assert main([*BASE, "--out", "runs/one"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "Error: Another process is working in runs/one; wait until it has ended, or choose another folder with "
+        "`--out …`.",
+        "Error: unreadable",
+    ]
+    assert begun == [1]
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["run", "--resume"], ["embed"]])
+def test_an_evaluation_is_not_taken_for_a_run(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    """It was called unfinished, and to be resumed; resuming called it finished, with a page that is not there."""
+    folder = place / "run" / "evaluations" / "e"
+    folder.mkdir(parents=True)
+    (folder / "settings.toml").write_text("[evaluation]\nprotocol = 'linear'\n", encoding="utf-8")
+    (folder / "report.json").touch()
+    (place / "run" / "encoder.safetensors").touch()
+    out = ["--out", "z.npz"] if arguments == ["embed"] else []
+    assert mistake(capsys, *arguments, str(folder), *out).startswith(
+        f"{folder} is an evaluation, not a run: its encoder is that of the run {place / 'run'}. Its results are in "
+    )
+
+
 def test_an_unknown_flag_is_a_mistake(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A flag may be an option of any part of the run, so the answer names the nearest of all of them."""
     assert main([*BASE, "--epoch", "3"]) == 2
@@ -224,6 +258,7 @@ FLAGS = [*BASE, "-o", "patients=12", "--epochs", "2", "--batch-size", "16", "-o"
 FILES = {
     "settings.toml",
     "split.json",
+    "recordings.json",
     "metrics.jsonl",
     "checkpoint.safetensors",
     "encoder.safetensors",
@@ -322,7 +357,7 @@ def test_the_same_command_in_another_process_gives_the_same_scores(finished: Pat
     """
     folder = finished.parent / "process"
     folder.mkdir()
-    done = run_process(*FLAGS, "--data-root", "../other", "--out", ".", folder=folder)
+    done = run_clocs(*FLAGS, "--data-root", "../other", "--out", ".", cwd=folder)
     assert done.returncode == 0, done.stderr
     for key in ("scores", "comparisons", "best_epoch", "split", "drops"):
         assert document(folder)[key] == document(finished)[key]

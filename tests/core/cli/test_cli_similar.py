@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from encoder_files import ALL_AT_ONCE, PATIENTS, installed, plan_of, write_encoder
+from clocs_process import run_clocs
+from fake_encoders import ALL_AT_ONCE, installed, plan_of, write_encoder
 
-from clocs_core import ClocsWarning, DataError
 from clocs_core.cli import main
-from clocs_core.cli.display import console_display
 
 RECORD = "patient-00003-visit-1"
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a run beside it whose encoder never trained."""
-    folder = tmp_path / "here"
-    (folder / "run").mkdir(parents=True)
-    write_encoder(folder / "run", plan_of(installed()))
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
-    return folder
-
-
-def run_process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"CLOCS_DATA": str(folder.parent / "data")}
-    return subprocess.run(
-        [sys.executable, "-m", "clocs_core", *arguments], capture_output=True, text=True, cwd=folder, env=environment
-    )
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -48,20 +25,8 @@ def rows_of(text: str) -> list[list[str]]:
 # --------------------------------------------------------------------------------------------------------- as processes
 
 
-def test_representations_are_written_by_a_process(place: Path) -> None:
-    """What it answers is on stdout, how it gets on is on stderr, and nothing else is left."""
-    done = run_process("embed", "run", "--part", "test", "--out", "z.npz", folder=place)
-    assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"\d+ embeddings of 8 numbers, of \d+ recordings of 3 patients: z\.npz\n", done.stdout)
-    assert done.stderr.splitlines() == ["preparing recordings …", "embedding …"]
-    assert sorted(path.name for path in place.iterdir()) == ["run", "z.npz"]
-    with np.load(place / "z.npz", allow_pickle=False) as held:
-        assert set(held["part"]) == {"test"}
-        assert held["embedding"].shape == (len(held["record"]), 8)
-
-
 def test_neighbours_are_listed_and_drawn_by_a_process(place: Path) -> None:
-    done = run_process("similar", "run/encoder.safetensors", "--record", RECORD, "--out", "page.html", folder=place)
+    done = run_clocs("similar", "run/encoder.safetensors", "--record", RECORD, "--out", "page.html", cwd=place)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{RECORD} (patient patient-00003, ")
     rows = rows_of(done.stdout)
@@ -77,13 +42,6 @@ def test_neighbours_are_listed_and_drawn_by_a_process(place: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- what they take
-
-
-def test_all_patients_are_embedded_unless_a_part_is_asked_for(place: Path) -> None:
-    assert main(["embed", "run", "--out", "z.npz", "--leads", "V2,II"]) == 0
-    with np.load(place / "z.npz", allow_pickle=False) as held:
-        assert len(set(held["patient"])) == PATIENTS
-        assert set(held["channel"]) == {"V2", "II"}
 
 
 def test_single_frames_are_listed_with_where_they_begin(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +80,7 @@ def test_the_one_that_asks_may_be_of_another_part_than_those_that_are_searched(
         (["embed", "run", "--out", "z", "--leads", "V12"], "Data set 'demo' has no channel 'V12'."),
         (["embed", "run", "--out", "z", "--leads", "II", "--channels", "II"], "--leads and --channels are two names"),
         (["embed", "run", "--out", "z", "--task", "rythm"], "Data set 'demo' has no task 'rythm'. Did you mean"),
-        (["embed", "run", "--out", "z", "--split-seed", "x"], "data.split_seed: expected a whole number, got 'x'."),
+        (["embed", "run", "--out", "z", "--split-seed", "x"], "`--split-seed …`: expected a whole number, got 'x'."),
         (["embed", "run", "--out", "z", "-o", "frame_samples=9"], "The encoder reads frames of 2500 samples, got"),
         (["embed", "run", "--out", "z", "--dataset", "ptbxl", "--root", "/x"], "Data set 'ptbxl' is not at /x."),
         (["embed", "run", "--out", "z", "--unit", "mV"], "`-o dataset.unit=…`: 'dataset' has no option 'unit'."),
@@ -178,59 +136,6 @@ def test_channels_that_the_encoder_does_not_read_are_a_mistake(place: Path, caps
     write_encoder(place / "run", plan_of(installed(), ALL_AT_ONCE))
     assert main(["embed", "run", "--out", "z.npz", "--leads", "II,V2"]) == 2
     assert "Error: The encoder reads II, V2, aVL, aVR at once, got II, V2; leave out" in capsys.readouterr().err
-
-
-def test_a_file_of_ones_own_is_embedded(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Text of one lead, sampled otherwise than the recordings of the run: ten seconds are two frames."""
-    seconds = np.arange(4000) / 400
-    np.savetxt(place / "my_ecg.csv", np.sin(2 * np.pi * seconds) + 0.1 * np.sin(35 * seconds))
-    words = ["--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "ii", "--unit", "mV"]
-    assert main(["embed", "run", *words, "--out", "z.npz"]) == 0
-    assert capsys.readouterr().out == "2 embeddings of 8 numbers, of 1 recording: z.npz\n"
-    with np.load(place / "z.npz", allow_pickle=False) as held:
-        assert (held["channel"].tolist(), held["start"].tolist()) == (["II", "II"], [0, 2000])
-        assert set(held["record"]) == {"my_ecg"}
-
-
-def test_a_lead_that_it_never_saw_is_embedded_where_it_is_meant(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is refused in one line and leaves nothing; the flag makes of it a line to read."""
-    np.savetxt(place / "my_ecg.csv", np.random.default_rng(0).normal(size=4000))
-    words = ["embed", "run", "--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "MLII", "--out", "z.npz"]
-    assert main(words) == 2
-    said = capsys.readouterr().err
-    assert "Error: my_ecg.csv: the encoder was trained on II, V2, aVL, aVR, not on 'MLII' (nearest in name: II)" in said
-    assert "give it that name: `--channels II`. To read it all the same, add `--unseen-channels`." in said
-    assert not (place / "z.npz").exists()
-    assert main([*words, "--unseen-channels"]) == 0
-    assert "The encoder was trained on II, V2, aVL, aVR; MLII is new to it." in capsys.readouterr().err
-    with np.load(place / "z.npz", allow_pickle=False) as held:
-        assert held["channel"].tolist() == ["MLII", "MLII"]
-
-
-def test_a_data_set_is_read_with_leads_that_the_encoder_never_saw(place: Path) -> None:
-    """A transfer to other leads is what the paper does; a data set says what they are, and needs no flag."""
-    assert main(["embed", "run", "--part", "test", "--leads", "V5", "--out", "z.npz"]) == 0
-    with np.load(place / "z.npz", allow_pickle=False) as held:
-        assert set(held["channel"]) == {"V5"}
-
-
-def warn_and_fail() -> None:
-    with console_display() as show:
-        for _ in range(2):
-            warnings.warn("half of it is missing", ClocsWarning, stacklevel=1)
-        show.say("reading")
-        raise DataError("no")
-
-
-def test_what_plugins_warn_of_is_shown_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """Below the bars and all that was said, where it is seen; also when the command fails."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        with pytest.raises(DataError):
-            warn_and_fail()
-    assert capsys.readouterr().err.splitlines() == ["reading", "Warning: half of it is missing"]
 
 
 @pytest.mark.parametrize("command", ["embed", "similar"])

@@ -7,7 +7,8 @@ from pathlib import Path
 import attrs
 import click
 import pytest
-from fake_plugins import fake_point, offers, tiny
+from fake_offers import offers, tiny
+from fake_plugins import fake_point
 
 from clocs_core import SettingsError, UnknownName, option
 from clocs_core.cli.flags import given_flags, read_assignments

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import click
 import pytest
 
+import clocs_core
 from clocs_core.cli.wording import as_flags, flags_of
 
 FLAGS = frozenset({"batch_size", "channels", "device", "out", "plugin", "sampling_rate", "unseen_channels"})
@@ -36,7 +41,7 @@ def test_an_argument_that_the_command_has_is_its_flag(text, shown):
         ("with `exact=True`", "with `-o exact=True`"),
         ("`batch_size=8` and `temperature=0.1`", "`--batch-size 8` and `-o temperature=0.1`"),
         ("write `loss.temperature=...`", "write `-o loss.temperature=…`"),
-        ("write `data.channels=['II', 'V2']`", "write `-o data.channels=II,V2`"),
+        ("write `data.channels=['II', 'V2']`", "write `--channels II,V2`"),
     ],
 )
 def test_an_argument_without_a_flag_is_an_option(text, shown):
@@ -86,3 +91,38 @@ def test_the_flags_of_a_command_are_its_long_options_by_their_python_names():
 
     assert flags_of(command) == {"batch_size", "plugin", "method", "color", "no_color", "option"}
     assert flags_of(None) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Give a folder that `pretrain` made.", "Give a folder that `clocs run` made."),
+        ("Give folders that `pretrain` or `evaluate` made", "Give folders that `clocs run` or `clocs evaluate` made"),
+        ("Go on with it: `pretrain(..., out='runs/a b')`.", "Go on with it: `clocs run --resume runs/a b`."),
+        (
+            "`evaluate(..., protocol='finetune')` trains one",
+            "`clocs evaluate RUN --protocol finetune` trains one",
+        ),
+    ],
+)
+def test_a_function_of_python_is_its_command(text, shown):
+    assert as_flags(text, FLAGS) == shown
+
+
+# Modules that write messages for Python and the command line alike.
+SHARED = ("artifacts", "plan", "train", "evaluation", "inference", "api")
+
+
+def test_messages_of_core_name_functions_and_not_commands():
+    """Whoever calls clocs from Python has no use for a flag; this module turns functions into commands."""
+    root = Path(clocs_core.__file__).parent
+    named = [
+        f"{path.relative_to(root)}: {text.value}"
+        for folder in SHARED
+        for path in sorted((root / folder).rglob("*.py"))
+        for raised in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(raised, ast.Raise)
+        for text in ast.walk(raised)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and re.search(r"clocs (run|eval)", text.value)
+    ]
+    assert named == []

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clocs_core.data import archives
+from clocs_core.data import archives, regular_file
 from clocs_core.data.archives import is_archive, unpack
 from clocs_core.errors import DataError
 
@@ -146,7 +146,7 @@ def test_links_are_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_bomb_is_not_unpacked(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(archives, "_HARMLESS", 100_000)
+    monkeypatch.setattr(regular_file, "_HARMLESS", 100_000)
     archive = MAKERS[name](tmp_path / name, {"zeros": bytes(5_000_000)})
     with pytest.raises(DataError, match="more than 100 times its size"):
         unpack(archive, tmp_path / "out")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clocs_core.data import array_file
+from clocs_core.data import array_file, regular_file
 from clocs_core.data.array_file import open_array_file
 from clocs_core.errors import DataError
 
@@ -84,7 +84,7 @@ def test_a_member_that_claims_more_than_deflate_can_pack_is_refused(tmp_path: Pa
     raw = (tmp_path / "a.npz").read_bytes()
     place = raw.rindex(b"PK\x01\x02") + 24  # the size in the table at the end
     (tmp_path / "a.npz").write_bytes(raw[:place] + (1 << 31).to_bytes(4, "little") + raw[place + 4 :])
-    with pytest.raises(DataError, match=r"claims 2,147,483,648 bytes, more than the file can hold"):
+    with pytest.raises(DataError, match=r"claims 2,147,483,648 bytes, more than a file of .* bytes should hold"):
         open_array_file(tmp_path / "a.npz")
 
 
@@ -96,3 +96,44 @@ def test_another_packing_and_pickles_are_refused(tmp_path: Path):
     np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="holds Python objects"):
         open_array_file(tmp_path / "b.npz")
+
+
+def test_a_small_member_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch):
+    """Zeros shrink to a thousandth: 3.8 MB made 4 GB."""
+    monkeypatch.setattr(regular_file, "_HARMLESS", 1 << 20)
+    big = 3 << 20
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", header(f"({big // 4},)") + bytes(big))
+    with pytest.raises(
+        DataError, match=r"claims 3,14\d,\d+ bytes, more than a file of .*If you trust it, save it with"
+    ):
+        open_array_file(tmp_path / "a.npz")
+
+
+def test_no_message_advises_to_open_pickles(tmp_path: Path):
+    """numpy does so for a header that is too long, on the second line of its message."""
+    long = header("(1,)" + " " * 20_000)
+    (tmp_path / "a.npy").write_bytes(long + bytes(4))
+    with pytest.raises(DataError, match="it is not a numpy array") as caught:
+        open_array_file(tmp_path / "a.npy")
+    assert "allow_pickle" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_with_letters_that_do_not_exist_is_damaged(tmp_path: Path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 20)), patient=np.array(["a", "b"]), channels=np.array(["I"]))
+    raw = (tmp_path / "a.npz").read_bytes().replace("b".encode("utf-32-le"), b"\xff" * 4)
+    (tmp_path / "a.npz").write_bytes(raw)
+    with pytest.raises(DataError, match=r"'patient' in a.npz is damaged"):
+        open_array_file(tmp_path / "a.npz").arrays["patient"].values()
+
+
+@pytest.mark.parametrize("at", [0.3, 0.6, 0.9])
+def test_a_damaged_compressed_member_is_a_sentence(tmp_path: Path, at: float):
+    np.savez_compressed(tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=2000))
+    raw = bytearray((tmp_path / "a.npz").read_bytes())
+    place = int(len(raw) * at)
+    raw[place : place + 40] = bytes(40)
+    (tmp_path / "a.npz").write_bytes(raw)
+    with pytest.raises(DataError, match="is damaged"):
+        open_array_file(tmp_path / "a.npz").arrays["x"].open()

@@ -3,29 +3,33 @@
 import attrs
 import numpy as np
 import pytest
-from tiny_frames import CHANNELS, FRAME, TinyOptions, tiny_entries, tiny_load
+from fake_frames import fake_prepared
+from fake_recordings import FakeOptions, fake_entries, fake_load
 
 from clocs_core.artifacts.split import Split
-from clocs_core.contracts.records import Entry, Framing
+from clocs_core.contracts.records import Entry
 from clocs_core.data.audit import audit
-from clocs_core.data.preparation import prepare
 from clocs_core.data.splits import split_patients
 
 
-def load_with_copies(entry: Entry, options: TinyOptions):
-    """ "copy-r0-0" is r0-0 published again at another gain and offset, "noisy-r0-0" with a little noise on it."""
+def load_with_copies(entry: Entry, options: FakeOptions):
+    """ "copy-r0-0" is r0-0 published again at another gain and offset, "noisy-r0-0" with a little noise on it.
+
+    "huge-r0-0" and "faint-r0-0" are r0-0 in other units, such as a reader with a wrong gain makes them.
+    """
     kind, _, original = entry.record.partition("-")
-    if kind not in ("copy", "noisy"):
-        return tiny_load(entry, options)
-    record = tiny_load(attrs.evolve(entry, record=original), options)
+    if kind not in ("copy", "noisy", "huge", "faint"):
+        return fake_load(entry, options)
+    record = fake_load(attrs.evolve(entry, record=original), options)
+    if kind in ("huge", "faint"):
+        scale = 1e30 if kind == "huge" else 1e-25
+        return attrs.evolve(record, record=entry.record, samples=(scale * record.samples).astype(np.float32))
     noise = 0.01 * np.random.default_rng(0).normal(size=record.samples.shape) if kind == "noisy" else 0
     return attrs.evolve(record, record=entry.record, samples=(2 * record.samples + 5 + noise).astype(np.float32))
 
 
-def prepared_with(tmp_path, entries):
-    how = {"dataset": "tiny", "revision": 1, "channels": CHANNELS, "folder": tmp_path, "workers": 1}
-    framing = Framing(frame_samples=FRAME)
-    return prepare(entries, load_with_copies, TinyOptions(), framing, progress=lambda done, total: None, **how)
+def prepared_with_copies(folder, entries):
+    return fake_prepared(folder, entries, load=load_with_copies)
 
 
 def parts_of(entries, **special):
@@ -35,35 +39,38 @@ def parts_of(entries, **special):
 
 
 def test_recordings_of_different_patients_are_no_twins(tmp_path):
-    entries = tiny_entries()
-    found = audit(prepared_with(tmp_path, entries), split_patients({e.patient for e in entries}, 0, "60/20/20"))
+    entries = fake_entries()
+    found = audit(
+        prepared_with_copies(tmp_path, entries),
+        split_patients({e.patient for e in entries}, 0, "60/20/20"),
+    )
     assert (found.shared_patients, found.twins) == (0, ())
     assert found.frames == 48
     assert found.sentence().startswith("0 patients shared, 0 duplicate signals")
 
 
-@pytest.mark.parametrize("kind", ["copy", "noisy"])
+@pytest.mark.parametrize("kind", ["copy", "noisy", "huge", "faint"])
 def test_a_recording_published_twice_under_two_patients_is_found_across_parts(tmp_path, kind):
-    """Another gain and offset, or a trace of noise, do not hide it."""
-    entries = [*tiny_entries(), Entry(f"{kind}-r0-0", "someone else", 0)]
+    """Another gain and offset, a trace of noise, or a scale beyond the squares of float32, do not hide it."""
+    entries = [*fake_entries(), Entry(f"{kind}-r0-0", "someone else", 0)]
     split = parts_of(entries, p0="train", **{"someone else": "test"})
-    (twin,) = audit(prepared_with(tmp_path, entries), split).twins
+    (twin,) = audit(prepared_with_copies(tmp_path, entries), split).twins
     assert {twin.record, twin.other} == {"r0-0", f"{kind}-r0-0"}
     assert {twin.part, twin.other_part} == {"train", "test"}
     assert twin.correlation > 0.9995
 
 
 def test_a_copy_within_one_part_is_no_leak(tmp_path):
-    entries = [*tiny_entries(), Entry("copy-r0-0", "someone else", 0)]
+    entries = [*fake_entries(), Entry("copy-r0-0", "someone else", 0)]
     split = parts_of(entries, p0="train", **{"someone else": "train"})
-    assert audit(prepared_with(tmp_path, entries), split).twins == ()
+    assert audit(prepared_with_copies(tmp_path, entries), split).twins == ()
 
 
 def test_tiles_do_not_hide_a_pair(tmp_path, monkeypatch):
     """The same answer whatever the tile: pairs within a tile, across tiles, at the ragged end."""
-    entries = [*tiny_entries(), Entry("copy-r0-0", "someone else", 0)]
+    entries = [*fake_entries(), Entry("copy-r0-0", "someone else", 0)]
     split = parts_of(entries, p0="train", **{"someone else": "test"})
-    prepared = prepared_with(tmp_path, entries)
+    prepared = prepared_with_copies(tmp_path, entries)
     whole = audit(prepared, split)
     for tile in (1, 7, 49):
         monkeypatch.setattr("clocs_core.data.audit.TILE", tile)

@@ -147,6 +147,27 @@ def test_a_server_that_sends_more_than_expected_is_stopped_there(tmp_path: Path)
     assert site.served < 100 * len(BODY)  # what the system had read ahead
 
 
+def test_an_answer_without_a_length_ends_where_the_server_said_before(tmp_path: Path):
+    """Asked for the first byte it says 1,000 bytes; asked for the file it says nothing and sends without end."""
+    endless = Behaviour(BODY[:1000], says_length=False, more=BODY * 200)
+    with serve(x=endless) as site, pytest.raises(DownloadError, match="x has more than 1,000 bytes, expected 1,000"):
+        fetch(site.url("x"), tmp_path / "x")
+    assert (tmp_path / "x.broken").stat().st_size == 1001
+    assert site.served < 100 * len(BODY)  # what the system had read ahead
+
+
+def test_leftovers_of_a_killed_download_are_swept_and_received_bytes_stay(tmp_path: Path):
+    old = time.time() - 2 * 86_400
+    for name in ("y.part", "y.part.json", ".y.part.json.7.tmp", ".z.part.json.8.tmp"):
+        (tmp_path / name).write_bytes(b"1")
+    (tmp_path / ".y.abc.unpacking").mkdir()
+    for name in ("y.part", "y.part.json", ".y.part.json.7.tmp", ".y.abc.unpacking"):
+        os.utime(tmp_path / name, (old, old))
+    with serve(x=Behaviour(BODY)) as site:
+        fetch(site.url("x"), tmp_path / "x")
+    assert left(tmp_path) == [".z.part.json.8.tmp", "x", "y.part", "y.part.json"]
+
+
 def test_a_server_that_promises_less_than_it_has_is_caught_by_size_or_checksum(tmp_path: Path):
     with serve(x=Behaviour(BODY, length=len(BODY) - 5)) as site:
         with pytest.raises(DownloadError, match="has 299,995 bytes, expected 300,000: the publisher has changed it"):

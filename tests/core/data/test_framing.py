@@ -286,3 +286,16 @@ def test_stretching_a_spectrum_is_what_scipy_does(n, length):
     samples = np.random.default_rng(n).normal(size=(2, n))
     frames = cut_frames(make_record(samples), Framing(frame_samples=length, frames_per_record=1))
     np.testing.assert_allclose(frames.samples[0], resample(samples, length, axis=1), rtol=0, atol=2e-6)
+
+
+def test_a_gap_is_bridged_by_a_line_before_resampling():
+    """A lead with an offset falls to zero in the gap otherwise, and the step rings through all of its frames."""
+    n, new_rate = 400, 50.0
+    samples = 5.0 + waves(1, n)
+    gap, line = samples.copy(), samples.copy()
+    gap[0, 100:120] = np.nan
+    line[0, 100:120] = samples[0, 99] + (samples[0, 120] - samples[0, 99]) * np.arange(1, 21) / 21
+    framing = Framing(frame_samples=50, sampling_rate=new_rate)
+    found, expected = (cut_frames(Record("p", "r", ("I",), "mV", 100.0, one), framing) for one in (gap, line))
+    assert found.valid[:, 0].tolist() == [True, False, True, True]
+    np.testing.assert_allclose(found.samples[[0, 2, 3]], expected.samples[[0, 2, 3]], rtol=0, atol=1e-6)

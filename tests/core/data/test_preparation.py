@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,7 +12,9 @@ import textwrap
 import time
 from hashlib import sha256
 from pathlib import Path
+from zlib import crc32
 
+import attrs
 import numpy as np
 import pytest
 from fake_recordings import (
@@ -22,12 +25,14 @@ from fake_recordings import (
     load_file_of_numbers,
     load_without_torch,
 )
+from filelock import FileLock
+from safetensors.numpy import load_file, save_file
 
 from clocs_core.contracts.records import Entry, Framing
 from clocs_core.data import preparation as module
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import open_prepared, verify
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError
 
 FRAMING = Framing(frame_samples=8)
 
@@ -119,8 +124,7 @@ def test_the_manifest_holds_what_others_need_to_read_the_files(tmp_path):
     found = make(tmp_path, fake_entries(5))
     held = json.loads((found.folder / "manifest.json").read_text())
     content = (found.folder / "frames.bin").read_bytes()
-    piece = [len(content), sha256(content).hexdigest()]
-    assert held["files"]["frames.bin"] == {"size": len(content), "pieces": [piece]}
+    assert held["files"]["frames.bin"] == [[len(content), sha256(content).hexdigest(), crc32(content)]]
     assert held["shape"] == list(found.frames.shape)
     assert set(held["versions"]) == {"clocs", "numpy", "scipy"}
     assert held["fingerprint"] == found.fingerprint
@@ -198,7 +202,8 @@ def test_a_damaged_set_is_refused_with_what_to_do_and_made_anew(tmp_path, name, 
         os.truncate(file, file.stat().st_size - 40)
     with pytest.raises(DataError, match=r"cannot be used: .*\. Delete that folder and prepare again\."):
         open_prepared(tmp_path, first.fingerprint)
-    again = make(tmp_path, fake_entries(10))
+    with pytest.warns(ClocsWarning, match=r"cannot be used: .*; they are prepared again\."):
+        again = make(tmp_path, fake_entries(10))
     np.testing.assert_array_equal(again.frames, content)
     verify(again)
 
@@ -208,22 +213,197 @@ def test_what_is_not_there_and_what_is_of_another_schema_say_so(tmp_path):
         open_prepared(tmp_path, "0123456789abcdef")
     found = make(tmp_path, fake_entries(3))
     manifest = found.folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 99'))
-    with pytest.raises(DataError, match="its schema is 99, expected 1"):
+    manifest.write_text(manifest.read_text().replace('"schema": 2', '"schema": 99'))
+    with pytest.raises(DataError, match="its schema is 99, expected 2"):
         open_prepared(tmp_path, found.fingerprint)
 
 
-def test_verify_finds_a_flipped_bit(tmp_path):
-    """Sizes cannot see it; checksums do, at the cost of reading everything."""
-    found = make(tmp_path, fake_entries(10))
-    with open(found.frames_file, "r+b") as file:
-        file.seek(100)
-        byte = file.read(1)
-        file.seek(100)
-        file.write(bytes([byte[0] ^ 1]))
-    open_prepared(tmp_path, found.fingerprint)
+def flip(at: int):
+    def change(raw: bytearray, _record_size: int) -> None:
+        raw[at] ^= 1
+
+    return change
+
+
+def zeros(raw: bytearray, _frame: int) -> None:
+    raw[:] = bytes(len(raw))
+
+
+def half_of_the_samples(raw: bytearray, _frame: int) -> None:
+    raw[: len(raw) // 2] = raw[-(len(raw) // 2) :]
+
+
+def not_a_number(raw: bytearray, frame: int) -> None:
+    raw[:frame] = np.full(frame // 4, np.nan, "<f4").tobytes()
+
+
+def swapped_frames(raw: bytearray, frame: int) -> None:
+    raw[:frame], raw[frame : 2 * frame] = raw[frame : 2 * frame], raw[:frame]
+
+
+@pytest.mark.parametrize(
+    "harm", [flip(0), flip(100), flip(-1), zeros, half_of_the_samples, not_a_number, swapped_frames]
+)
+def test_frames_that_were_changed_are_found_at_opening_and_made_anew(tmp_path, harm):
+    """Sizes cannot see it, and a run on such frames gives a full report. 150 recordings are three pieces."""
+    found = make(tmp_path, fake_entries(150))
+    whole = found.frames_file.read_bytes()
+    raw = bytearray(whole)
+    harm(raw, found.frames[0].nbytes)
+    found.frames_file.write_bytes(raw)
+    with pytest.raises(DataError, match=r"cannot be used: frames\.bin has checksum \w+ from byte"):
+        open_prepared(tmp_path, found.fingerprint)
     with pytest.raises(DataError, match=r"frames\.bin has checksum"):
         verify(found)
+    with pytest.warns(ClocsWarning, match=r"frames\.bin has checksum .*; they are prepared again\."):
+        again = make(tmp_path, fake_entries(150))
+    assert again.frames_file.read_bytes() == whole
+
+
+def frame_of_another_patient(folder: Path) -> None:
+    index = load_file(folder / "index.safetensors")
+    index["record"][:2] = index["record"][:2][::-1] + 1
+    save_file(index, folder / "index.safetensors")
+
+
+def recording_of_another_patient(folder: Path) -> None:
+    held = json.loads((folder / "manifest.json").read_text())
+    held["records"][0][1] = held["records"][-1][1]
+    (folder / "manifest.json").write_text(json.dumps(held))
+
+
+def frames_of_another_set(folder: Path) -> None:
+    other = make(folder.parent / "other", fake_entries(12)[2:]).folder
+    for name in ("frames.bin", "index.safetensors", "manifest.json"):
+        (other / name).replace(folder / name)
+
+
+@pytest.mark.parametrize("harm", [frame_of_another_patient, recording_of_another_patient, frames_of_another_set])
+def test_frames_that_moved_to_another_patient_are_found_at_opening(tmp_path, harm):
+    """The audit would count patients by the wrong ids, and find none in two parts."""
+    found = make(tmp_path, fake_entries(10))
+    expected = (found.records, found.record.tolist())
+    harm(found.folder)
+    with pytest.raises(DataError, match=r"cannot be used: (index\.safetensors has checksum|manifest\.json has been)"):
+        open_prepared(tmp_path, found.fingerprint)
+    with pytest.warns(ClocsWarning, match="they are prepared again"):
+        again = make(tmp_path, fake_entries(10))
+    assert (again.records, again.record.tolist()) == expected
+
+
+def test_frames_are_on_the_disk_before_the_set_gets_its_name(tmp_path, monkeypatch):
+    """A power cut after the rename would otherwise leave a set of zeros."""
+    flushed = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{handle}").readlink())
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    found = make(tmp_path, fake_entries(3))
+    assembled = tmp_path / f"{found.fingerprint}.partial" / "assembled"
+    names = [path.name for path in flushed]
+    assert names.index("frames.bin") < flushed.index(assembled) < flushed.index(tmp_path)
+
+
+def test_a_gain_is_converted_with_the_unit(tmp_path):
+    """Counts of 200 per mV are 0.2 per µV."""
+    entries = [*fake_entries(2), Entry("Micro1", "q")]
+
+    def load(entry, options):
+        record = load_counts(entry, options)
+        return attrs.evolve(record, unit="µV", gain=0.2) if entry.record == "Micro1" else record
+
+    found = make(tmp_path, entries, FakeOptions(samples=8), load=load)
+    record = load(entries[2], FakeOptions(samples=8))
+    assert (found.unit, found.frames.dtype) == ("mV", np.int16)
+    np.testing.assert_allclose(found.frames[2] / found.gain[2], record.physical() / 1000, rtol=1e-12)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE])
+def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_path, number):
+    """A permission that was missing for a minute left recordings out for good."""
+    entries, failing, log = fake_entries(150), {"r0003", "r0140"}, tmp_path / "log"
+
+    def load(entry, options):
+        record = fake_load(entry, options)
+        if entry.record in failing:
+            raise DataError(f"{entry.record} cannot be read") from OSError(number, os.strerror(number))
+        return record
+
+    with pytest.raises(DataError, match=r"2 of 150 recordings could not be read now.* The first, r0003: r0003 cannot"):
+        make(tmp_path / "p", entries, FakeOptions(log=log), load=load)
+    assert all(name.endswith(".partial") for name in folders(tmp_path / "p"))
+    failing.clear()
+    log.unlink()
+    found = make(tmp_path / "p", entries, FakeOptions(log=log), load=load)
+    assert found.drops.counts == {}
+    assert found.records == make(tmp_path / "q", entries).records
+    assert set(names(log)) == {f"r{i:04d}" for i in (*range(64), *range(128, 150))}  # the shard between was kept
+
+
+def test_files_that_vanish_while_they_are_read_are_no_drops(tmp_path):
+    """A drive that is unplugged and plugged in again gives the same fingerprint, with which drops would be kept."""
+    entries = [Entry(f"r{i}", f"p{i}", files=(tmp_path / f"r{i}",)) for i in range(4)]
+
+    def plug_in():
+        for entry in entries:
+            np.savetxt(entry.files[0], np.arange(8.0))
+            os.utime(entry.files[0], ns=(1, 1))
+
+    def load(entry, options):
+        if entry.record == "r2":
+            for other in entries[2:]:
+                other.files[0].unlink(missing_ok=True)
+        return load_file_of_numbers(entry, options)
+
+    plug_in()
+    with pytest.raises(DataError, match="files of recordings changed while they were read"):
+        make(tmp_path / "p", entries, load=load)
+    plug_in()
+    found = make(tmp_path / "p", entries, load=load_file_of_numbers)
+    assert found.drops.counts == {}
+    assert len(found.records) == 4
+
+
+def test_the_first_recording_decides_even_if_it_cannot_be_read_today(tmp_path):
+    def load(entry, options):
+        if entry.record == "r0000":
+            raise PermissionError(errno.EACCES, "Permission denied", "r0000.hea")
+        return fake_load(entry, options)
+
+    with pytest.raises(DataError, match=r"1 of 3 recordings could not be read now.*Permission denied"):
+        make(tmp_path, fake_entries(3), load=load)
+
+
+def test_an_absurd_sampling_rate_costs_one_recording(tmp_path):
+    """A rate of 0.001 Hz asked for 112 GiB, and ended the preparation."""
+    rates = {"r0001": 0.001, "r0002": 0.02, "r0003": 1e9, "r0004": 1e-300}
+
+    def load(entry, options):
+        return attrs.evolve(fake_load(entry, options), sampling_rate=rates.get(entry.record, 100.0))
+
+    framing = Framing(frame_samples=8, sampling_rate=250.0)
+    found = make(tmp_path, fake_entries(6), FakeOptions(samples=2000), framing, load=load)
+    assert found.drops.counts == {"implausible sampling rate": 3, "stretched more than 20 times": 1}
+    assert [record for record, _ in found.records] == ["r0000", "r0005"]
+
+
+def test_leftovers_of_killed_preparations_are_swept_and_those_of_live_ones_are_not(tmp_path):
+    """Shards of another set can be resumed, so they stay for a week."""
+    week = time.time() - 8 * 86_400
+    for name in ("old.partial", "new.partial", "live.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shard-00000.bin").write_bytes(b"1")
+    for name in (".manifest.json.77.tmp", ".a.json.78.tmp"):
+        (tmp_path / name).write_bytes(b"1")
+    for name in ("old.partial", "live.partial", ".manifest.json.77.tmp"):
+        os.utime(tmp_path / name, (week, week))
+    with FileLock(tmp_path / "live.lock"):
+        found = make(tmp_path, fake_entries(3))
+    left = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
+    assert left == {found.fingerprint, "new.partial", "live.partial", ".a.json.78.tmp"}
 
 
 def test_odd_recordings_are_mended_or_dropped_one_by_one(tmp_path):
@@ -291,7 +471,7 @@ def test_no_frame_in_all_names_the_longest_recording_and_the_way_out(tmp_path):
     with pytest.raises(DataError) as caught:
         make(tmp_path, fake_entries(70), FakeOptions(samples=50), Framing(frame_samples=2500))
     message = str(caught.value)
-    assert "no recording gives a frame of 2500 samples. The longest, r0069, has 50 samples (0.5 s at 100 Hz)" in message
+    assert "no recording gives a frame of 2500 samples. The longest, r9-1, has 50 samples (0.5 s at 100 Hz)" in message
     assert "`frame_samples=...`" in message
     assert folders(tmp_path) == []
     with pytest.raises(DataError, match=r"a frame of 51 samples.*`source_samples=\.\.\.`"):
@@ -310,8 +490,8 @@ def test_no_entry_or_one_twice_is_refused(tmp_path):
     """Labels are joined by record name, so a name must be one recording's."""
     with pytest.raises(DataError, match="fake: there is no recording to prepare"):
         make(tmp_path, [])
-    with pytest.raises(DataError, match="record r0001 is listed 2 times"):
-        make(tmp_path, [*fake_entries(3), Entry("r0001", "p")])
+    with pytest.raises(DataError, match="record r0-1 is listed 2 times"):
+        make(tmp_path, [*fake_entries(3), Entry("r0-1", "p")])
 
 
 def test_an_interrupted_preparation_goes_on_where_it_was(tmp_path):

@@ -1,29 +1,26 @@
 """The store: which frames make an instance, and what a batch holds."""
 
+import attrs
 import numpy as np
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, TASK, TinyOptions, tiny_entries, tiny_load, tiny_prepared, tiny_store
+from fake_frames import FOUR_FRAMES, FRAME, TASK, fake_prepared, fake_store
+from fake_recordings import CHANNELS, FakeOptions, fake_entries, fake_load, load_counts
 
-from clocs_core.contracts.records import Episode, Task
+from clocs_core.contracts.records import Entry, Episode, Task
 from clocs_core.data.store import fill_store, list_instances
 
 CPU = torch.device("cpu")
 EVERYONE = frozenset(f"p{number}" for number in range(6))
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    return tiny_prepared(tmp_path_factory.mktemp("prepared"))
-
-
 def expected_instances(segments, channels, together):
     """Every instance as (record, first frame, channels), in plain loops over the recordings."""
     found = []
-    for entry in tiny_entries():
+    for entry in fake_entries():
         for first in range(0, 4 - segments + 1, segments):
             frames = range(first, first + segments)
-            bad = {"Y"} if entry.record == "r1-0" and 0 in frames else set()
+            bad = {"L1"} if entry.record == "r1-0" and 0 in frames else set()
             if together:
                 if not bad & set(channels):
                     found.append((entry.record, first, tuple(channels)))
@@ -34,10 +31,10 @@ def expected_instances(segments, channels, together):
 
 @pytest.mark.parametrize("segments", [1, 2, 3, 4])
 @pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize("channels", [CHANNELS, ("Z", "Y"), ("X",)])
+@pytest.mark.parametrize("channels", [CHANNELS, ("L2", "L1"), ("L0",)])
 def test_instances_and_their_samples_are_those_of_a_plain_loop(prepared, segments, together, channels):
     """One file serves methods that need one or several segments, one or all leads: the index makes the difference."""
-    store = tiny_store(prepared, channels)
+    store = fake_store(prepared, channels)
     instances, drops = list_instances(prepared, EVERYONE, channels, segments, together, CPU)
     batch = store.gather(instances, torch.arange(len(instances)))
     found = []
@@ -46,8 +43,8 @@ def test_instances_and_their_samples_are_those_of_a_plain_loop(prepared, segment
         first = int(batch.segment[row])
         names = channels if together else (channels[batch.channel[row]],)
         found.append((record, first, tuple(names)))
-        entry = next(one for one in tiny_entries() if one.record == record)
-        samples = tiny_load(entry, TinyOptions()).samples
+        entry = next(one for one in fake_entries() if one.record == record)
+        samples = fake_load(entry, FOUR_FRAMES).samples.astype(np.float32)
         for segment in range(segments):
             start = (first + segment) * FRAME
             for column, name in enumerate(names):
@@ -63,8 +60,8 @@ def test_instances_and_their_samples_are_those_of_a_plain_loop(prepared, segment
 def test_only_the_patients_asked_for_are_listed(prepared):
     """A part of the split sees its own patients, whatever else is in the file."""
     instances, _ = list_instances(prepared, frozenset({"p2"}), CHANNELS, 2, False, CPU)
-    batch = tiny_store(prepared).gather(instances, torch.arange(len(instances)))
-    assert {tiny_store(prepared).patients[number] for number in batch.patient} == {"p2"}
+    batch = fake_store(prepared).gather(instances, torch.arange(len(instances)))
+    assert {fake_store(prepared).patients[number] for number in batch.patient} == {"p2"}
 
 
 def test_a_recording_too_short_for_the_segments_is_a_named_drop(prepared):
@@ -80,7 +77,7 @@ def test_a_recording_too_short_for_the_segments_is_a_named_drop(prepared):
 def test_a_set_of_classes_becomes_a_row_of_zeros_and_ones_and_no_label_a_row_of_nan(prepared):
     """Any-of tasks keep every label of a recording."""
     task = Task("finding", classes=("a", "b", "c"), kind="any_of")
-    labels = {entry.record: frozenset({0, 2}) for entry in tiny_entries()} | {"r0-0": None}
+    labels = {entry.record: frozenset({0, 2}) for entry in fake_entries()} | {"r0-0": None}
     store = fill_store(prepared, labels, task, CHANNELS, CPU)
     assert store.label[0].isnan().all()
     assert store.label[4].tolist() == [1.0, 0.0, 1.0]
@@ -89,36 +86,53 @@ def test_a_set_of_classes_becomes_a_row_of_zeros_and_ones_and_no_label_a_row_of_
 def test_a_frame_has_the_label_of_the_episode_that_holds_its_first_sample(prepared):
     """Labels per frame, none where no episode reaches."""
     episodes = (Episode(0, 60, 1), Episode(100, 149, 2))
-    labels = {entry.record: episodes for entry in tiny_entries()}
+    labels = {entry.record: episodes for entry in fake_entries()}
     store = fill_store(prepared, labels, TASK, CHANNELS, CPU)
     assert store.label[:4].tolist() == [1, 1, 2, -1]
 
 
 def test_integers_are_divided_by_their_gain_when_a_batch_is_gathered(tmp_path):
     """On the device, so that half the bytes travel."""
-    from fake_recordings import FakeOptions, fake_entries, load_counts
-
-    from clocs_core.contracts.records import Entry, Framing
-    from clocs_core.data.preparation import prepare
-
     entries = [*fake_entries(4), Entry("Coarse1", "q", 0)]
-    counted = prepare(
-        entries,
-        load_counts,
-        FakeOptions(samples=20),
-        Framing(frame_samples=8),
-        dataset="fake",
-        revision=1,
-        channels=(),
-        folder=tmp_path,
-        workers=1,
-        progress=lambda done, total: None,
-    )
+    options = FakeOptions(samples=2 * FRAME, channels=3)
+    counted = fake_prepared(tmp_path, entries, options, load_counts)
     store = fill_store(counted, {entry.record: entry.label for entry in entries}, TASK, ("L1",), CPU)
     everyone = frozenset(entry.patient for entry in entries)
     instances, _ = list_instances(counted, everyone, ("L1",), 2, False, CPU)
     batch = store.gather(instances, torch.arange(len(instances)))
     assert batch.signal.dtype == torch.float32
     for row, entry in enumerate(entries):
-        expected = load_counts(entry, FakeOptions(samples=20)).physical()[1, :16].astype(np.float32)
+        expected = load_counts(entry, options).physical()[1].astype(np.float32)
         np.testing.assert_array_equal(batch.signal[row, :, 0].flatten(), expected)
+
+
+def test_each_segment_is_divided_by_its_own_gain(prepared):
+    """A recorder may change its gain within a recording; that of the first segment is not that of the second."""
+    counts = np.arange(prepared.frames.size, dtype=np.int16).reshape(prepared.frames.shape)
+    counts.tofile(prepared.folder / "counts.bin")
+
+    class Counted(type(prepared)):
+        frames_file = prepared.folder / "counts.bin"
+
+    fields = {field.name: getattr(prepared, field.name) for field in attrs.fields(type(prepared))}
+    gain = 1.0 + np.arange(len(counts))
+    store = fake_store(Counted(**fields | {"frames": counts, "gain": gain}), CHANNELS)
+    instances, _ = list_instances(prepared, EVERYONE, CHANNELS, 2, True, CPU)
+    signal = store.gather(instances, torch.arange(len(instances))).signal  # (batch, segment, channel, sample)
+    for row, frames in enumerate(instances.frame.tolist()):
+        for segment, frame in enumerate(frames):
+            expected = counts[frame].astype(np.float32) / np.float32(gain[frame])
+            np.testing.assert_allclose(signal[row, segment].numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+def test_a_lead_that_is_missing_in_any_segment_makes_no_instance(prepared, bad):
+    """Not only in the first one."""
+    valid = np.ones_like(prepared.valid)
+    valid[bad, 1] = False
+    one = attrs.evolve(prepared, valid=valid)
+    alone, _ = list_instances(one, EVERYONE, CHANNELS, 2, False, CPU)
+    first_frames = alone.channel[alone.frame[:, 0] == 0].flatten().tolist()
+    assert first_frames == [0, 2]
+    together, _ = list_instances(one, EVERYONE, CHANNELS, 2, True, CPU)
+    assert together.frame[0].tolist() == [2, 3]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.evaluation.bootstrap import bootstrap, compare
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 
 
 def accuracy(probability, label, weight):
@@ -50,6 +50,23 @@ def test_a_paired_difference_is_narrower_than_the_two_intervals_suggest():
     assert gain.value == pytest.approx(0.10)
     assert gain.low > 0
     assert gain.high - gain.low < 0.7 * (a.high - a.low)
+
+
+def test_a_difference_is_paired_draw_by_draw():
+    """The patients of a draw are the same for both; a prediction that differs by a constant differs by no more."""
+    a = Interval(0.75, 0.5, 1.0, np.array([0.5, 1.0, 0.75, np.nan]))
+    b = Interval(0.25, 0.0, 0.5, np.array([0.0, 0.5, 0.25, 0.5]))
+    gain = compare(a, b)
+    np.testing.assert_array_equal(gain.draws, [0.5, 0.5, 0.5, np.nan])
+    assert (gain.value, gain.low, gain.high) == (0.5, 0.5, 0.5)
+
+
+def test_the_interval_is_the_central_95_percent_of_the_draws():
+    rows = predictions(np.arange(40) % 3 == 0, np.arange(40))
+    found = bootstrap(rows, accuracy, 400, 5)
+    assert found.value == accuracy(rows.probability, rows.label, np.ones(40))
+    assert (found.low, found.high) == tuple(np.percentile(found.draws, [2.5, 97.5]))
+    assert 0.03 < np.std(found.draws) < 0.12  # sqrt(p (1 - p) / 40) is 0.075
 
 
 def test_the_same_seed_gives_the_same_interval():

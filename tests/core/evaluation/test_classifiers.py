@@ -9,16 +9,19 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import FlatOptions, build_flat, flat, hit_rate
-from tiny_bench import DIM, tiny_divided
-from tiny_frames import FRAME, TASK
+from fake_frames import FRAME, TASK
+from fake_offers import FlatOptions, build_flat, flat, hit_rate
+from finetune_oracle import DIM
 
+from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.features import embed
+from clocs_core.evaluation.label_fractions import choose_rows
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
+from clocs_core.evaluation.linear import linear, prior
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
@@ -31,8 +34,8 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory):
-    return list_labelled_frames(tiny_divided(tmp_path_factory.mktemp("frames")), False, False, CPU)
+def frames(cohort):
+    return list_labelled_frames(cohort, False, False, CPU)
 
 
 def plan(init="method", fractions=(0.5, 1.0), **settings):
@@ -111,6 +114,35 @@ def test_the_class_prior_knows_the_share_of_each_class_and_nothing_else(frames):
     assert network is None
 
 
+@pytest.mark.parametrize("of", ["frames", "patients"])
+def test_a_classifier_learns_from_the_fraction_of_the_split_seed_and_from_no_other_label(frames, of):
+    """All methods and seeds learn from the same labels; the class prior too, or it would know more than they do."""
+    made = maker(frames, plan(fraction_of=of, seed=9))  # the split seed is 0
+    chosen = choose_rows(frames.rows["train"].patient, 0.5, seeds.derive(0, "label fraction"), of)
+    assert 0 < len(chosen) < len(frames.rows["train"])
+    torch.manual_seed(7)
+    encoder = build_flat(FlatOptions(), 1, FRAME, DIM)
+    train, test = (embed(encoder, frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test"))
+    for protocol, expected in (
+        ("linear", linear(train.take(chosen), test, TASK)),
+        ("prior", prior(train.take(chosen), test, TASK)),
+    ):
+        found = made.make((protocol, "method", 0.5))[0]
+        np.testing.assert_array_equal(found.rows.probability, expected.probability, err_msg=protocol)
+        assert found.summary.frames == len(chosen)
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+@pytest.mark.parametrize("protocol", ["linear", "finetune", "prior"])
+def test_the_part_that_is_asked_for_is_predicted(frames, protocol, part):
+    """Choices are made on the validation patients; scores of the test patients would be chosen among."""
+    asked = plan(protocol=protocol, step="plain")
+    asked = attrs.evolve(asked, scoring=attrs.evolve(asked.scoring, part=part))
+    found = maker(frames, asked).make((protocol, "random", 1.0))[0].rows
+    assert {frames.store.patients[number] for number in found.patient} == {"validation": {"p4"}, "test": {"p5"}}[part]
+    np.testing.assert_array_equal(found.record, frames.rows[part].record)
+
+
 @pytest.mark.parametrize("protocol", ["linear", "finetune", "prior"])
 def test_a_fraction_with_one_class_has_a_note_and_no_predictions(frames, protocol):
     """Other fractions can still be scored, so this is no error."""
@@ -130,7 +162,9 @@ def test_fine_tuning_is_told_the_settings_and_its_network_is_given_back(frames, 
 
     def nothing(encoder, frames, chosen, how):
         told.append((encoder, len(chosen), how))
-        return SimpleNamespace(progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder)
+        return SimpleNamespace(
+            progress=progress, steps=9, predictions=rows, curve=("point",), classifier=encoder, earlier=0.0
+        )
 
     monkeypatch.setattr("clocs_core.evaluation.classifiers.fine_tune", nothing)
     wanted = plan(protocol="finetune", seed=4, step="plain")

@@ -1,15 +1,27 @@
 """The name of a control: labels and rows that differ must give another, whatever the files are called."""
 
-import attrs
-import torch
-from tiny_bench import tiny_divided
+from types import SimpleNamespace
 
-from clocs_core.evaluation.controls import digest_rows, is_control
+import attrs
+import pytest
+import torch
+from fake_frames import TASK, fake_cohort
+from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
+from fake_recordings import CHANNELS
+
+from clocs_core.artifacts.split import Split
+from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.records import Framing
+from clocs_core.evaluation.controls import control_facts, control_name, digest_rows, is_control
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
+from clocs_core.plan.data import Chosen
+from clocs_core.plan.evaluation import EvaluationPlan
+from clocs_core.plan.pretrained import Pretrained
+from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
 
 
 def bench_of(folder, without=(), corrected=()):
-    cohort = tiny_divided(folder, without)
+    cohort = fake_cohort(folder, without)
     entries = [
         attrs.evolve(one, label=(one.label + 1) % 3) if one.record in corrected else one
         for one in cohort.listing.entries
@@ -35,3 +47,81 @@ def test_controls_are_the_untrained_encoder_and_the_prior():
     assert is_control(("finetune", "random", 0.5))
     assert is_control(("prior", "random", 1.0))
     assert not is_control(("linear", "method", 1.0))
+
+
+# ---------------------------------------------------------------------------------------- all that a control depends on
+
+
+def plan():
+    """An evaluation by fine-tuning; nothing of it is run here."""
+    return EvaluationPlan(
+        settings=EvaluationSettings(dataset="tiny", encoder="flat", protocol="finetune"),
+        data=DataSettings(channels=CHANNELS),
+        finetune=FinetuneSettings(),
+        scoring=ScoringSettings(),
+        framing=Framing(frame_samples=50),
+        dataset=Chosen(tiny(), TinyOptions()),
+        encoder=Pretrained(init="method", encoder=Chosen(flat(), FlatOptions()), embedding_dim=5, weights={}),
+        task=TASK,
+        metrics=(Metric(name="hits", summary="hit rate", score=hit_rate),),
+    )
+
+
+def cohort_of(fingerprint="f", parts="train", channels=CHANNELS):
+    split = Split({"p0": parts, "p1": "test"}, 0, "60/20/20")
+    return SimpleNamespace(channels=channels, evaluate=SimpleNamespace(fingerprint=fingerprint), split=split)
+
+
+def name_of(protocol="finetune", fraction=0.5, cohort=None, rows="rows", versions=(), **changes):
+    """The name of a control after some changes: `data__split_seed=1` changes that field of that section."""
+    one = plan()
+    for where, value in changes.items():
+        section, _, field = where.partition("__")
+        one = attrs.evolve(one, **{section: attrs.evolve(getattr(one, section), **{field: value}) if field else value})
+    key = (protocol, "random", fraction)
+    return control_name(control_facts(key, one, cohort or cohort_of(), rows, dict(versions)))
+
+
+CHANGES = [
+    {"fraction": 0.25},
+    {"protocol": "linear"},
+    {"cohort": cohort_of(fingerprint="other files")},
+    {"cohort": cohort_of(parts="validation")},
+    {"cohort": cohort_of(channels=("X",))},
+    {"rows": "corrected labels"},
+    {"versions": {"torch": "3"}},
+    {"data__split_seed": 1},  # draws the label fraction, also where a split is published
+    {"settings__fraction_of": "patients"},
+    {"scoring__part": "validation"},
+    {"task": attrs.evolve(TASK, per="frame")},
+    {"dataset": Chosen(tiny(), TinyOptions(gain=2.0))},
+    {"framing": Framing(frame_samples=50, sampling_rate=200.0)},
+]
+OF_NETWORKS = [
+    {"data__normalise": "none"},
+    {"settings__seed": 1},
+    {"encoder__encoder": Chosen(flat(), FlatOptions(bias=False))},
+    {"encoder__encoder": Chosen(flat("other"), FlatOptions())},
+    {"encoder__embedding_dim": 6},
+    {"encoder__inputs": 3},
+]
+OF_TRAINING = [
+    {"finetune__epochs": 7},
+    {"finetune__learning_rate": 0.5},
+    {"settings__step": "plain"},
+    {"metrics": (Metric(name="other", summary="hit rate", score=hit_rate),)},
+]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *OF_NETWORKS, *OF_TRAINING], ids=str)
+def test_whatever_changes_a_control_changes_its_name(change):
+    """Shared under one name, a control would be compared with classifiers of other labels, patients or training."""
+    assert name_of(**change) != name_of()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes"), [("linear", OF_TRAINING), ("prior", [*OF_NETWORKS, *OF_TRAINING])], ids=["linear", "prior"]
+)
+def test_what_does_not_change_a_control_does_not_change_its_name(protocol, changes):
+    """Else it would be made again for every evaluation; the class prior depends on no network."""
+    assert {name_of(protocol, **change) for change in changes} == {name_of(protocol)}

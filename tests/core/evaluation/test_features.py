@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
+from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
 from clocs_core.evaluation.features import Features, embed
 
 
-def cohort(folder):
-    prepared = tiny_prepared(folder)
+def two_patients(prepared):
     instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
-    return tiny_store(prepared), instances
+    return fake_store(prepared), instances
 
 
 def rows_of(label):
@@ -36,9 +37,9 @@ class Short(nn.Module):
         return self.linear(signal.flatten(1))
 
 
-def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(tmp_path):
+def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(prepared):
     """The released code probes in train mode: its frozen body still changes, and two passes differ."""
-    store, instances = cohort(tmp_path)
+    store, instances = two_patients(prepared)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     first, second = (embed(encoder, store, instances, True, lambda done, total: None) for _ in range(2))
@@ -49,10 +50,37 @@ def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(tm
     assert set(first.label) == {0, 1}
 
 
+def test_frames_are_normalised_where_asked_and_left_alone_where_not(prepared):
+    """An encoder that was trained on one of the two gives numbers for the other as well."""
+    store, instances = two_patients(prepared)
+    plain, scaled = (
+        embed(nn.Flatten(), store, instances, normalise, lambda done, total: None).embedding
+        for normalise in (False, True)
+    )
+    first = store.gather(instances, torch.tensor([0])).signal.flatten()
+    np.testing.assert_array_equal(plain[0], first)
+    np.testing.assert_allclose(scaled[0], (first - first.min()) / (first.max() - first.min()), atol=1e-6)
+    assert plain.min() < -1
+    assert (scaled.min(), scaled.max()) == (0, pytest.approx(1))
+
+
+def test_a_row_without_a_label_has_minus_one(prepared):
+    """Zero is a class, and for a task of any classes it says that none holds."""
+    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
+    labels = {record: None if record == "r0-0" else frozenset({2}) for record, _ in prepared.records}
+    task = Task("kind", classes=("a", "b", "c"), kind="any_of")
+    store = fake_store(prepared, task=task, labels=labels)
+    found = embed(nn.Flatten(), store, instances, False, lambda done, total: None)
+    missing = np.array([store.records[number] == "r0-0" for number in found.record])
+    assert 0 < missing.sum() < len(missing)
+    assert (found.label[missing] == -1).all()
+    assert (found.label[~missing] == [0, 0, 1]).all()
+
+
 @pytest.mark.parametrize("most", [1, 7, 1000])
-def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(tmp_path, most):
+def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(prepared, most):
     """Hours of training must not be lost to an evaluation that wants more at once; rows keep their order."""
-    store, instances = cohort(tmp_path)
+    store, instances = two_patients(prepared)
     torch.manual_seed(0)
     encoder = Short(most)
     found = embed(encoder, store, instances, False, lambda done, total: None)
@@ -61,7 +89,7 @@ def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(tmp_path, mos
     assert (len(encoder.sizes) == 1) == (most == 1000)
 
 
-def test_a_frame_that_does_not_fit_by_itself_is_an_error(tmp_path):
-    store, instances = cohort(tmp_path)
+def test_a_frame_that_does_not_fit_by_itself_is_an_error(prepared):
+    store, instances = two_patients(prepared)
     with pytest.raises(torch.OutOfMemoryError):
         embed(Short(0), store, instances, False, lambda done, total: None)

@@ -3,11 +3,12 @@
 import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 import torch
-from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
-from tiny_frames import FRAME, TASK
+from fake_frames import ANY_OF, FRAME, TASK, fake_cohort
+from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encoder
 from torch import nn
 
 from clocs_core import seeds
@@ -23,7 +24,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return list_labelled_frames(
-        tiny_divided(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
+        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
     )
 
 
@@ -72,6 +73,21 @@ def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):
         for name, tensor in expected.state_dict().items():
             torch.testing.assert_close(found.classifier.state_dict()[f"{part}.{name}"], tensor, rtol=1e-4, atol=1e-6)
     assert found.steps == -(-len(rows) // 16)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, normalise):
+    ranges = {True: [], False: []}
+
+    class Watching(nn.Flatten):
+        def forward(self, signal):
+            ranges[self.training] += [*signal.amin(-1).flatten().tolist(), *signal.amax(-1).flatten().tolist()]
+            return super().forward(signal)
+
+    encoder = nn.Sequential(Watching(), nn.Linear(FRAME, DIM))
+    tune(attrs.evolve(bench, normalise=normalise), encoder, np.arange(16), epochs=1)
+    for seen in ranges.values():
+        assert (min(seen) >= 0 and max(seen) <= 1) == normalise
 
 
 def test_predictions_are_the_probabilities_of_the_best_weights_in_eval_mode(bench):
@@ -201,7 +217,7 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
     from clocs_core.train.captured import CapturedEpochs
 
     device, warned = torch.device("cuda"), []
-    bench = list_labelled_frames(tiny_divided(tmp_path), False, True, device)
+    bench = list_labelled_frames(fake_cohort(tmp_path), False, True, device)
     ways = (plain_epoch, CapturedEpochs(warned.append))
     plain, captured = (tune(bench, simple_encoder().to(device), run_epoch=way) for way in ways)
     assert warned == []

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from tiny_bench import ANY_OF, DIM, loss_in_loops, signals_and_labels, simple_encoder, tiny_divided
-from tiny_frames import TASK
+from fake_frames import ANY_OF, TASK, fake_cohort
+from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encoder
 from torch import nn
 
 from clocs_core import seeds
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
-    return list_labelled_frames(tiny_divided(tmp_path_factory.mktemp("frames"), (), request.param), False, False, CPU)
+    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), (), request.param), False, False, CPU)
 
 
 def certainty(probability, _label, _weight):
@@ -155,10 +155,10 @@ def test_a_kill_between_curve_and_checkpoint_repeats_the_epochs_that_the_checkpo
     path, minutes = tmp_path / "checkpoint.safetensors", itertools.count(step=60).__next__
     from clocs_core.evaluation import finetune
 
-    def die(learner, where):
+    def die(learner, where, log):
         if learner.progress.epoch == 3:
             raise KeyboardInterrupt
-        real(learner, where)
+        real(learner, where, log)
 
     with monkeypatch.context() as patch:
         real = finetune.save_checkpoint
@@ -166,4 +166,6 @@ def test_a_kill_between_curve_and_checkpoint_repeats_the_epochs_that_the_checkpo
         with pytest.raises(KeyboardInterrupt):
             tune(bench, clock=minutes, epochs=5, checkpoint=path)
     assert len(read_curve(curve_beside(path))) == 3
-    assert tune(bench, epochs=5, checkpoint=path).curve == whole
+    resumed = tune(bench, epochs=5, checkpoint=path)
+    assert resumed.curve == whole
+    assert resumed.earlier >= 2 * 60  # each epoch took some minutes of that clock

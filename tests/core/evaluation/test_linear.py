@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from fake_frames import TASK
 from sklearn.linear_model import LogisticRegression
-from tiny_frames import TASK
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
@@ -83,6 +83,21 @@ def test_a_recording_has_the_mean_probability_of_its_rows():
         np.testing.assert_allclose(records.probability[number], expected)
         assert records.label[number] == rows.label[mine[0]]
         assert records.patient[number] == rows.patient[mine[0]]
+
+
+def test_a_recording_keeps_its_own_label_and_patient_in_whatever_order_the_rows_come():
+    """Rows are sorted by part and recording, and the numbers of recordings need not rise with them."""
+    probability = np.array([[0.2, 0.8], [0.4, 0.6], [1.0, 0.0]])
+    found = by_record(Predictions(probability, np.array([1, 1, 0]), np.array([5, 5, 4]), np.array([9, 9, 3])))
+    assert (found.record.tolist(), found.label.tolist(), found.patient.tolist()) == ([3, 9], [0, 1], [4, 5])
+    np.testing.assert_allclose(found.probability, [[1.0, 0.0], [0.3, 0.7]])
+
+
+def test_what_is_predicted_of_a_row_does_not_depend_on_the_other_test_rows():
+    """Standardised by the test rows, a classifier would know something of all of them."""
+    train, test = features(seed=1), features(seed=2)
+    alone = linear(train, test.take(np.array([7])), TASK)
+    np.testing.assert_allclose(linear(train, test, TASK).probability[7:8], alone.probability, rtol=1e-9)
 
 
 def test_recordings_of_which_the_same_is_said_are_tied_however_many_rows_they_have():

@@ -6,9 +6,10 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import FlatOptions, TinyOptions, flat, hit_rate, tiny
-from tiny_bench import DIM, PARTS, tiny_divided
-from tiny_frames import CHANNELS, FRAME, TASK, tiny_entries
+from fake_frames import FRAME, PARTS, TASK, fake_cohort
+from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
+from fake_recordings import CHANNELS, fake_entries
+from finetune_oracle import DIM
 
 from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing
@@ -52,12 +53,12 @@ def plan_of(metrics=(HITS,), **scoring):
 
 def records_of(*parts):
     """The recordings of the patients of these parts."""
-    return {entry.record for entry in tiny_entries() if PARTS[entry.patient] in parts}
+    return {entry.record for entry in fake_entries() if PARTS[entry.patient] in parts}
 
 
 def score(folder, without=(), **plan):
     """Score on the tiny cohort; the recordings named in `without` have no label."""
-    return score_own_encoder(plan_of(**plan), tiny_divided(folder, without), CPU, WATCH)
+    return score_own_encoder(plan_of(**plan), fake_cohort(folder, without), CPU, WATCH)
 
 
 def test_encoder_control_and_prior_are_scored_at_every_label_fraction(tmp_path):
@@ -147,7 +148,7 @@ def test_another_part_can_be_scored(tmp_path):
 
 
 def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
-    cohort = tiny_divided(tmp_path)
+    cohort = fake_cohort(tmp_path)
     parts = {**cohort.split.parts, "p5": "train"}
     emptied = attrs.evolve(cohort, split=attrs.evolve(cohort.split, parts=parts))
     with pytest.raises(

@@ -8,8 +8,7 @@ import pytest
 
 from clocs_core.artifacts.predictions import Predictions, read_predicted_rows, save_predictions
 from clocs_core.errors import RunFolderError
-from clocs_core.evaluation.bootstrap import Interval
-from clocs_core.evaluation.pairing import mean_interval, why_not_same
+from clocs_core.evaluation.pairing import why_not_same
 
 
 def rows_of(tmp_path, record=(0, 0, 1, 2), label=(0, 0, 1, 0), people=("p1", "p1", "p0")):
@@ -67,22 +66,3 @@ def test_other_frames_of_the_same_recordings_can_be_paired_by_recording_only(tmp
     other_order = rows_of(tmp_path, record=(2, 0, 0, 1), label=(0, 0, 0, 1))
     assert why_not_same(rows_of(tmp_path), other_order, "record") == ""
     assert "their frames are not the same" in why_not_same(rows_of(tmp_path), other_order, "frame")
-
-
-def test_the_mean_over_seeds_is_taken_draw_by_draw():
-    rng = np.random.default_rng(1)
-    found = [Interval(value, 0, 0, rng.normal(value, 1, 200)) for value in (0.2, 0.4, 0.9)]
-    mean = mean_interval(found)
-    draws = [sum(one.draws[n] for one in found) / 3 for n in range(200)]
-    assert mean.value == pytest.approx(0.5)
-    assert mean.draws == pytest.approx(draws)
-    assert (mean.low, mean.high) == pytest.approx(tuple(np.percentile(draws, [2.5, 97.5])))
-    alone = mean_interval(found[:1])
-    assert np.array_equal(alone.draws, found[0].draws)
-
-
-def test_draws_without_a_value_do_not_spoil_the_interval():
-    one = Interval(0.5, 0, 0, np.array([np.nan, 0.25, 0.75]))
-    assert mean_interval([one]).low == pytest.approx(0.2625)
-    nothing = mean_interval([Interval(0.5, 0, 0, np.array([np.nan]))])
-    assert np.isnan([nothing.low, nothing.high]).all()

@@ -2,11 +2,13 @@
 
 import attrs
 import numpy as np
-from tiny_frames import TASK
+from fake_frames import TASK
 
+from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Task
+from clocs_core.evaluation.bootstrap import bootstrap
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import linear, prior
 from clocs_core.evaluation.scoring import Scoring, score_predictions
@@ -114,3 +116,51 @@ def test_a_protocol_is_compared_with_its_own_control_only():
 
 def test_nothing_predicted_is_no_score_and_no_error():
     assert score_predictions({}, "random", Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0)).scores == ()
+
+
+def test_all_classifiers_are_scored_on_the_same_draws():
+    """Two that are right on the same rows differ by nothing, whatever patients are drawn: the interval is a point."""
+    label, patient = np.arange(60) % 3, np.arange(60) // 3
+    rng = np.random.default_rng(1)
+    decided = np.where(rng.random(60) < 0.6, label, (label + 1) % 3)
+    sure, unsure = (np.eye(3)[decided] * height + 0.1 for height in (0.7, 0.2))
+    predicted = {
+        ("linear", init, 1.0): Predictions(rows, label, patient, patient)
+        for init, rows in (("good", sure), ("random", unsure))
+    }
+    found = score_predictions(predicted, "random", Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0))
+    frames = found.comparisons[0]
+    assert (frames.difference, frames.low, frames.high) == (0.0, 0.0, 0.0)
+    assert found.scores[0].low < found.scores[0].value < found.scores[0].high
+
+
+def test_draws_and_label_fractions_follow_from_the_split_seed_each_for_itself():
+    """Sharing one seed, the patients that are drawn would depend on those whose labels are learnt from."""
+    first, second = (Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, seed) for seed in (0, 1))
+    assert first.fraction_seed == seeds.derive(0, "label fraction")
+    assert first.fraction_seed != second.fraction_seed
+    low, other = (score_predictions(predicted_of(), "random", one).scores[0].low for one in (first, second))
+    assert low != other
+    rows = predicted_of()["finetune", "good", 0.5]
+    expected = bootstrap(rows, accuracy, SETTINGS.resamples, seeds.derive(0, "bootstrap"))
+    assert low == expected.low
+
+
+def test_each_protocol_differs_from_its_own_control():
+    predicted = predicted_of(("linear", "finetune"), fractions=(1.0,))
+    found = score_predictions(predicted, "random", Scoring(TASK, "tiny", (ACCURACY,), SETTINGS, 0))
+    value = {(s.protocol, s.init, s.level): s.value for s in found.scores}
+    assert len({value[protocol, "random", "frame"] for protocol in ("linear", "finetune")}) == 2
+    assert {(one.protocol, one.level): one.difference for one in found.comparisons} == {
+        (protocol, level): value[protocol, "good", level] - value[protocol, "random", level]
+        for protocol in ("linear", "finetune")
+        for level in ("frame", "record")
+    }
+
+
+def test_a_recording_is_scored_by_the_mean_of_its_frames():
+    """Two frames out of three are wrong, and the third is so sure that the mean is right."""
+    probability = np.array([[0.4, 0.6, 0.0], [0.4, 0.6, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    rows = Predictions(probability, np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1]), np.array([5, 5, 5, 6]))
+    found = score_predictions({("linear", "good", 1.0): rows}, "random", Scoring(TASK, "t", (ACCURACY,), SETTINGS, 0))
+    assert {one.level: one.value for one in found.scores} == {"frame": 0.5, "record": 1.0}

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from encoder_files import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
+from fake_encoders import ALL_AT_ONCE, CPU, installed, plan_of, write_encoder
 
 from clocs_core.artifacts.encoder import load_encoder
 from clocs_core.contracts.records import Framing

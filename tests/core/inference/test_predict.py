@@ -6,9 +6,9 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import TinyOptions, tiny_load
-from fake_runs import points
-from tuned_runs import TUNE, evaluate_run, expected_probability, rewritten, tune_run
+from fake_offers import TinyOptions, tiny_load
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, expected_probability, rewritten, tune_run
 
 from clocs_core import Entry
 from clocs_core.artifacts.classifier import choose_classifier, load_classifier
@@ -21,7 +21,7 @@ from clocs_core.inference.signals import Unsaid
 from clocs_core.plugins.session import open_session
 
 CPU = torch.device("cpu")
-RECORD = "p3-1"
+RECORD = "r3-1"
 
 
 class Screen:
@@ -120,7 +120,7 @@ def test_every_probability_is_what_loops_over_the_weights_give(predict, loaded, 
     found = predict(which, part="all")
     names = found.columns()["record"]
     assert len(set(names)) == 72
-    for record in (RECORD, "p8-0"):  # one with a label, one without
+    for record in (RECORD, "r8-0"):  # one with a label, one without
         mine = np.flatnonzero(names == record)
         expected = rows_by_loops(loaded[which], samples_of(record))
         assert found.start[mine].tolist() == [first for first, _, _ in expected]
@@ -175,7 +175,7 @@ def test_a_recording_that_gives_no_frame_has_no_row_and_is_told_of(predict, sess
 
     def load(entry, options):
         record = tiny_load(entry, options)
-        return attrs.evolve(record, samples=record.samples * 0) if entry.record == "p1-0" else record
+        return attrs.evolve(record, samples=record.samples * 0) if entry.record == "r1-0" else record
 
     offer = attrs.evolve(session.catalogue.datasets.get("tiny").offer, load=load, revision=2)
     given = {"data": {"data_root": str(places["one"].parents[2] / "data")}}
@@ -183,7 +183,7 @@ def test_a_recording_that_gives_no_frame_has_no_row_and_is_told_of(predict, sess
     chosen = attrs.evolve(target.recordings.dataset, offer=offer)
     target = attrs.evolve(target, recordings=attrs.evolve(target.recordings, dataset=chosen))
     found = predict_recordings(loaded["one"], target, "all", 1, CPU, screen)
-    assert "p1-0" not in found.columns()["record"]
+    assert "r1-0" not in found.columns()["record"]
     assert screen.warnings[0].startswith(
         "1 of 20 recordings have no frame that can be used, and no row: dropped 8: 8 flat"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from tiny_card import tiny_card
+from fake_encoders import fake_card
 
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import Framing
@@ -13,7 +13,7 @@ from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import DataError
 from clocs_core.inference.signals import Unsaid, cut_own_frames
 
-CARD = tiny_card(NetworkCard, normalise="min-max", frame_rate=100.0)
+CARD = fake_card(NetworkCard, normalise="min-max", frame_rate=100.0)
 
 
 def cut(held, card=CARD, **unsaid):
@@ -93,3 +93,15 @@ def test_a_recording_that_is_stretched_as_a_whole_needs_samples_for_it():
     with pytest.raises(DataError, match=r"mine has 4 samples for a frame .* Give it a longer recording\."):
         cut(SignalFile(noise(samples=8), ("II",), 100.0), halves, channels=("II",))
     assert len(cut(SignalFile(noise(samples=10), ("II",), 100.0), halves, channels=("II",))[0].signal) == 2
+
+
+# ---------------------------------------------------------------------------------------------------------------- units
+
+
+def test_integers_of_a_recorder_are_divided_by_their_gain_and_volts_stay_volts():
+    """A network without normalisation reads millivolts; counts of a recorder would look 200 times as large."""
+    card = attrs.evolve(CARD, normalise="none")
+    counts = np.round(1000 * noise(2)).astype(np.int16)
+    rows, _ = cut(SignalFile(counts, ("V2", "II"), 100.0, "V", gain=200.0), card)
+    np.testing.assert_allclose(rows.signal[:, 0].reshape(4, 2, 100)[1], counts[::-1, 100:200] / 200.0, rtol=1e-6)
+    assert rows.factor == 1000.0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from fake_encoders import fake_card
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_card import tiny_card
 
 from clocs_core.artifacts.card import ClassifierCard
 from clocs_core.contracts.records import Framing
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_names, fit_unit, refuse_unseen
 
-CARD = tiny_card(ClassifierCard, init="method", fraction=1.0)
+CARD = fake_card(ClassifierCard, init="method", fraction=1.0)
 TOGETHER = attrs.evolve(CARD, input_channels=2)
 
 

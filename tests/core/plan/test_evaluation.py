@@ -4,7 +4,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 
 from clocs_core.errors import SettingsError, UnknownName
 from clocs_core.plan.evaluation import resolve_evaluation
@@ -152,6 +153,12 @@ def test_settings_of_training_make_no_sense_where_nothing_is_trained(catalogue, 
         resolve(catalogue, opened, "epochs=3")
     with pytest.raises(SettingsError, match="so batch_size would do nothing"):
         resolve_evaluation(catalogue, opened, {"finetune": {"batch_size": 3}})
+
+
+def test_an_encoder_of_a_method_with_the_name_of_a_control_is_refused(catalogue, opened):
+    """Its file may come from an earlier version, or from somebody else."""
+    with pytest.raises(SettingsError, match="A method cannot be named 'random'"):
+        resolve(catalogue, attrs.evolve(opened, init="random"))
 
 
 def test_the_encoder_of_a_run_cannot_be_another_one(catalogue, opened):

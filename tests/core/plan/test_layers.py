@@ -95,7 +95,7 @@ def test_numbers_of_numpy_are_numbers(two):
 
 
 def test_a_number_of_numpy_is_still_read_strictly():
-    with pytest.raises(SettingsError, match=r"dataset\.most: expected a whole number, got 2\.5"):
+    with pytest.raises(SettingsError, match=r"`dataset\.most=\.\.\.`: expected a whole number, got 2\.5"):
         read(most=np.float64(2.5))
 
 
@@ -111,7 +111,7 @@ def test_text_for_a_list_is_read_with_commas_and_not_letter_by_letter():
 
 def test_none_undoes_a_default():
     assert read(most=None).most is None
-    with pytest.raises(SettingsError, match=r"dataset\.rate: expected a number, got 'none'"):
+    with pytest.raises(SettingsError, match=r"`dataset\.rate=\.\.\.`: expected a number, got 'none'"):
         read(rate=None)
 
 

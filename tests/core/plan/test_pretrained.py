@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from fake_plugins import no_offers
-from fake_runs import make_run, points
+from fake_plugins import no_offers, points
+from fake_runs import make_run
 from safetensors.torch import load_file
 
 from clocs_core.artifacts.split import from_json
@@ -11,6 +11,8 @@ from clocs_core.errors import RunFolderError, UnknownName
 from clocs_core.plan.pretrained import open_encoder
 from clocs_core.plugins.session import open_session
 from clocs_core.train.build import build_encoder
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 CPU = torch.device("cpu")
 
@@ -76,7 +78,7 @@ def test_what_is_no_encoder_of_a_finished_run_is_refused(run, catalogue, tmp_pat
     with pytest.raises(RunFolderError, match=r"is not a run folder"):
         open_encoder(tmp_path, catalogue)
     (tmp_path / "settings.toml").write_text("schema = 1\n")
-    with pytest.raises(RunFolderError, match=rf"not finished.*`clocs run --resume {tmp_path}`"):
+    with pytest.raises(RunFolderError, match=rf"not finished.*`pretrain\(\.\.\., out='{tmp_path}'\)`"):
         open_encoder(tmp_path, catalogue)
     with pytest.raises(RunFolderError, match=r"checkpoint\.safetensors"):
         open_encoder(run / "checkpoint.safetensors", catalogue)

@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_plugins import NoiseOptions, TinyOptions, build_noise, fake_point, offers, pairs, tiny, together
+from fake_offers import NoiseOptions, TinyOptions, build_noise, offers, pairs, tiny, together
+from fake_plugins import fake_point
 
 from clocs_core import Defaults, Framing, Needs, Perturbation, option
 from clocs_core.errors import ClocsError, SettingsError, UnknownName
@@ -144,13 +145,13 @@ def test_perturbations_that_share_a_class_of_options_are_set_together_or_apart()
         ("a.b.c=1", "`a.b.c=...`: this run has no part 'a.b'."),
         ("temperature", "-o temperature: expected NAME=VALUE or PART.NAME=VALUE."),
         ("=3", "-o =3: expected NAME=VALUE or PART.NAME=VALUE."),
-        ("temperature=hot", "loss.temperature: expected a number, got 'hot'."),
-        ("temperature=", "loss.temperature: expected a number, got ''."),
-        ("temperature=0", "[loss] temperature must be positive, got 0.0."),
-        ("bias=yes", "encoder.bias: expected true or false, got 'yes'."),
-        ("widths=4,x", "encoder.widths: expected a whole number, got 'x'."),
-        ("seed=x", "run.seed: expected a whole number, got 'x'."),
-        ("label_fraction=2", "[evaluate] label_fraction must be between 0 and 1, got (2.0,)."),
+        ("temperature=hot", "`loss.temperature=...`: expected a number, got 'hot'."),
+        ("temperature=", "`loss.temperature=...`: expected a number, got ''."),
+        ("temperature=0", "`loss.temperature=...`: must be positive, got 0.0."),
+        ("bias=yes", "`encoder.bias=...`: expected true or false, got 'yes'."),
+        ("widths=4,x", "`encoder.widths=...`: expected a whole number, got 'x'."),
+        ("seed=x", "`run.seed=...`: expected a whole number, got 'x'."),
+        ("label_fraction=2", "`evaluate.label_fraction=...`: must be between 0 and 1, got (2.0,)."),
     ],
 )
 def test_a_mistake_in_an_assignment_is_one_sentence(assignment: str, message: str) -> None:
@@ -175,6 +176,14 @@ def test_an_option_that_is_also_a_setting_of_the_run_is_ambiguous() -> None:
 # ----------------------------------------------------------------------------------------------------- tables of a file
 
 
+@pytest.mark.parametrize("name", ["random", "chance"])
+def test_a_method_with_the_name_of_a_control_is_refused(name: str) -> None:
+    """Its scores would stand under the name of the untrained encoder, and nobody could tell the two apart."""
+    catalogue = catalogue_of(clocs_methods=lambda: [together(name)])
+    with pytest.raises(SettingsError, match=f"A method cannot be named '{name}': in reports this is .* a control"):
+        resolve(catalogue, {"run": {"method": name, "dataset": "tiny"}})
+
+
 def test_an_unknown_table_answers_with_its_neighbour() -> None:
     assert refused(trian={"epochs": 1}) == (
         "The settings have a table [trian] that this run has no use for. Did you mean 'train'?"
@@ -194,7 +203,7 @@ def test_an_unknown_key_of_a_table_answers_with_its_neighbour() -> None:
 
 
 def test_a_value_of_another_type_in_a_table_is_refused() -> None:
-    assert refused(train={"epochs": 2.7}) == "train.epochs: expected a whole number, got 2.7."
+    assert refused(train={"epochs": 2.7}) == "`train.epochs=...`: expected a whole number, got 2.7."
 
 
 # ---------------------------------------------------------------------------------------------------------------- names

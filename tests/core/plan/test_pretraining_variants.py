@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fake_plugins import FlatOptions, build_flat, build_noise, build_pairs, fake_point, offers, tiny, together
+from fake_offers import FlatOptions, build_flat, build_noise, build_pairs, offers, tiny, together
+from fake_plugins import fake_point
 
 from clocs_core import Encoder, Needs, NoOptions, Perturbation, Variant, ViewGenerator
 from clocs_core.errors import SettingsError, UnknownName

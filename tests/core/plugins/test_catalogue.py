@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_plugins import FakePoint, fake_point, flat, offers, spread_loss, tiny, together
+from fake_offers import flat, offers, spread_loss, tiny, together
+from fake_plugins import FakePoint, fake_point
 
 from clocs_core import Dataset, Loss
 from clocs_core.errors import AmbiguousName, UnknownName

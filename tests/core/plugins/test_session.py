@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fake_plugins import fake_module, fake_point, no_offers, offers, tiny
+from fake_offers import offers, tiny
+from fake_plugins import fake_module, fake_point, no_offers
 
 from clocs_core.errors import UnknownName
 from clocs_core.plugins.host import Plugin

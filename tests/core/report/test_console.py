@@ -5,8 +5,8 @@ from __future__ import annotations
 from io import StringIO
 
 import attrs
+from fake_events import EPOCH
 from rich.console import Console
-from tiny_epoch import EPOCH
 
 from clocs_core.report.console import ConsoleDisplay
 
@@ -90,3 +90,18 @@ def test_progress_goes_to_stderr(capfd):
     with ConsoleDisplay() as show:
         show.say("text")
     assert capfd.readouterr() == ("", "text\n")
+
+
+def test_names_in_messages_and_stages_cannot_control_the_terminal():
+    def act(show):
+        show.stage("reading \x1b]0;x\x07")
+        show.say("patient \x1b[2J")
+        show.warn("channel \x9b1A [/red]")
+
+    for terminal in (False, True):
+        text = shown(act, terminal=terminal)
+        assert "\x1b[2J" not in text
+        assert "\x1b]0" not in text
+        assert "\x9b" not in text
+        assert "patient \\u001b[2J" in text
+        assert "channel \\u009b1A [/red]" in text

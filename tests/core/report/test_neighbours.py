@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from tiny_frames import CHANNELS
-from tiny_representations import representations, tiny_cohort
+from fake_frames import fake_representations
+from fake_recordings import CHANNELS
 
 from clocs_core.inference.similar import find_similar
 from clocs_core.report.neighbours import draw_similar, render_neighbours
@@ -42,11 +42,6 @@ def test_a_picture_says_what_it_shows_and_what_it_leaves_out():
 # -------------------------------------------------------------------------------------------------------------- drawing
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return tiny_cohort(tmp_path_factory.mktemp("neighbours"))
-
-
 @pytest.mark.parametrize(("level", "together"), [("recording", False), ("frame", False), ("frame", True)])
 def test_query_and_neighbours_are_drawn(cohort, monkeypatch, level, together):
     """The signals are those of the frames that are named, in physical units; the flat channel is a gap."""
@@ -58,7 +53,7 @@ def test_query_and_neighbours_are_drawn(cohort, monkeypatch, level, together):
         ),
     )
     prepared = attrs.evolve(cohort.evaluate, gain=np.linspace(1, 2, len(cohort.evaluate.gain)))
-    found = representations(attrs.evolve(cohort, evaluate=prepared), together=together)
+    found = fake_representations(attrs.evolve(cohort, evaluate=prepared), together=together)
     similar = find_similar(found, "r1-0", level, "euclidean", 3)
     draw_similar(found, similar)
     single = level == "frame" and not together
@@ -77,7 +72,7 @@ def test_query_and_neighbours_are_drawn(cohort, monkeypatch, level, together):
 
 
 def test_the_picture_is_a_png(cohort):
-    found = representations(cohort)
+    found = fake_representations(cohort)
     picture = draw_similar(found, find_similar(found, "r1-0", "recording", "euclidean", 2))
     assert picture.png[:8] == b"\x89PNG\r\n\x1a\n"
     assert picture.caption.startswith("The query on top")

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import attrs
 import pytest
-from tiny_epoch import EPOCH
+from fake_events import EPOCH
 
 from clocs_core.report import notebook
 from clocs_core.report.notebook import NotebookDisplay, in_notebook

@@ -200,7 +200,7 @@ def test_hostile_names_are_text_and_nothing_else():
     [
         (0.12, 0.08, 0.16, "above", "m is above random by 0.120 [0.080, 0.160]"),
         (-0.12, -0.16, -0.08, "below", "m is below random by 0.120 [0.080, 0.160]"),
-        (0.02, -0.03, 0.07, "undecided", "the interval contains 0, so this test cannot tell them apart."),
+        (0.02, -0.03, 0.07, "undecided", "the interval over patients contains 0, so this test cannot tell them apart."),
     ],
 )
 def test_the_first_sentence_says_what_the_interval_says(difference, low, high, outcome, says):

@@ -46,3 +46,10 @@ def test_only_the_seconds_asked_for_are_drawn():
     noise = np.random.default_rng(0).normal(size=(1, 1000))
     narrow, wide = (size(draw_recording(record(noise), "t", seconds))[0] for seconds in (2.0, 8.0))
     assert wide > 2 * narrow
+
+
+@pytest.mark.parametrize("name", ["$\\foo$", "$x^$", "心電図", "a\nb", "_", "L" * 300])
+def test_names_are_drawn_as_they_are_and_never_as_mathematics(name):
+    """matplotlib reads text between two dollars as a formula, and raises where it is none."""
+    whole = Record(name, name, (name,), name, 100.0, np.zeros((1, 1000)))
+    assert size(draw_recording(whole, name))

@@ -112,3 +112,18 @@ def test_a_terminal_shows_the_first_rows_and_of_many_classes_the_likeliest():
     headings, rows = shown_rows(as_level(many, "record"), 5)
     assert headings == ("record", "patient", "most likely")
     assert rows == (("r0", "p0", "c 0.900, g 0.300, b 0.200"),)
+
+
+def test_a_spreadsheet_computes_no_name_of_a_csv(tmp_path):
+    """Names of patients and classes come from files; a negative number among them stays one."""
+    found = attrs.evolve(
+        predicted([0, 2], [[0.5, 0.25], [1e-9, 0.5]], ("=HYPERLINK(A1)", "@x")),
+        records=("+r", "r", "-5"),
+        patients=("=1+1", "-p"),
+    )
+    save_predicted(found, {}, tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text().splitlines() == [
+        "record,patient,channel,start,'=HYPERLINK(A1),'@x",
+        "'+r,'=1+1,II,0,0.5,0.25",
+        "-5,'-p,II,10,1e-09,0.5",
+    ]

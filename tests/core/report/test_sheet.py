@@ -1,11 +1,13 @@
 """The sheet as files: the same bytes every time, and nothing global is left behind."""
 
 from io import BytesIO
+from xml.etree import ElementTree
 
 import matplotlib
+import pytest
 from PIL import Image
 
-from clocs_core.report.sheet import DPI, label, line, printable, sheet, to_png, to_svg
+from clocs_core.report.sheet import DPI, label, legend, legend_beside, line, printable, sheet, to_png, to_svg
 
 
 def drawn():
@@ -34,3 +36,20 @@ def test_a_sheet_has_the_size_that_was_asked_for():
 def test_text_that_the_font_cannot_write_is_replaced_and_long_text_is_cut():
     assert printable("a\n b\u60a3") == "a b?"
     assert printable("x" * 30, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_names_are_neither_mathematics_nor_xml(beside):
+    """A channel may be called "$\\foo$", which is no formula, and a patient "--><script>"."""
+    name = "$\\foo$ --><script>alert(1)</script>&"
+    figure, (axes,) = sheet(1, 1, 4.0, 3.0)
+    line(axes, [1, 2], [0.5, 0.25], "#0072B2", name)
+    label(axes, name, name, name)
+    if beside:
+        legend_beside(axes, [name])
+    else:
+        legend(axes)
+    assert to_png(figure).startswith(b"\x89PNG")
+    drawing = to_svg(figure, "loss")
+    assert b"<script" not in drawing
+    assert not [one for one in ElementTree.fromstring(drawing).iter() if "script" in one.tag]

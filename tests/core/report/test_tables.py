@@ -80,14 +80,16 @@ def test_an_interval_that_touches_zero_contains_it(low, high, found):
 
 def test_the_sentence_says_above_and_that_the_interval_excludes_zero():
     assert comparison_sentence(compared(0.12, 0.08, 0.16)) == (
-        "m is above random by 0.120 [0.080, 0.160] (linear, auroc, frame level, F = 1.0): the interval excludes 0."
+        "m is above random by 0.120 [0.080, 0.160] (linear, auroc, frame level, F = 1.0, one seed): the interval "
+        "over patients excludes 0."
     )
 
 
 def test_the_sentence_says_below_by_a_positive_amount():
     """ "Below by -0.12" would say the opposite; the interval turns round with the number."""
     assert comparison_sentence(compared(-0.12, -0.2, -0.08)) == (
-        "m is below random by 0.120 [0.080, 0.200] (linear, auroc, frame level, F = 1.0): the interval excludes 0."
+        "m is below random by 0.120 [0.080, 0.200] (linear, auroc, frame level, F = 1.0, one seed): the interval "
+        "over patients excludes 0."
     )
 
 
@@ -95,8 +97,8 @@ def test_the_sentence_does_not_claim_what_the_interval_does_not_show():
     """A positive difference whose interval contains 0 is not "above"."""
     sentence = comparison_sentence(compared(0.02, -0.03, 0.07, fraction=0.1))
     assert sentence == (
-        "m and random differ by 0.020 [-0.030, 0.070] (linear, auroc, frame level, F = 0.1): "
-        "the interval contains 0, so this test cannot tell them apart."
+        "m and random differ by 0.020 [-0.030, 0.070] (linear, auroc, frame level, F = 0.1, one seed): "
+        "the interval over patients contains 0, so this test cannot tell them apart."
     )
 
 

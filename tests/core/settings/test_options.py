@@ -53,27 +53,27 @@ def refused(**values: object) -> str:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("whole", 2.7, "part.whole: expected a whole number, got 2.7."),
-        ("whole", 2.0, "part.whole: expected a whole number, got 2.0."),
-        ("whole", True, "part.whole: expected a whole number, got True."),
-        ("whole", "3", "part.whole: expected a whole number, got '3'."),
-        ("whole", "none", "part.whole: expected a whole number, got 'none'."),
-        ("share", True, "part.share: expected a number, got True."),
-        ("share", "0.5", "part.share: expected a number, got '0.5'."),
-        ("switch", "false", "part.switch: expected true or false, got 'false'."),
-        ("switch", 0, "part.switch: expected true or false, got 0."),
-        ("word", 3, "part.word: expected text, got 3."),
-        ("word", ["a"], "part.word: expected text, got ['a']."),
-        ("mode", "fsat", "part.mode: expected one of fast, slow, 3, got 'fsat'."),
-        ("mode", "3", "part.mode: expected one of fast, slow, 3, got '3'."),
-        ("maybe", "nothing", "part.maybe: expected a number, got 'nothing'."),
-        ("maybe_words", "ab", "part.maybe_words: expected a list, got 'ab'."),
-        ("numbers", "12", "part.numbers: expected a list, got '12'."),
-        ("numbers", 12, "part.numbers: expected a list, got 12."),
-        ("numbers", [1, 2.5], "part.numbers: expected a whole number, got 2.5."),
-        ("numbers", {"a": 1}, "part.numbers: expected a list, got {'a': 1}."),
-        ("grid", [[1], 2], "part.grid: expected a list, got 2."),
-        ("grid", [[1], ["2"]], "part.grid: expected a whole number, got '2'."),
+        ("whole", 2.7, "`part.whole=...`: expected a whole number, got 2.7."),
+        ("whole", 2.0, "`part.whole=...`: expected a whole number, got 2.0."),
+        ("whole", True, "`part.whole=...`: expected a whole number, got True."),
+        ("whole", "3", "`part.whole=...`: expected a whole number, got '3'."),
+        ("whole", "none", "`part.whole=...`: expected a whole number, got 'none'."),
+        ("share", True, "`part.share=...`: expected a number, got True."),
+        ("share", "0.5", "`part.share=...`: expected a number, got '0.5'."),
+        ("switch", "false", "`part.switch=...`: expected true or false, got 'false'."),
+        ("switch", 0, "`part.switch=...`: expected true or false, got 0."),
+        ("word", 3, "`part.word=...`: expected text, got 3."),
+        ("word", ["a"], "`part.word=...`: expected text, got ['a']."),
+        ("mode", "fsat", "`part.mode=...`: expected one of fast, slow, 3, got 'fsat'."),
+        ("mode", "3", "`part.mode=...`: expected one of fast, slow, 3, got '3'."),
+        ("maybe", "nothing", "`part.maybe=...`: expected a number, got 'nothing'."),
+        ("maybe_words", "ab", "`part.maybe_words=...`: expected a list, got 'ab'."),
+        ("numbers", "12", "`part.numbers=...`: expected a list, got '12'."),
+        ("numbers", 12, "`part.numbers=...`: expected a list, got 12."),
+        ("numbers", [1, 2.5], "`part.numbers=...`: expected a whole number, got 2.5."),
+        ("numbers", {"a": 1}, "`part.numbers=...`: expected a list, got {'a': 1}."),
+        ("grid", [[1], 2], "`part.grid=...`: expected a list, got 2."),
+        ("grid", [[1], ["2"]], "`part.grid=...`: expected a whole number, got '2'."),
     ],
 )
 def test_a_value_of_another_type_is_refused_and_named(key: str, value: object, message: str) -> None:
@@ -124,11 +124,16 @@ def test_an_unknown_key_of_a_part_without_options_says_so() -> None:
 
 
 def test_a_rule_says_what_was_broken_and_by_what() -> None:
-    assert refused(share=-1.0) == "[part] share must not be negative, got -1.0."
+    assert refused(share=-1.0) == "`part.share=...`: must not be negative, got -1.0."
+
+
+def test_a_value_in_a_file_of_ours_is_named_without_an_argument() -> None:
+    with pytest.raises(SettingsError, match=r"^part\.share: must not be negative, got -1\.0\.$"):
+        structure(Everything, {"share": -1.0}, "part", arguments=False)
 
 
 def test_a_choice_lists_the_choices() -> None:
-    assert refused(size=9) == "[part] size must be one of 8, 16, got 9."
+    assert refused(size=9) == "`part.size=...`: must be one of 8, 16, got 9."
 
 
 def test_a_rule_over_several_fields_names_the_table() -> None:
@@ -151,7 +156,7 @@ def test_a_rule_over_several_fields_names_the_table() -> None:
 
 def test_a_value_with_an_at_sign_is_quoted_whole() -> None:
     """The message is cut out of a longer one at ' @ '; an address must not end up as the name of a key."""
-    assert refused(whole="me @ home") == "part.whole: expected a whole number, got 'me @ home'."
+    assert refused(whole="me @ home") == "`part.whole=...`: expected a whole number, got 'me @ home'."
 
 
 def test_a_field_without_a_default_must_be_given() -> None:
@@ -160,7 +165,7 @@ def test_a_field_without_a_default_must_be_given() -> None:
         must: int
         may: int = 2
 
-    with pytest.raises(SettingsError, match=r"^part\.must: it has no default, and must be given\.$"):
+    with pytest.raises(SettingsError, match=r"^`part\.must=\.\.\.`: it has no default, and must be given\.$"):
         structure(Needy, {}, "part")
     assert structure(Needy, {"must": 1}, "part") == Needy(1)
 
@@ -307,7 +312,7 @@ def test_a_set_is_refused_because_its_order_changes_from_process_to_process() ->
 
 
 def test_a_number_is_no_path() -> None:
-    with pytest.raises(SettingsError, match=r"^part\.folder: expected a path, got 3\.$"):
+    with pytest.raises(SettingsError, match=r"^`part\.folder=\.\.\.`: expected a path, got 3\.$"):
         structure(Places, {"folder": 3}, "part")
 
 

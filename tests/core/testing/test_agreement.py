@@ -90,14 +90,6 @@ def test_a_contrast_in_batches_agrees_with_one_loss_over_them():
     assert found()["gradcache, in four batches"].gradient_error < 1e-12
 
 
-@pytest.mark.parametrize("method", ["cmsc", "cmsmlc", "simclr", "byol", "mt-ssl", "cmsc-rlm"])
-def test_the_ways_of_the_built_in_methods_agree(capsys, method):
-    assert main(["verify", "--plugin", method, "--batch-size", "8", "--embedding-dim", "16", "--device", "cpu"]) == 0
-    shown = capsys.readouterr().out
-    assert "plain, float64" in shown
-    assert "DOES NOT AGREE" not in shown
-
-
 def test_the_command_ends_with_1_where_a_way_does_not_agree(capsys):
     arguments = ["verify", "--plugin", "many", "--batch-size", "8", "--samples", "500", "--device", "cpu"]
     assert main(arguments, [*installed_entry_points(), fake_point("ways", **OFFERS)]) == 1

@@ -1,7 +1,7 @@
 """The conformance kit: good offers of every kind pass, and each mutant fails the checks that it should, and no other.
 
-The mutants are in `mutants.py`, in one table. Time is what a clock says that the test moves, so that slow mutants take
-none; what needs a fresh process is tried in forks of one, which are as fresh as the kit's own and quicker.
+The mutants are in `flawed_offers.py`, in one table. Time is what a clock says that the test moves, so that slow mutants
+take none; what needs a fresh process is tried in forks of one, which are as fresh as the kit's own and quicker.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import attrs
 import fake_clock
-import fake_offers as fake
+import flawed_offers as fake
 import pytest
 import torch
-from fake_offers import Flaw
-from mutants import CATALOGUE, MUTANTS, shelf
+from broken_rules import CATALOGUE, MUTANTS, shelf
+from flawed_offers import Flaw
 from nursery import open_nursery
 
 from clocs_core import Method, Task

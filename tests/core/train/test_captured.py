@@ -6,9 +6,10 @@ import re
 import attrs
 import pytest
 import torch
+from fake_frames import FRAME, TASK
+from fake_recordings import CHANNELS, fake_entries
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_frames import CHANNELS, FRAME, TASK, tiny_entries, tiny_prepared
 from torch import nn
 
 from clocs_core.cli import main
@@ -22,6 +23,8 @@ from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 
 def contrast(z, patient):
@@ -54,10 +57,9 @@ class Following(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def training(tmp_path_factory):
+def training(prepared):
     device = torch.device("cuda")
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
-    labels = {entry.record: entry.label for entry in tiny_entries()}
+    labels = {entry.record: entry.label for entry in fake_entries()}
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import torch
 
 from clocs_core import seeds
-from clocs_core.train.epochs import equal_views
+from clocs_core.data.store import Instances
+from clocs_core.train.epochs import equal_views, order_of, pairs_per_anchor, seed_epoch
 
 
 def training(make_views, seed=5, instances=3):
@@ -36,3 +37,36 @@ def test_their_random_numbers_have_a_purpose_of_their_own():
     equal_views(training(make))
     own = seeds.generator(torch.device("cpu"), 5, "equal views")
     assert torch.equal(drawn[0], torch.rand(4, generator=own))
+
+
+def test_the_order_of_instances_follows_from_seed_and_epoch_alone():
+    """Another seed trains in another order, and no epoch repeats the last one's batches."""
+    orders = {
+        (seed, epoch): tuple(order_of(training(None, seed, 50), epoch).tolist()) for seed in (0, 1) for epoch in (1, 2)
+    }
+    assert len(set(orders.values())) == 4
+    assert all(sorted(order) == list(range(50)) for order in orders.values())
+    assert orders[0, 1] == tuple(order_of(training(None, 0, 50), 1).tolist())
+
+
+def test_views_and_dropout_are_drawn_anew_in_every_epoch_and_for_every_seed():
+    """From generators of their own: views must not depend on how much dropout an encoder draws."""
+    generator = torch.Generator()
+    drawn = []
+    for seed, epoch in ((0, 1), (0, 2), (1, 1), (0, 1)):
+        seed_epoch(generator, seed, epoch)
+        drawn.append((torch.rand(3).tolist(), torch.rand(3, generator=generator).tolist()))
+    for purpose in (0, 1):
+        first, *others, again = (one[purpose] for one in drawn)
+        assert first == again
+        assert first not in others
+    assert drawn[0][0] != drawn[0][1]
+
+
+def test_pairs_per_anchor_are_counted_without_the_anchor():
+    """Three instances of one patient and one of another, in one batch."""
+    frames = Instances(torch.arange(4)[:, None], torch.zeros(4, 1, dtype=torch.int64))
+    store = SimpleNamespace(patient=torch.tensor([7, 7, 7, 8]))
+    settings = SimpleNamespace(contrast_batch=None, batch_size=4)
+    found = pairs_per_anchor(SimpleNamespace(store=store, train=frames, settings=settings, seed=0))
+    assert found == ((3 * 1 + 1 * 3) / 4, (3 * 2 + 0) / 4)

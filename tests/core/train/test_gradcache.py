@@ -4,7 +4,8 @@ import copy
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
 from clocs_core.contracts.batches import Views
@@ -35,10 +36,9 @@ def contrast(z, patient):
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, CPU)
-    return tiny_store(prepared), train
+    return fake_store(prepared), train
 
 
 def training_of(cohort, batch_size, contrast_batch, generate=noisy_views):

@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 import torch
-from tiny_frames import CHANNELS, FRAME, tiny_prepared, tiny_store
+from fake_frames import FRAME, fake_store
+from fake_recordings import CHANNELS
 from torch import nn
 
 from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.contracts.batches import Views
-from clocs_core.data.store import list_instances
+from clocs_core.data.store import Instances, list_instances
 from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
@@ -22,11 +23,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    prepared = tiny_prepared(tmp_path_factory.mktemp("prepared"))
+def cohort(prepared):
     train, _ = list_instances(prepared, frozenset({"p0", "p1", "p2", "p3"}), CHANNELS, 2, False, CPU)
     validation, _ = list_instances(prepared, frozenset({"p4", "p5"}), CHANNELS, 2, False, CPU)
-    return tiny_store(prepared), train, validation
+    return fake_store(prepared), train, validation
 
 
 class NoisyTarget(nn.Module):
@@ -56,9 +56,9 @@ def learner(objective=None, seed=0):
     return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2)
 
 
-def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views):
+def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views, keep="loss"):
     store, train, validation = cohort
-    settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience)
+    settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience, keep=keep)
     clock = itertools.count().__next__
     maker = ViewMaker(generate, (), normalise=True)
     training = Training(store, maker, train, validation, settings, seed)
@@ -120,6 +120,34 @@ def test_training_stops_after_more_than_patience_epochs_without_improvement(coho
     assert progress == Progress(epoch=18, best_epoch=2, best_loss=2.0, finished=True)
 
 
+def test_the_last_epoch_is_kept_where_that_is_asked_and_nothing_stops_early(cohort):
+    """For a loss that grows while the network learns, such as one against a target that moves."""
+    progress = Progress()
+    settings = TrainSettings(epochs=40, patience=2, keep="last")
+    for number in range(40):
+        assert not progress.finished
+        progress = progress.after(float(number), settings)
+    assert (progress.best_epoch, progress.finished) == (40, True)
+
+
+def test_the_epoch_that_separates_patients_best_is_kept_where_that_is_asked(cohort):
+    """By what the listener is told of its validation embeddings, whatever the loss does."""
+    who = learner()
+    rows = list(epochs_of(who, cohort, epochs=8, keep="separation"))
+    found = [done.health.same_patient - done.health.other_patient for done in rows]
+    assert rows[-1].best_epoch == 1 + found.index(max(found))
+    by_loss = [done.validation_loss for done in rows]
+    assert found.index(max(found)) != by_loss.index(min(by_loss))  # else this test would show nothing
+
+
+def test_a_separation_that_is_not_defined_is_said_to_be_so(cohort):
+    """Validation patients may be one."""
+    store, train, validation = cohort
+    one = Instances(validation.frame[:1], validation.channel[:1])
+    with pytest.raises(NonFiniteLoss, match="needs two patients"):
+        next(epochs_of(learner(), (store, train, one), keep="separation"))
+
+
 def test_the_best_weights_are_those_of_the_best_epoch(cohort):
     who, seen = learner(), {}
     for done in epochs_of(who, cohort, epochs=12):
@@ -147,6 +175,19 @@ def test_every_instance_is_seen_once_an_epoch_and_in_another_order_the_next(coho
     assert first != second
 
 
+def test_validation_is_of_every_validation_instance_once_and_of_no_other(cohort):
+    store, _, validation = cohort
+    seen = []
+
+    def spy(z, patient):
+        if not torch.is_grad_enabled():
+            seen.extend(patient.tolist())
+        return z.square().mean()
+
+    list(epochs_of(learner(ContrastiveObjective(spy)), cohort, epochs=1))
+    assert seen == store.patient[validation.frame[:, 0]].tolist()
+
+
 def test_the_mean_loss_counts_the_ragged_last_batch_for_what_it_holds(cohort):
     _, train, _ = cohort
     objective = ContrastiveObjective(lambda z, patient: z.sum() * 0 + len(patient))
@@ -164,6 +205,50 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_the_records_of_its_batch
 
     with pytest.raises(NonFiniteLoss, match=r"not finite at step \d+ of epoch 1; its batch holds the records .*r0-"):
         list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
+
+
+def test_a_validation_loss_that_is_not_a_number_ends_the_run(cohort):
+    """No epoch is better than NaN, and NaN is better than none: the weights of such a run would be of any epoch."""
+
+    def explode(z, patient):
+        return z.square().mean() if torch.is_grad_enabled() else z.sum() * float("nan")
+
+    with pytest.raises(NonFiniteLoss, match=r"The validation loss of epoch 1 is not a number, though the training"):
+        list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
+
+
+def test_validation_has_the_same_views_at_every_epoch(cohort):
+    """Early stopping compares epochs; with other random numbers it would compare those."""
+    torch.manual_seed(0)
+    still = start(nn.ModuleList([nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8))]), NoisyTarget(), 0.0)
+    still.objective.after_step = lambda encoder: None  # nothing changes from epoch to epoch
+    done = list(epochs_of(still, cohort, epochs=3))
+    assert len({one.validation_loss for one in done}) == 1
+    assert len({one.train_loss for one in done}) == 3  # training does see other noise
+
+
+def test_encoder_and_objective_are_in_eval_mode_during_validation_and_train_mode_in_training(cohort):
+    """An objective may have dropout and statistics of its own, such as those of a target network."""
+    modes = set()
+
+    class Watching(NoisyTarget):
+        def forward(self, encode, views):
+            modes.add((torch.is_grad_enabled(), self.training, who.encoders.training, who.encoders[0][2].training))
+            return super().forward(encode, views)
+
+    who = learner(Watching())
+    list(epochs_of(who, cohort, epochs=2))
+    assert modes == {(True,) * 4, (False,) * 4}
+
+
+def test_every_weight_of_encoder_and_objective_that_needs_a_gradient_is_trained_once():
+    """A head that is not trained would stay random, and a weight in two modules must not take two steps."""
+    encoder, head = nn.Linear(3, 2), nn.Linear(2, 2)
+    frozen = nn.Linear(3, 2).requires_grad_(False)
+    who = start(nn.ModuleList([encoder]), nn.ModuleList([head, frozen, encoder]), 0.25)
+    (group,) = who.optimiser.param_groups
+    assert list(map(id, group["params"])) == [*map(id, encoder.parameters()), *map(id, head.parameters())]
+    assert group["lr"] == 0.25
 
 
 def test_a_batch_of_one_trains(cohort):

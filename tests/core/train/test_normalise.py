@@ -29,6 +29,12 @@ def test_min_max_puts_every_signal_between_0_and_1_by_itself():
     assert torch.allclose(scaled.amax(-1), torch.ones(2, 3, 1))
 
 
+def test_every_channel_is_scaled_by_its_own_minimum_and_maximum():
+    """Leads of one frame differ in size; scaled together, the small ones would be nearly flat."""
+    signal = torch.tensor([[[0.0, 1.0, 2.0], [100.0, 300.0, 200.0]]])  # (frame, channel, sample)
+    assert torch.allclose(min_max(signal), torch.tensor([[[0.0, 0.5, 1.0], [0.0, 1.0, 0.5]]]))
+
+
 def test_a_flat_signal_is_normalised_to_zeros_not_to_nan():
     assert torch.equal(min_max(torch.full((1, 5), 3.0)), torch.zeros(1, 5))
 

@@ -11,6 +11,8 @@ from torch.autograd.profiler_util import Interval
 from clocs_core.cli import main
 from clocs_core.train.profiling import STEPS, StepProfiler, covered, gpu_profile, kernel_name
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CPU = torch.device("cpu")
 
 

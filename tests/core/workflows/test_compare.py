@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 
 import attrs
 import numpy as np
 import pytest
-from fake_plugins import hit_rate
-from fake_runs import make_run, points
-from tuned_runs import TUNE, evaluate_run
+from edited_files import edit_json
+from fake_offers import hit_rate
+from fake_plugins import points
+from fake_runs import TUNE, evaluate_run, make_run
 
 from clocs_core import seeds
 from clocs_core.artifacts.reports import read_report
@@ -54,9 +54,7 @@ def runs(tmp_path_factory, data):
     np.savez(
         made["lead"] / "predictions.npz", **{name: one[::2] for name, one in predictions_of(made["first"]).items()}
     )
-    report = json.loads((made["lead"] / "report.json").read_text())
-    report["settings"]["data"]["channels"] = ["left"]
-    (made["lead"] / "report.json").write_text(json.dumps(report))
+    edit_json(made["lead"] / "report.json", lambda report: report["settings"]["data"].update(channels=["left"]))
     return made
 
 
@@ -216,13 +214,13 @@ def test_the_difference_to_several_seeds_is_that_to_their_mean(compared, runs):
     seed, key = seeds.derive(0, "bootstrap"), "probability/linear/together/1"
     draws = {name: draws_by_loops(runs[name], key, "record", 20, seed) for name in ("warm", "first", "second")}
     expected = draws["warm"] - (draws["first"] + draws["second"]) / 2
+    assert one.seeds == 1  # of the side with fewer: its interval is over patients alone
     assert (one.low, one.high) == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])))
 
 
 def test_a_run_differs_from_its_copy_by_nothing(compared, runs, tmp_path):
     copy = shutil.copytree(runs["warm"], tmp_path / "copy")
-    settings = (copy / "report.json").read_text().replace('"temperature": 0.7', '"temperature": 0.8')
-    (copy / "report.json").write_text(settings)
+    edit_json(copy / "report.json", lambda report: report["settings"]["loss"].update(temperature=0.8))
     for one in compared("warm", copy).differences:
         assert (one.difference, one.low, one.high) == (0, 0, 0)
 
@@ -241,9 +239,7 @@ def test_other_test_patients_are_refused_with_the_reason(compared, runs, tmp_pat
     held = predictions_of(copy)
     held["patient"][held["patient"] == held["patient"][0]] = "p0"
     np.savez(copy / "predictions.npz", **held)
-    report = json.loads((copy / "report.json").read_text())
-    report["split"]["seed"] = 5
-    (copy / "report.json").write_text(json.dumps(report))
+    edit_json(copy / "report.json", lambda report: report["split"].update(seed=5))
     found = compared("first", copy)
     assert found.differences == ()
     assert found.scores
@@ -263,9 +259,14 @@ def test_a_run_without_predictions_is_not_paired(compared, runs, tmp_path):
 
 def test_shares_of_labels_that_only_one_has_are_shown_but_not_compared(compared, runs, tmp_path):
     copy = shutil.copytree(runs["warm"], tmp_path / "copy")
-    held = json.loads((copy / "report.json").read_text())
-    held["scores"] = [score for score in held["scores"] if score["label_fraction"] == 1.0]
-    (copy / "report.json").write_text(json.dumps(held))
+
+    def at_one(report):
+        report["scores"] = [score for score in report["scores"] if score["label_fraction"] == 1.0]
+
+    def at_another(report):
+        report["scores"] = [{**score, "label_fraction": 0.1} for score in report["scores"]]
+
+    edit_json(copy / "report.json", at_one)
     found = compared("first", copy)
     assert {one.label_fraction for one in found.differences} == {1.0}
     assert {one.label_fraction for one in found.scores} == {0.5, 1.0}
@@ -275,12 +276,9 @@ def test_shares_of_labels_that_only_one_has_are_shown_but_not_compared(compared,
     for all_have in (compared("first", "warm"), compared("first", copy, fractions=(1.0,))):
         assert not any("are not compared" in note for note in all_have.notes)
     seed = shutil.copytree(runs["second"], tmp_path / "seed")
-    report = json.loads((runs["second"] / "report.json").read_text())
-    report["scores"] = [score for score in report["scores"] if score["label_fraction"] == 1.0]
-    (seed / "report.json").write_text(json.dumps(report))
+    edit_json(seed / "report.json", at_one)
     assert compared("warm", "first", seed).notes[0].endswith("at F = 0.5: a seed of B has no score there.")
-    held["scores"] = [{**score, "label_fraction": 0.1} for score in held["scores"]]
-    (copy / "report.json").write_text(json.dumps(held))
+    edit_json(copy / "report.json", at_another)
     assert compared("first", copy).refused[0].reason == "they have no share of labels in common"
 
 

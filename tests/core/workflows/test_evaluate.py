@@ -9,7 +9,9 @@ import warnings
 import attrs
 import numpy as np
 import pytest
-from fake_runs import make_run, points
+from edited_files import edit_json
+from fake_plugins import points
+from fake_runs import make_run
 from safetensors import safe_open
 
 from clocs_core.artifacts.predictions import read_predictions
@@ -395,9 +397,8 @@ def test_going_on_with_other_recordings_is_refused(evaluate, tmp_path):
     """A download may have gone on: classifiers of before and after would be scored on different patients."""
     with pytest.raises(KeyboardInterrupt):
         evaluate(tmp_path / "e", FEW, screen=Screen(2), **HOW)
-    path = tmp_path / "e" / "split.json"
-    path.write_text(path.read_text().replace('"p7",', ""))
-    with pytest.raises(RunFolderError, match=r"The recordings have changed since .*/e was begun"):
+    edit_json(tmp_path / "e" / "recordings.json", lambda used: used.update(patients=23))
+    with pytest.raises(RunFolderError, match=r"The recordings have changed since .*/e was begun: it had .* of 23 pat"):
         evaluate(tmp_path / "e", FEW, **HOW)
 
 
@@ -408,3 +409,32 @@ def test_a_second_process_in_the_same_folder_is_refused(evaluate, tmp_path):
         evaluate(tmp_path / "e", FEW, screen=Screen(2), **HOW)
     with FileLock(tmp_path / "e" / ".lock"), pytest.raises(RunFolderError, match="Another process is working in"):
         evaluate(tmp_path / "e", FEW, **HOW)
+
+
+def test_the_folder_is_locked_while_recordings_are_prepared_and_a_mistake_leaves_nothing(
+    evaluate, tmp_path, monkeypatch
+):
+    """Two evaluations that begin at once both found the place free, and the second went on in the first one's files."""
+    prepared = []
+
+    def prepare(plan, around):
+        prepared.append(plan)
+        if len(prepared) == 1:
+            with pytest.raises(RunFolderError, match="Another process is working in"):
+                evaluate(tmp_path / "above" / "e", dataset="many")
+        raise DataError("unreadable")
+
+    monkeypatch.setattr("clocs_core.workflows.evaluate._prepare", prepare)
+    with pytest.raises(DataError, match="unreadable"):
+        evaluate(tmp_path / "above" / "e", dataset="many")
+    assert len(prepared) == 1
+    assert not (tmp_path / "above").exists()
+
+
+def test_time_adds_up_over_the_processes_of_an_evaluation(evaluate, tmp_path):
+    """What was trained before an interruption took time too."""
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(tmp_path / "e", FEW, screen=Screen(3), **HOW)
+    report = evaluate(tmp_path / "e", FEW, **HOW)
+    assert len(report.cells) > 2
+    assert report.seconds["train"] >= sum(cell.seconds for cell in report.cells) > 0

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 import pytest
-from fake_runs import make_run, points
+from fake_plugins import points
+from fake_runs import make_run
 from filelock import FileLock
 
 from clocs_core.artifacts import evaluation_folder

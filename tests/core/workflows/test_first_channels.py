@@ -8,12 +8,15 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_plugins import TinyOptions, tiny, tiny_load, tiny_scan, together
-from fake_runs import RUN, points
+from fake_offers import TinyOptions, tiny, tiny_load, tiny_scan, together
+from fake_plugins import points
+from fake_runs import RUN
 from safetensors.torch import load_file
 
 from clocs_core import Entry, Needs, NoOptions, ViewGenerator, Views
 from clocs_core.cli import main
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 GAIN = 0.1  # the wave below the noise, so that no score is perfect
 
@@ -103,7 +106,7 @@ def test_embeddings_are_the_first_encoders_answers_to_its_channels(run):
 
 def test_neighbours_and_predictions_are_of_the_first_encoders_channels(run, capsys):
     """`similar` and `predict` without named channels: the second by a classifier that an evaluation has trained."""
-    assert command("similar", run, "--record", "p1-0", "--level", "frame") == 0
+    assert command("similar", run, "--record", "r1-0", "--level", "frame") == 0
     told = capsys.readouterr().out
     assert "right" in told
     assert "left" not in told

@@ -8,7 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fake_plugins import FakePoint, fake_module, fake_point, offers
+from fake_offers import offers
+from fake_plugins import FakePoint, fake_module, fake_point
 
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_folder import RunFolder

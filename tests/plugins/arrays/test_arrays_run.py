@@ -12,6 +12,8 @@ import pytest
 from clocs_core.cli import main
 from clocs_core.plugins.host import installed_entry_points
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clocs_core import DataError, DataNotFound, Entry
+from clocs_core import DataError, DataNotFound, Entry, Task
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
 ONE, MANY = clocs_datasets()[0].tasks
@@ -253,6 +253,25 @@ def test_a_damaged_text_file_is_a_value_error_at_its_load(tmp_path: Path, text: 
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(ValueError, match=re.escape("a.csv")):
         load(Entry("a.csv", "p", files=(tmp_path / "a.csv",)), AT_125)
+
+
+@pytest.mark.parametrize("heading", ["label", "label,patient", "file,label", "patient,label"])
+def test_a_table_with_only_a_heading_is_refused(tmp_path: Path, heading: str):
+    np.save(tmp_path / "x.npy", SIGNAL)
+    (tmp_path / "labels.csv").write_text(f"{heading}\n")
+    options = ArraysOptions(labels=tmp_path / "labels.csv", sampling_rate=125.0)
+    with pytest.raises(DataError, match="has a heading, but no row below it"):
+        scan(tmp_path / "x.npy", Task("label", classes=()), options)
+
+
+def test_numbers_of_thousands_of_digits_are_classes_like_others(tmp_path: Path):
+    """int() refuses more than 4,300 digits."""
+    np.save(tmp_path / "x.npy", SIGNAL)
+    (tmp_path / "labels.csv").write_text("label\n10\n9\n" + "9" * 5000 + "\n10\n"[: 4 * (len(SIGNAL) - 3)])
+    options = ArraysOptions(labels=tmp_path / "labels.csv", sampling_rate=125.0)
+    listing = scan(tmp_path / "x.npy", Task("label", classes=()), options)
+    assert listing.task is not None
+    assert listing.task.classes == ("9", "10", "9" * 5000)
 
 
 # ----------------------------------------------------------------------------------------------------------------- fuzz

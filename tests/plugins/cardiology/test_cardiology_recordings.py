@@ -19,6 +19,7 @@ from clocs_core.data.framing import cut_frames, frame_labels
 from clocs_core.data.splits import split_patients
 from clocs_core.testing import checks_of
 from clocs_plugins.cardiology import CardiologyOptions, clocs_datasets
+from clocs_plugins.cardiology.files import find_files
 
 (OFFER,) = clocs_datasets()
 (TASK,) = OFFER.tasks
@@ -434,3 +435,18 @@ def test_no_label_file_is_worse_than_a_drop(tmp_path: Path, labels: bytes, data:
         assert starts == sorted(starts)
         assert all(0 <= episode.onset <= episode.offset < len(data) // 2 for episode in entry.label)
     outcome(root)
+
+
+def test_a_zip_file_that_the_system_cannot_read_today_is_not_damaged(tmp_path: Path, monkeypatch):
+    """A damaged member is dropped; one on a failing disk must not be."""
+    with zipfile.ZipFile(tmp_path / "CARDIOL_MAY_2017.zip", "w") as archive:
+        archive.writestr("a_0001.ecg", b"12")
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    files = find_files(tmp_path)
+    monkeypatch.setattr(zipfile.ZipFile, "open", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        files.read("a_0001.ecg", 100)
+    assert not isinstance(caught.value, DataError)

@@ -148,3 +148,15 @@ def test_real_recordings_equal_what_scipy_reads(test_data: Path):
 def test_the_offer_keeps_its_promises_in_this_form(test_data: Path):
     for check in checks_of(OFFER, root=test_data / "cinc2021_snomed"):
         check.run()
+
+
+def test_a_header_that_the_system_cannot_read_today_is_no_broken_one(tmp_path: Path, monkeypatch):
+    """It would be left out, and the scores would be those of another data set."""
+    write_record(tmp_path / "JS00001", "426177001")
+
+    def read_header(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("clocs_plugins.chapman.headers.read_header", read_header)
+    with pytest.raises(PermissionError):
+        scan(tmp_path, clocs_datasets()[0].tasks[0], ChapmanOptions())

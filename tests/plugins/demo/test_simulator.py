@@ -26,9 +26,7 @@ def find_r_peaks(signal, sampling_rate=500):
     steepness = np.convolve(steepness, np.ones(30) / 30, "same")  # one hill for each QRS of about 80 ms
     threshold = 0.3 * np.quantile(steepness, 0.98)
     peaks, reach = [], int(0.1 * sampling_rate)
-    for sample in range(reach, len(steepness) - reach):
-        if steepness[sample] < threshold:
-            continue
+    for sample in reach + np.flatnonzero(steepness[reach:-reach] >= threshold):
         if steepness[sample] == steepness[sample - reach : sample + reach + 1].max():
             peaks.append(sample)
     return np.array(peaks)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unreliable_server import Behaviour, serve
+from unreliable_server import Behaviour, serve, sums_of
 
 import clocs_plugins.physionet2017 as plugin
 from clocs_core.cli import main
@@ -39,6 +39,7 @@ def test_what_is_downloaded_can_be_read(
     monkeypatch.setenv("no_proxy", "*")
     table = "".join(f"{record},{symbol}\n" for record, symbol in LABELS.items()).encode()
     pages = {"training2017.zip": Behaviour(archive(), drop=0.3), "REFERENCE-v3.csv": Behaviour(table)}
+    pages["SHA256SUMS.txt"] = Behaviour(sums_of({name: page.body for name, page in pages.items()}))
     with serve(**pages) as site:
         monkeypatch.setattr(plugin, "HOME", site.url(""))
         assert main(["data", "download", "physionet2017"]) == 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+import sys
+import zlib
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mutated_files import at_most
 from scipy.io import loadmat, savemat
 
 from clocs_core import DataError
@@ -113,3 +116,21 @@ def test_a_damaged_file_is_read_or_refused(tmp_path, edits, compressed):
     except DataError:
         return
     assert read.size <= max(8 * len(raw), DATA.size)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by RLIMIT_AS and /proc")
+@pytest.mark.parametrize("content", [bytes(8), element(1, bytes(1 << 20))])
+def test_a_small_file_that_unpacks_to_gigabytes_costs_little_memory(tmp_path, content):
+    """Empty elements of eight bytes became ten million tuples."""
+    body = content * ((1 << 26) // len(content))
+    packed = zlib.compress(struct.pack("<II", 14, len(body)) + body, 1)
+    (tmp_path / "a.mat").write_bytes(b" " * 126 + b"IM" + struct.pack("<II", 15, len(packed)) + packed)
+    with at_most(1 << 28), pytest.raises(DataError, match="no structure ECG with a field data"):
+        read_field(tmp_path / "a.mat", "ECG", "data")
+
+
+def test_a_file_larger_than_any_recording_is_not_read(tmp_path):
+    with open(tmp_path / "a.mat", "wb") as file:
+        file.truncate((1 << 24) + 1)
+    with pytest.raises(DataError, match="expected at most 16,777,216"):
+        read_field(tmp_path / "a.mat", "ECG", "data")

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from real_frames import prepared_by
 from scipy.io import loadmat, savemat
-from unreliable_server import Behaviour, serve
+from unreliable_server import Behaviour, serve, sums_of
 
 import clocs_plugins.physionet2020 as plugin
 from clocs_core import DataError, DataNotFound, Drop, NoOptions
@@ -323,6 +323,7 @@ def test_what_is_downloaded_can_be_read(tmp_path, monkeypatch):
         pages[f"{place}/RECORDS"] = Behaviour(f"{record}\n".encode())
         for end in (".hea", ".mat"):
             pages[f"{place}/{record}{end}"] = Behaviour((tmp_path / "served" / f"{record}{end}").read_bytes())
+    pages["SHA256SUMS.txt"] = Behaviour(sums_of({name: page.body for name, page in pages.items()}))
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("no_proxy", "*")
     with serve(**pages) as site:
@@ -331,3 +332,15 @@ def test_what_is_downloaded_can_be_read(tmp_path, monkeypatch):
     found = list_in(tmp_path / "data" / "physionet2020")
     assert words_of(found) == {f"A000{group}": {WORDS[group]} for group in range(1, 8)}
     assert load(found.entries[0], NoOptions()).samples.shape == (12, 3000)
+
+
+def test_a_header_that_the_system_cannot_read_today_is_no_broken_one(tmp_path, monkeypatch):
+    """It would be left out, and the scores would be those of another data set."""
+    write(tmp_path, "A0001")
+
+    def read_header(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("clocs_plugins.physionet2020.listing.read_header", read_header)
+    with pytest.raises(PermissionError):
+        list_in(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tensorboard_runs import epoch_done, run_at, run_done
+from fake_events import epoch_done, run_at, run_done
 from werkzeug.test import Client
 
 from clocs_plugins.tensorboard.writer import add_epoch, add_results, begin

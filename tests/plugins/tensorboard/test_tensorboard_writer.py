@@ -3,18 +3,19 @@
 import math
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pluggy
 import pytest
+from fake_events import PNG, epoch_done, run_at, run_done
 from google.protobuf import text_format
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
-from tensorboard_runs import PNG, epoch_done, run_at, run_done
 
 import clocs_plugins.tensorboard as plugin
 from clocs_core import EmbeddingMap, RunDone
 from clocs_core.contracts import hookspecs
-from clocs_plugins.tensorboard.projector import PROJECTED
+from clocs_plugins.tensorboard.projector import PROJECTED, write_projector
 from clocs_plugins.tensorboard.writer import add_epoch, add_results, begin
 
 
@@ -132,6 +133,20 @@ def test_scores_are_scalars_and_a_table(tmp_path):
     assert "| linear | m | 1 | auroc | frame | 0.750 | 0.625 to 0.875 |" in text(tmp_path, "scores")
 
 
+def test_results_that_are_told_twice_are_there_once(tmp_path):
+    """A run that is killed at its end tells of it again; half a record of before must not hide what comes then."""
+    run = run_at(tmp_path)
+    begin(run, 0.0)
+    add_epoch(run, epoch_done(2, 4.0, [4.0]), 0.0)
+    (file,) = tmp_path.glob("events*")
+    add_results(run, run_done(), 0.0)
+    file.write_bytes(file.read_bytes()[:-5])
+    add_results(run, run_done(value=0.875), 0.0)
+    assert curve(tmp_path, "final/linear/auroc/frame") == [(2, 0.875)]
+    assert len(read(tmp_path).Images("report/loss")) == 1
+    assert [path.name for path in tmp_path.rglob(".*")] == []
+
+
 def test_pictures_arrive_byte_for_byte(tmp_path):
     """What TensorBoard shows is the picture of the report, not a copy drawn anew."""
     run = run_at(tmp_path)
@@ -154,6 +169,18 @@ def test_the_projector_finds_one_row_of_metadata_per_embedding(tmp_path):
     assert [[float(value) for value in row] for row in rows] == [
         [pytest.approx((2 * row + column) / 3, abs=1e-6) for column in range(2)] for row in range(3)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("=1+1", "'=1+1"), ("+x", "'+x"), ("-x", "'-x"), ("@x", "'@x"), ("-5", "-5"), ("+2.5", "+2.5"), ("p-1", "p-1")],
+)
+def test_a_spreadsheet_computes_no_name_of_the_projector(tmp_path, name, cell):
+    done = run_done()
+    embeddings = attrs.evolve(done.embeddings, patient=(name,) * len(done.embeddings.patient))
+    write_projector(tmp_path, embeddings)
+    lines = (tmp_path / "projector" / "metadata.tsv").read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines[1:]] == [cell] * len(embeddings.patient)
 
 
 def test_the_projector_gets_a_bounded_number_of_points(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from clocs_core import Dataset, Defaults, Entry, Framing, Listing, NoOptions, Record, Source, Task
 
+FILES = "https://physionet.org/files/bidmc/1.0.0/"
 WAVEFORMS = ("RESP", "PLETH", "V", "AVR", "II")  # at 125 Hz
 NUMERICS = ("HR", "PULSE", "RR", "SpO2")  # numbers on the monitor, once a second; RR is called RESP in the files
 BREATHS = (12, 20)  # per minute: fewer than the first are slow, more than the second fast, in an adult at rest
@@ -47,6 +48,6 @@ BIDMC = Dataset(
     defaults=Defaults(batch_size=128, epochs=100, channels="ecg-ppg"),
     licence="as stated at physionet.org/content/bidmc",
     # RECORDS names only the waveforms; the numerics of bidmc01 are bidmc01n.
-    sources=(Source("bidmc/", "https://physionet.org/files/bidmc/1.0.0/", endings=(".hea", ".dat", "n.hea", "n.dat")),),
+    sources=(Source("bidmc/", FILES, endings=(".hea", ".dat", "n.hea", "n.dat"), sums=f"{FILES}SHA256SUMS.txt"),),
     homepage="https://physionet.org/content/bidmc/1.0.0/",
 )

@@ -58,7 +58,7 @@ def _breathing(files: list[Path], header: Header, breaths: tuple[int, int]) -> L
         return None
     try:
         each, values = read_numerics(files[2])
-    except (DataError, OSError):
+    except (DataError, FileNotFoundError):  # what the system cannot read today is no fault of the file
         return None
     samples = files[1].stat().st_size // (2 * len(header.signals))  # 16-bit integers; the last second has one sample
     return episodes_of(values["RR"], each, samples, header.sampling_rate, breaths) if "RR" in values else None

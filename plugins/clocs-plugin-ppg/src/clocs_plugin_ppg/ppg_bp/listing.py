@@ -13,7 +13,7 @@ from clocs_plugin_ppg.ppg_bp.sheet import find_sheet, read_subjects
 
 _NAME = re.compile(r"([0-9]+)_[1-3]")
 
-# Of the 657 published files these equal, byte by byte, an earlier one of the same subject.
+# These of the 657 published files are equal, byte by byte, to an earlier one of the same subject.
 REPEATED = frozenset({"66_2", "146_2", "148_2", "185_3", "216_2", "403_2"})
 # These two are one recording under two subjects. Its subject is unknown, and it must not be in two parts.
 TWO_SUBJECTS = frozenset({"23_3", "24_1"})

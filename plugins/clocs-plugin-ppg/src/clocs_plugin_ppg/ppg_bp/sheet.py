@@ -5,11 +5,10 @@ The first row of the workbook is a title; the second has the names of the column
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from clocs_core import DataError
+from clocs_core import DataError, read_sheet
 
 from clocs_plugin_ppg.ppg_bp.labels import Subject
 
@@ -30,44 +29,23 @@ def find_sheet(root: Path) -> Path | None:
 
 def read_subjects(sheet: Path) -> dict[str, Subject]:
     """Read the row of each subject, by id. Raise DataError if the file is not this table."""
-    rows = _read_workbook(sheet) if sheet.suffix.lower() == ".xlsx" else _read_text(sheet)
+    rows = read_sheet(sheet)
     first, columns = _find_headings(sheet, rows)
     subjects = {}
     for row in rows[first:]:
-        cells = [_text(row[at]) if at < len(row) else "" for at in columns]
+        cells = [row[at] if at < len(row) else "" for at in columns]
         if cells[0]:
             subjects[cells[0].removesuffix(".0")] = Subject(cells[1], cells[2])
     return subjects
 
 
-def _find_headings(sheet: Path, rows: Sequence[Sequence[object]]) -> tuple[int, list[int]]:
+def _find_headings(sheet: Path, rows: Sequence[Sequence[str]]) -> tuple[int, list[int]]:
     """Return the number of the first row below the names of the columns, and the numbers of the columns."""
     for number, row in enumerate(rows[:FIRST_ROWS]):
-        names = [_text(cell).lower() for cell in row]
+        names = [cell.lower() for cell in row]
         if all(heading in names for heading in HEADINGS):
             return number + 1, [names.index(heading) for heading in HEADINGS]
     raise DataError(
         f"{sheet} should name the columns subject_ID, Hypertension and Diabetes in one of its first {FIRST_ROWS} rows, "
         "and does not. Download it again, and do not edit it."
     )
-
-
-def _text(cell: object) -> str:
-    return "" if cell is None else str(cell).strip()
-
-
-def _read_workbook(sheet: Path) -> Sequence[Sequence[object]]:
-    from openpyxl import load_workbook
-
-    with open(sheet, "rb") as stream:
-        try:
-            page = load_workbook(stream, read_only=True, data_only=True).worksheets[0]
-            return list(page.iter_rows(values_only=True))
-        except Exception as problem:  # openpyxl passes on all exceptions of zip, zlib and XML parsers
-            raise DataError(f"{sheet} cannot be read as a workbook ({problem}). Download it again.") from problem
-
-
-def _read_text(sheet: Path) -> Sequence[Sequence[object]]:
-    lines = sheet.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    delimiter = max(",;\t", key="".join(lines[:FIRST_ROWS]).count)  # in many countries spreadsheets use semicolons
-    return list(csv.reader(lines, delimiter=delimiter))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clocs_core import DataError, Entry, Record
+from clocs_core import DataError, Entry, Record, open_regular
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 RATE = 1000.0  # Hz
+LARGEST = 1 << 22  # bytes; a recording has 20,000
 FULL_SCALE = 4095  # counts; stronger signals are clipped
 ORDER = 2  # order of the Butterworth filter; forwards and backwards make four
 
@@ -56,7 +57,8 @@ def _read_counts(entry: Entry) -> NDArray[np.float64]:
     import numpy as np
 
     file = entry.files[0]
-    words = file.read_text(encoding="ascii", errors="replace").split()  # a tab follows the last number
+    with open_regular(file, LARGEST) as stream:
+        words = stream.read().decode("ascii", "replace").split()  # a tab follows the last number
     try:
         counts = np.array(words, dtype=np.float64)
     except ValueError as problem:

@@ -1,0 +1,65 @@
+"""The log of a training: its epochs, the losses of the last one, its warnings and its time. A checkpoint has it inside.
+
+So a resumed run restores metrics.jsonl, adds up its time, and tells listeners of an epoch that a kill kept from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+import torch
+
+from clocs_core.artifacts.documents import as_plain, structure_record
+from clocs_core.artifacts.metrics import EpochRow, health_of, row_of
+from clocs_core.contracts.events import EpochDone
+
+
+@attrs.frozen(kw_only=True)
+class TrainingLog:
+    """The epochs of a run so far.
+
+    losses: the loss of each step of the last epoch. seconds: the time of all processes of the run, by stage.
+    """
+
+    rows: tuple[EpochRow, ...] = ()
+    losses: tuple[float, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: dict[str, float] = attrs.field(factory=dict)
+
+    def after(self, done: EpochDone) -> TrainingLog:
+        """Return the log with one more epoch."""
+        losses = tuple(done.losses.tolist())  # sync point: once per epoch
+        return attrs.evolve(self, rows=(*self.rows, row_of(done)), losses=losses)
+
+    def adding(self, warnings: Iterable[str], seconds: Mapping[str, float]) -> TrainingLog:
+        """Return the log with the warnings and the time of one more process."""
+        spent = {stage: self.seconds.get(stage, 0.0) + more for stage, more in seconds.items()}
+        return attrs.evolve(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))), seconds=spent)
+
+    def last(self, embedding_dim: int, best_epoch: int, finished: bool) -> EpochDone:
+        """Return the event of the last epoch, as it was when the epoch ended."""
+        row = self.rows[-1]
+        return EpochDone(
+            epoch=row.epoch,
+            losses=torch.tensor(self.losses),
+            train_loss=row.train_loss,
+            validation_loss=row.validation_loss,
+            health=health_of(row, embedding_dim),
+            improved=row.improved,
+            best_epoch=best_epoch,
+            instances=row.instances,
+            seconds=row.seconds,
+            last=finished,
+        )
+
+
+def pack_log(log: TrainingLog) -> dict[str, object]:
+    """Return a log as plain values for JSON."""
+    packed: dict[str, object] = as_plain(attrs.asdict(log))
+    return packed
+
+
+def read_log(held: dict[str, object], what: str) -> TrainingLog:
+    """Read what `pack_log` made. Raises RunFolderError, naming `what`, where it is damaged."""
+    return structure_record(held, TrainingLog, what)

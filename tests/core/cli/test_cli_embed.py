@@ -1,0 +1,68 @@
+"""`clocs embed`, for a data set and for a file of one's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clocs_process import run_clocs
+from fake_encoders import PATIENTS
+
+from clocs_core.cli import main
+
+
+def test_representations_are_written_by_a_process(place: Path) -> None:
+    """What it answers is on stdout, how it gets on is on stderr, and nothing else is left."""
+    done = run_clocs("embed", "run", "--part", "test", "--out", "z.npz", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"\d+ embeddings of 8 numbers, of \d+ recordings of 3 patients: z\.npz\n", done.stdout)
+    assert done.stderr.splitlines() == ["preparing recordings …", "embedding …"]
+    assert sorted(path.name for path in place.iterdir()) == ["run", "z.npz"]
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert set(held["part"]) == {"test"}
+        assert held["embedding"].shape == (len(held["record"]), 8)
+
+
+def test_all_patients_are_embedded_unless_a_part_is_asked_for(place: Path) -> None:
+    assert main(["embed", "run", "--out", "z.npz", "--leads", "V2,II"]) == 0
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert len(set(held["patient"])) == PATIENTS
+        assert set(held["channel"]) == {"V2", "II"}
+
+
+def test_a_file_of_ones_own_is_embedded(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text of one lead, sampled otherwise than the recordings of the run: ten seconds are two frames."""
+    seconds = np.arange(4000) / 400
+    np.savetxt(place / "my_ecg.csv", np.sin(2 * np.pi * seconds) + 0.1 * np.sin(35 * seconds))
+    words = ["--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "ii", "--unit", "mV"]
+    assert main(["embed", "run", *words, "--out", "z.npz"]) == 0
+    assert capsys.readouterr().out == "2 embeddings of 8 numbers, of 1 recording: z.npz\n"
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert (held["channel"].tolist(), held["start"].tolist()) == (["II", "II"], [0, 2000])
+        assert set(held["record"]) == {"my_ecg"}
+
+
+def test_a_lead_that_it_never_saw_is_embedded_where_it_is_meant(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is refused in one line and leaves nothing; the flag makes of it a line to read."""
+    np.savetxt(place / "my_ecg.csv", np.random.default_rng(0).normal(size=4000))
+    words = ["embed", "run", "--input", "my_ecg.csv", "--sampling-rate", "400", "--channels", "MLII", "--out", "z.npz"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "Error: my_ecg.csv: the encoder was trained on II, V2, aVL, aVR, not on 'MLII' (nearest in name: II)" in said
+    assert "give it that name: `--channels II`. To read it all the same, add `--unseen-channels`." in said
+    assert not (place / "z.npz").exists()
+    assert main([*words, "--unseen-channels"]) == 0
+    assert "The encoder was trained on II, V2, aVL, aVR; MLII is new to it." in capsys.readouterr().err
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert held["channel"].tolist() == ["MLII", "MLII"]
+
+
+def test_a_data_set_is_read_with_leads_that_the_encoder_never_saw(place: Path) -> None:
+    """A transfer to other leads is what the paper does; a data set says what they are, and needs no flag."""
+    assert main(["embed", "run", "--part", "test", "--leads", "V5", "--out", "z.npz"]) == 0
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        assert set(held["channel"]) == {"V5"}

@@ -1,0 +1,23 @@
+"""Lines of commands show control characters, and never send them."""
+
+from __future__ import annotations
+
+from fake_runs import points
+
+from clocs_core.cli.main import main
+from clocs_core.cli.output import echo
+
+
+def test_control_characters_are_shown_escaped(capsys):
+    echo("patient \x1b[31m1\r", bold=True)
+    echo("problem \x9b", err=True)
+    found = capsys.readouterr()
+    assert (found.out, found.err) == ("patient \\u001b[31m1\\u000d\n", "problem \\u009b\n")
+
+
+def test_an_error_shows_the_name_of_a_file_escaped(capsys, tmp_path):
+    """A folder that was unpacked from an archive may have any name."""
+    assert main(["embed", f"{tmp_path}/\x1b]0;owned\x07", "--out", "z.npz"], points()) == 2
+    found = capsys.readouterr()
+    assert "\\u001b]0;owned\\u0007" in found.err
+    assert "\x1b" not in found.out + found.err

@@ -1,0 +1,196 @@
+"""An interrupted run is resumed as if nothing had happened: its epochs, its listeners, its time and its recordings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from fake_offers import TinyOptions, tiny, tiny_scan
+from fake_plugins import fake_point
+from fake_runs import RUN, points
+
+import clocs_core.workflows.pretrain
+from clocs_core import Listing, Task
+from clocs_core.artifacts.metrics import EpochRow
+from clocs_core.artifacts.run_keeper import FolderKeeper
+from clocs_core.artifacts.tensors import read_tensors
+from clocs_core.cli import main
+from clocs_core.train import checkpoint
+
+Stop = Callable[[str, int], bool]
+"""stop(event, epoch) -> whether the process is interrupted while it tells a listener of this event."""
+
+
+class Listening:
+    """A listener that keeps what it hears, and may press Ctrl-C."""
+
+    def __init__(self, stop: Stop = lambda event, epoch: False) -> None:
+        self.stop, self.heard = stop, []  # type: tuple[Stop, list[tuple[str, Any]]]
+
+    def point(self) -> Any:
+        return fake_point(
+            "listening",
+            clocs_run_started=lambda run: self.hear("started", run.first_epoch, run.first_epoch),
+            clocs_epoch_done=lambda run, epoch: self.hear("epoch", epoch.epoch, epoch),
+            clocs_run_done=lambda run, done: self.hear("done", done.epochs_run, done),
+        )
+
+    def hear(self, event: str, epoch: int, what: Any) -> None:
+        if self.stop(event, epoch):
+            raise KeyboardInterrupt
+        self.heard.append((event, what))
+
+    def events(self) -> list[Any]:
+        """What was heard, in short."""
+        return [what if event == "started" else getattr(what, "epoch", event) for event, what in self.heard]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_pictures() -> Iterator[None]:
+    """They take most of the time of so small a run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clocs_core.workflows.pretrain, "draw_pictures", lambda *_: [])
+        patch.setattr(clocs_core.workflows.pretrain, "draw_views", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(_no_pictures: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Listening]:
+    """A run that nobody interrupts."""
+    folder, listening = tmp_path_factory.mktemp("whole"), Listening()
+    assert begin(folder, listening) == 0
+    return folder, listening
+
+
+def begin(folder: Path, listening: Listening, **hooks: Any) -> int:
+    arguments = [*RUN, "--data-root", str(folder / "data"), "--out", str(folder / "run"), "--workers", "1"]
+    return main([*arguments, "--epochs", "3"], [*points(**hooks), listening.point()])
+
+
+def resume(folder: Path, listening: Listening, **hooks: Any) -> int:
+    return main(["run", "--resume", str(folder / "run")], [*points(**hooks), listening.point()])
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+
+
+@pytest.mark.parametrize("epoch", [1, 3], ids=["the first", "the last"])
+def test_an_epoch_that_listeners_missed_is_told_again(
+    tmp_path: Path, whole: tuple[Path, Listening], epoch: int
+) -> None:
+    """The checkpoint has it, so it is not trained again; without this, a curve would have a hole for ever."""
+    first, second = Listening(lambda event, at: (event, at) == ("epoch", epoch)), Listening()
+    assert begin(tmp_path, first) == 130
+    assert resume(tmp_path, second) == 0
+    assert first.events() == [1, *range(1, epoch)]
+    assert second.events() == [epoch, *range(epoch, 4), "done"]
+    told, known = second.heard[1][1], whole[1].heard[epoch][1]
+    assert told.losses.tolist() == known.losses.tolist()
+    again, once = (attrs.evolve(one, losses=None, seconds=0) for one in (told, known))
+    assert repr(again) == repr(once)  # some numbers are NaN
+
+
+def test_an_epoch_that_listeners_know_of_is_not_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(keeper: FolderKeeper, row: EpochRow) -> None:
+        if row.epoch == 2:
+            raise KeyboardInterrupt
+        keep(keeper, row)
+
+    first, second = Listening(), Listening()
+    with monkeypatch.context() as patch:
+        keep = FolderKeeper.keep_epoch
+        patch.setattr(FolderKeeper, "keep_epoch", die)
+        assert begin(tmp_path, first) == 130
+    assert resume(tmp_path, second) == 0
+    assert (first.events(), second.events()) == ([1, 1], [2, 2, 3, "done"])
+
+
+def test_the_end_is_told_again_where_a_kill_kept_it_from_listeners(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report was there, so the run was called finished, and TensorBoard never got its scores."""
+    first, second, third = Listening(lambda event, _: event == "done"), Listening(), Listening()
+    assert begin(tmp_path, first) == 130
+    before = report_of(tmp_path)
+    assert resume(tmp_path, second) == 0
+    assert second.events() == ["done"]
+    after = report_of(tmp_path)
+    assert {**after, "seconds": 0} == {**before, "seconds": 0}
+    assert second.heard[0][1].scores
+    capsys.readouterr()
+    assert resume(tmp_path, third) == 0
+    assert third.heard == []
+    assert "is finished: see" in capsys.readouterr().out
+
+
+def test_metrics_that_were_deleted_are_restored_from_the_checkpoint(
+    tmp_path: Path, whole: tuple[Path, Listening]
+) -> None:
+    assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 3))) == 130
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    assert resume(tmp_path, Listening()) == 0
+    assert lines_of(tmp_path) == lines_of(whole[0])
+    assert report_of(tmp_path)["notes"] == report_of(whole[0])["notes"]
+
+
+def test_without_a_log_in_the_checkpoint_metrics_have_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier versions wrote such checkpoints. A run is refused in a sentence, not by an index out of range."""
+    with monkeypatch.context() as patch:
+        save = checkpoint.save_checkpoint
+        patch.setattr("clocs_core.workflows.training.save_checkpoint", lambda learner, path, log: save(learner, path))
+        assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 2))) == 130
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    whole = metrics.read_bytes()
+    metrics.unlink()
+    assert resume(tmp_path, Listening()) == 2
+    assert "metrics.jsonl has 0 of the 2 epochs of the checkpoint beside it." in capsys.readouterr().err
+    metrics.write_bytes(whole)
+    assert resume(tmp_path, Listening()) == 0
+    assert [line["epoch"] for line in lines_of(tmp_path)] == [1, 2, 3]
+
+
+def test_time_adds_up_over_the_processes_of_a_run(tmp_path: Path) -> None:
+    """A run of a night that was resumed for its report did not take a tenth of a second."""
+    assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 3))) == 130
+    _, about = read_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    before = about["log"]["seconds"]
+    assert resume(tmp_path, Listening()) == 0
+    after = report_of(tmp_path)["seconds"]
+    assert after["pretrain"] > before["pretrain"] > 0
+    assert after["prepare"] > before["prepare"] > 0
+
+
+def test_a_run_whose_recordings_changed_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its checkpoint was trained on patients that the new split may test on."""
+    assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 2))) == 130
+    split = (tmp_path / "run" / "split.json").read_bytes()
+
+    def larger(root: Path, task: Task, options: TinyOptions) -> Listing:
+        return tiny_scan(root, task, attrs.evolve(options, people=options.people + 3))
+
+    def relabelled(root: Path, task: Task, options: TinyOptions) -> Listing:
+        first, *others = tiny_scan(root, task, options).entries
+        return Listing([attrs.evolve(first, label=1), *others])
+
+    for scan, why in (
+        (larger, "it had 20 recordings of 10 patients, now there are 26 recordings of 13 patients"),
+        (relabelled, "patients or labels of some recordings are others"),
+    ):
+        assert resume(tmp_path, Listening(), clocs_datasets=lambda scan=scan: [tiny(scan=scan)]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert f"The recordings have changed since {tmp_path / 'run'} was begun: {why}. Put them back" in said
+        assert (tmp_path / "run" / "split.json").read_bytes() == split
+    assert resume(tmp_path, Listening()) == 0

@@ -1,0 +1,137 @@
+"""The modules of `flawed_offers`, in a separate file because they import torch."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+
+import fake_clock
+import torch
+from flawed_offers import SLOW
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from clocs_core import Views
+
+
+class FakeEncoder(nn.Module):
+    """A pooled convolution and a linear layer, with one flaw or none."""
+
+    shift: Tensor | float  # outside the state of the module: the flaw
+
+    def __init__(self, channels: int, samples: int, dim: int, flaw: str) -> None:
+        super().__init__()
+        self.flaw = flaw
+        if samples < 40 and flaw != "short":
+            raise ValueError("" if flaw == "silent" else f"40 samples are needed, got {samples}")
+        self.convolution = nn.Conv1d(1 if flaw == "one-channel" else channels, 4, 8, stride=4)
+        self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
+        if flaw == "unused":
+            self.spare = nn.Linear(3, 3)
+        if flaw == "hidden-state":
+            self.shift = torch.randn(1)
+        if flaw == "hidden-number":
+            self.shift = float(torch.randn(1))
+        if flaw == "own-seed":
+            with torch.random.fork_rng(devices=[]):
+                torch.seed()
+                nn.init.normal_(self.linear.bias)
+
+    def forward(self, signal: Tensor) -> Tensor:
+        flaw = self.flaw
+        if flaw == "in-place":
+            signal.mul_(0.5)
+        if flaw == "divides" or (flaw == "divides-in-evaluation" and not self.training):
+            signal = signal / signal.std(-1, keepdim=True)
+        if flaw == "batch-norm":
+            signal = signal - signal.mean(0, keepdim=True)
+        if flaw == "dropout":
+            signal = F.dropout(signal, 0.5)
+        if flaw == "device":
+            signal = signal + torch.zeros(1)
+        if flaw == "device-by-name":
+            signal = signal + torch.zeros(1, device="cpu")
+        if flaw == "slow":
+            fake_clock.advance(SLOW)
+        if flaw == "item":
+            signal = signal + 0 * signal.sum().item()
+        features = F.adaptive_avg_pool1d(self.convolution(signal).tanh(), 5).flatten(1)
+        z: Tensor = self.linear(features)  # (n, dim)
+        if flaw == "jitter":  # less than rounding, but not nothing
+            source = torch.Generator().manual_seed(int.from_bytes(os.urandom(4), "little"))
+            return z + 5e-7 * torch.rand(z.shape, generator=source, device=z.device)
+        if flaw == "edge":  # adds nothing, with the gradient of a root at zero
+            return z + (z - z.detach()).square().sum().sqrt()
+        if flaw == "double":
+            return z.double()
+        if flaw == "detached":
+            return z.detach()
+        return z + self.shift if flaw in ("hidden-state", "hidden-number") else z
+
+
+class FakeObjective(nn.Module):
+    """Predicts the embedding that a moving average of the encoder gives the other view, with one flaw or none."""
+
+    count: Tensor
+    shift: Tensor | float  # outside the state of the module: the flaw
+
+    def __init__(self, encoder: nn.Module, dim: int, flaw: str) -> None:
+        super().__init__()
+        self.flaw = flaw
+        self.target = encoder if flaw == "shares" else copy.deepcopy(encoder)
+        if flaw not in ("shares", "target-wants-gradient"):
+            self.target.requires_grad_(False)
+        self.head = nn.Linear(dim, dim)
+        if flaw == "own-seed":
+            with torch.random.fork_rng(devices=[]):
+                torch.seed()
+                nn.init.normal_(self.head.bias)
+        self.steps = 0
+        if flaw == "hidden-state":
+            self.shift = torch.randn(dim)
+        if flaw == "hidden-number":
+            self.shift = float(torch.randn(1))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
+        flaw = self.flaw
+        z = encode(views.signal)  # (view, batch, dim)
+        with torch.no_grad():
+            target: Tensor = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
+        if flaw in ("hidden-state", "hidden-number"):
+            target = target + self.shift
+        if flaw == "detached":
+            z = z.detach()
+        loss = F.mse_loss(self.head(z), target)
+        if flaw == "in-place":
+            views.signal.mul_(2)
+        if flaw == "device":
+            return loss + torch.zeros(1).sum()
+        if flaw == "device-by-name":
+            return loss + (target * torch.zeros(target.shape[-1], device="cpu")).sum()
+        if flaw == "slow":
+            fake_clock.advance(SLOW)
+        if flaw == "vector":
+            return loss[None]
+        if flaw == "infinite":
+            return loss + float("inf")
+        if flaw == "item":
+            return loss + 0 * float(loss.detach())
+        return loss
+
+    def after_step(self, encoder: nn.Module) -> None:
+        flaw = self.flaw
+        if flaw == "shares":
+            return
+        for mine, theirs in zip(self.target.parameters(), encoder.parameters(), strict=True):
+            mine.lerp_(theirs, 0.1)
+            if flaw == "changes-encoder":
+                theirs.mul_(0.5)
+            if flaw == "divides-by-zero":
+                mine.div_(0.0)
+        self.count.add_(1)
+        if flaw == "new-tensor":
+            self.count = self.count + 1
+        if flaw == "item-after-step":
+            self.count.fill_(self.count.item())
