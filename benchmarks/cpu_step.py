@@ -120,12 +120,13 @@ def make_step(way: Implementation, gather: bool = False, fused: bool | None = No
     from torch import nn
 
     from clocs_core.data.store import Instances
+    from clocs_core.train.adam import Adam
     from clocs_core.train.learner import start
     from clocs_core.train.step import ContrastiveObjective, ViewMaker, train_step
 
     store = make_store()
     learner = start(nn.ModuleList([make_encoder(way)]), ContrastiveObjective(build("losses", "patient-nce")), 1e-4)
-    optimiser = learner.optimiser
+    optimiser: Adam | torch.optim.Optimizer = learner.optimiser
     if fused is not None:
         optimiser = torch.optim.Adam(learner.encoders.parameters(), lr=1e-4, fused=fused)
     maker = ViewMaker(build("views", "segments"), (), normalise=True)

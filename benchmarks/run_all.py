@@ -18,8 +18,10 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from clocs_core.cli.last_resort import describe_io
+from clocs_core.cli.signals import heed_signals
 from clocs_core.errors import ClocsError
 
 if TYPE_CHECKING:
@@ -36,24 +38,22 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
     from grid.story import carry_out, local_processes
 
     given = build_parser(__doc__ or "").parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
     # Behind `nohup … &` it is ignored, here and in the jobs, which are asked by it to save themselves and stop.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     typed = sys.argv if arguments is None else ["benchmarks/run_all.py", *arguments]
     call = Call(say_command(typed, str(Path.home())), lambda: datetime.now(UTC))
     try:
-        return carry_out(read_request(given, datetime.now()), call, open_executor or local_processes)
+        with heed_signals():  # jobs are asked to stop and save themselves, as after Ctrl-C
+            return carry_out(read_request(given, datetime.now()), call, open_executor or local_processes)
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
+        return 2
+    except OSError as problem:  # a full disk, a folder without permission
+        print(f"Error: {describe_io(problem)} The same command goes on from here.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped; the same command goes on from here.", file=sys.stderr)
         return 130
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    """Leave as after Ctrl-C, so that jobs are asked to stop and save themselves."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

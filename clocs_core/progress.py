@@ -19,6 +19,27 @@ Tick: TypeAlias = Callable[[int, int], None]
 """tick(done, total): `done` of `total` items of the present stage are finished."""
 
 
+@attrs.define(eq=False)
+class Stopwatch:
+    """Adds up how long the parts of a workflow take, by name."""
+
+    clock: Callable[[], float]
+    seconds: dict[str, float] = attrs.field(factory=dict)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Add the time of the block, however it ends."""
+        began = self.clock()
+        try:
+            yield
+        finally:
+            self.add(name, self.clock() - began)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add a time that was measured elsewhere."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
 class Display:
     """Shows messages and progress. This one shows nothing; the console and a notebook override its methods."""
 

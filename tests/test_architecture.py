@@ -43,6 +43,7 @@ ORDER = (
 )
 
 HEAVY = ("torch", "numpy", "scipy", "wfdb", "pandas", "sklearn", "tensorboard", "triton", "matplotlib")
+HEAVY += ("PIL", "requests", "sympy", "rich", "jinja2", "loky")
 
 NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physionet", "cardiology", "ptbxl"}
 
@@ -387,6 +388,42 @@ def test_the_public_api_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["run", "--help"], ["--version"]])
 def test_commands_that_only_tell_import_nothing_heavy(arguments: list[str]) -> None:
     assert not imported_by(f"from clocs_core.cli import main\nassert main({arguments}) == 0") & set(HEAVY)
+
+
+_OF_A_RUN = """
+import sys
+from clocs_core.cli import main
+from clocs_core.report.console import ConsoleDisplay
+
+def now(stage):
+    print(f"{stage}|", *(name for name in sys.argv[1].split(",") if name in sys.modules), file=sys.__stderr__)
+
+begin = ConsoleDisplay.stage
+ConsoleDisplay.stage = lambda display, text: (now(text), begin(display, text))
+assert main(sys.argv[2:]) == 0
+now("end")
+"""
+
+
+@pytest.mark.slow
+def test_a_run_imports_what_it_uses_when_it_uses_it(tmp_path: Path) -> None:
+    """A run on a CPU took 3 s to import torch's compiler, which it does not use, and matplotlib before its first epoch.
+
+    torch imports its compiler with the first optimiser of torch.optim, and for assume_constant_result.
+    """
+    unused = {"torch._dynamo", "torch._inductor", "sympy", "triton", "requests", "wfdb"}
+    late = {"matplotlib", "PIL", "sklearn", "scipy", "pandas"}  # the last two are imported by scikit-learn
+    watched = [*unused, *late, "tensorboard"]
+    run = ["run", "--plugin", "cmsc", "--dataset", "demo", "--epochs", "1", "--device", "cpu"]
+    run += ["--out", str(tmp_path / "run"), "--data-root", str(tmp_path), "--resamples", "10"]
+    done = subprocess.run(
+        [sys.executable, "-c", _OF_A_RUN, ",".join(watched), *run], capture_output=True, text=True, check=True
+    )
+    rows = [line.partition("|") for line in done.stderr.splitlines() if "|" in line]
+    imported = {stage: set(names.split()) for stage, _, names in rows}
+    assert not imported["preparing recordings"] | imported["pre-training"]
+    assert imported["evaluating"] <= {"tensorboard"}  # a listener, which is told of every epoch
+    assert not imported["end"] & unused
 
 
 def wall_and_cpu(*arguments: str) -> tuple[float, float]:

@@ -11,8 +11,9 @@ from importlib.metadata import EntryPoint
 import click
 import numpy as np
 import pytest
-from doc_commands import FENCE, PAGES, ROOT, RUN_ELSEWHERE, mentioned, shown, smaller, told, write_files
+from doc_commands import FENCE, PAGES, ROOT, RUN_ELSEWHERE, in_order, mentioned, shown, smaller, told, write_files
 from filelock import FileLock
+from made_ptbxl import row, write_set
 
 from clocs_core.cli import build_cli, main
 from clocs_core.contracts.hookspecs import PROJECT
@@ -205,6 +206,25 @@ def test_a_command_does_what_it_says(line, workshop, tmp_path, monkeypatch):
     if made:  # the page tells of the command that made the folder
         shutil.rmtree(folder / made[1], ignore_errors=True)
     run(smaller(line), points(folder, monkeypatch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["predict-and-compare.md", "similarity.md", "use-an-encoder.md"])
+def test_a_page_from_top_to_bottom(page, workshop, tmp_path, monkeypatch):
+    """One command after the other in one folder, on the data set that each names, from the run of the tutorial.
+
+    A page named a classifier of one data set, and then recordings that it refuses; each command alone was on another.
+    """
+    folder, ptbxl = tmp_path / "copy", tmp_path / "data" / "ptbxl"
+    shutil.copytree(workshop, folder)
+    for made in (folder / "runs/first/evaluations").glob("*finetune*"):
+        shutil.rmtree(made)
+    write_set(ptbxl, [row(n, codes=f"{{'{'AFIB' if n % 2 else 'SR'}': 0.0}}") for n in range(1, 13)])
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    for line in in_order(ROOT / "docs" / page):
+        if not line.startswith("clocs export"):  # needs packages that are not everywhere
+            run(smaller(line, stand_ins=False))
 
 
 def points(folder, monkeypatch):

@@ -21,7 +21,7 @@ def test_the_pages_have_these_commands():
     """A block that is rewritten must not drop out of the test below in silence."""
     assert INSTALL == ["python -m venv .venv", ". .venv/bin/activate", "pip install ."]
     assert SCAFFOLD[1:4] == ["cd clocs-plugin-eeg", "pip install '.[test]'", "clocs plugins test"]
-    assert SCAFFOLD[4:] == ["clocs run --plugin eeg --dataset eeg"]
+    assert SCAFFOLD[4:] == ["clocs run --method eeg --dataset eeg"]
     assert TEN_LINES[1:] == ["clocs run --plugin cmsc --dataset demo -o perturbations=wander"]
     assert len(BY_HAND) == 4
 

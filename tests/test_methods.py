@@ -64,10 +64,11 @@ def test_every_method_runs_to_its_report_with_either_encoder(tmp_path, data_root
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (("--plugin", "cmlc", "--leads", "II"), "Method 'cmlc' needs at least 2 channels, got II"),
-        (("--plugin", "cmsmlc", "--leads", "V1"), "Method 'cmsmlc' needs at least 2 channels, got V1"),
+        (("--plugin", "cmlc", "--leads", "II"), "Method 'cmlc' needs at least 2 channels, got 1 (II)"),
+        (("--plugin", "cmsmlc", "--leads", "V1"), "Method 'cmsmlc' needs at least 2 channels, got 1 (V1)"),
         (("--plugin", "simclr", "-o", "perturbations=flip_x"), "and flip_x makes the same of both; add a perturbation"),
-        (("--plugin", "byol", "-o", "perturbations="), "and nothing makes the same of both"),
+        (("--plugin", "byol", "-o", "perturbations="), "and without perturbations both are the same"),
+        (("--plugin", "simclr", "--perturbations", "none"), "and without perturbations both are the same"),
         (("--plugin", "mt-ssl", "-o", "perturbations="), "'mt-ssl' is about perturbations, and the run has none"),
         (("--plugin", "simclr", "-o", "variant=relaesed"), "has no variant 'relaesed'. Did you mean 'released'?"),
     ],

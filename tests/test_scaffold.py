@@ -59,7 +59,7 @@ def test_a_new_plugin_is_built_installed_tested_and_run_within_two_minutes(tmp_p
     assert ", 0 failed, 0 skipped." in told
     assert " passed" in _run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
     small = ("-o", "resamples=10", "--device", "cpu", "--data-root", "data")
-    for method, out in (("scaffolded", "run"), ("scaffolded-predict", "predicted")):
+    for method, out in (("scaffolded", "run"), ("scaffolded-predict", "predicted"), ("cmsc", "plain")):
         words = ("run", "--plugin", method, "--dataset", "scaffolded", "--epochs", "2", "--out", out)
         _run(python, "-m", "clocs_core", *words, *small, cwd=tmp_path)
     report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))

@@ -165,12 +165,19 @@ def test_every_command_is_there_with_every_flag_and_its_help(site):
 
 def test_every_option_of_every_built_in_offer_is_listed(site):
     """In the order of the catalogue: a method and its objective may share a name."""
-    told = iter(re.split(r"\n(?=\S+¶\n)", article(site, "reference/options"))[1:])
+    told = iter(re.split(r"\n(?=\S+(?: \(\w+\))?¶\n)", article(site, "reference/options"))[1:])
     for shelf in built_in().catalogue.shelves():
         for item in shelf:
-            text = next(section for section in told if section.startswith(f"{item.offer.name}¶"))
+            text = next(section for section in told if re.match(rf"{item.offer.name}( \(\w+\))?¶", section))
             for field in attrs.fields(item.offer.options):
                 assert re.search(rf"^{field.name}$", text, flags=re.MULTILINE), f"{item.offer.name}: {field.name}"
+
+
+def test_no_entry_of_the_menu_of_options_is_there_twice(site):
+    """The objective and the method `byol` were two entries of one name."""
+    names = re.findall(r"^(.+)¶$", article(site, "reference/options"), flags=re.MULTILINE)
+    assert {"byol (objective)", "byol (method)", "cmsc"} <= set(names)
+    assert len(names) == len(set(names))
 
 
 def test_every_setting_of_core_is_listed_with_its_help(site):

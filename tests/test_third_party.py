@@ -242,13 +242,6 @@ def test_data_without_labels_end_with_a_report_that_says_why_there_is_no_score(i
             "Did you mean 'clocs_datasets'",
         ),
         (
-            "greedy",
-            "demo",
-            DATASET.format(hook="clocs_datasets", name="greedy"),
-            "demo",
-            "Plugin name 'demo' is taken twice, by clocs",
-        ),
-        (
             "twin",
             "twin",
             DATASET.format(hook="clocs_datasets", name="demo"),
@@ -256,7 +249,7 @@ def test_data_without_labels_end_with_a_report_that_says_why_there_is_no_score(i
             "2 plugins offer the dataset 'demo': 'demo' (clocs ",
         ),
     ],
-    ids=["import error", "misspelt hook", "name of a plugin taken", "name of a data set taken"],
+    ids=["import error", "misspelt hook", "name of a data set taken"],
 )
 def test_a_broken_distribution_disturbs_only_those_who_ask_for_it(
     tmp_path: Path, name: str, entry_point: str, source: str, asked: str, problem: str
@@ -280,3 +273,12 @@ def test_a_broken_distribution_disturbs_only_those_who_ask_for_it(
 
     done = clocs(site, "plugins", "--without", entry_point)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_distribution_with_the_name_of_a_built_in_plugin_stands_beside_it(tmp_path: Path) -> None:
+    """Both were set aside: to install a package switched the built-in plugin off."""
+    site = quickly_installed(tmp_path, "greedy", "demo", DATASET.format(hook="clocs_datasets", name="greedy"))
+    done = clocs(site, "plugins", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    offered = {one["name"]: one["plugin"] for one in json.loads(done.stdout)["offers"] if one["kind"] == "dataset"}
+    assert (offered["demo"], offered["greedy"]) == ("demo", "clocs-greedy:demo")

@@ -86,17 +86,21 @@ static int met(int which) { /* an operation that cannot be torn: tearing means t
   return result;
 }
 
+/* Read the mode of a new file, which is the last argument, and tell writing from reading. */
+#define READ_FLAGS                                                                                                     \
+  mode_t mode = 0;                                                                                                     \
+  if (flags & (O_CREAT | O_TMPFILE)) {                                                                                 \
+    va_list rest;                                                                                                      \
+    va_start(rest, flags);                                                                                             \
+    mode = va_arg(rest, mode_t);                                                                                       \
+    va_end(rest);                                                                                                      \
+  }                                                                                                                    \
+  int kind_of_open = (flags & O_ACCMODE) != O_RDONLY ? CHANGES : READS;
+
 #define OPEN(name)                                                                                                     \
   int name(const char *path, int flags, ...) {                                                                         \
-    mode_t mode = 0;                                                                                                   \
-    if (flags & (O_CREAT | O_TMPFILE)) {                                                                               \
-      va_list rest;                                                                                                    \
-      va_start(rest, flags);                                                                                           \
-      mode = va_arg(rest, mode_t);                                                                                     \
-      va_end(rest);                                                                                                    \
-    }                                                                                                                  \
-    int changes = (flags & O_ACCMODE) != O_RDONLY;                                                                     \
-    if (ARMED && below(path) && met(changes ? CHANGES : READS) < 0) return -1;                                         \
+    READ_FLAGS                                                                                                         \
+    if (ARMED && below(path) && met(kind_of_open) < 0) return -1;                                         \
     return NEXT(name)(path, flags, mode);                                                                              \
   }
 OPEN(open)
@@ -104,16 +108,9 @@ OPEN(open64)
 
 #define OPEN_AT(name)                                                                                                  \
   int name(int folder, const char *path, int flags, ...) {                                                             \
-    mode_t mode = 0;                                                                                                   \
-    if (flags & (O_CREAT | O_TMPFILE)) {                                                                               \
-      va_list rest;                                                                                                    \
-      va_start(rest, flags);                                                                                           \
-      mode = va_arg(rest, mode_t);                                                                                     \
-      va_end(rest);                                                                                                    \
-    }                                                                                                                  \
-    int changes = (flags & O_ACCMODE) != O_RDONLY;                                                                     \
+    READ_FLAGS                                                                                                         \
     int ours = path[0] == '/' || folder == AT_FDCWD ? below(path) : open_below(folder);                                \
-    if (ARMED && ours && met(changes ? CHANGES : READS) < 0) return -1;                                                \
+    if (ARMED && ours && met(kind_of_open) < 0) return -1;                                                \
     return NEXT(name)(folder, path, flags, mode);                                                                      \
   }
 OPEN_AT(openat)

@@ -8,8 +8,21 @@ from collections.abc import Callable
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
-_NUMBERS = rb"0 -1 1e300 -1e300 nan inf 1e-300 .001 65536 2147483648 3000000000 99999999999999999999".split()
-_TEXTS = (b"", b"\x00", b"\xff\xfe", b"\x1b]0;x\x07", b"=1+1", b"$\\foo$", b"9" * 5000, b"../../x", b"\xc3\x28", b'"')
+_NUMBERS = rb"0 -1 1e300 -1e300 1e308 nan inf 1e-300 .001 65536 2147483648 3000000000 99999999999999999999".split()
+_TEXTS = (
+    b"",
+    b"\x00",
+    b"\xff\xfe",
+    b"\x1b]0;x\x07",
+    b"=1+1",
+    b"$\\foo$",
+    b"9" * 5000,
+    b"../../x",
+    b"\xc3\x28",
+    b'"',
+    b",",
+    b"\n",
+)
 
 
 def flip_bit(data: bytes, rng: random.Random) -> bytes:
@@ -67,6 +80,12 @@ def change_word(data: bytes, rng: random.Random) -> bytes:
     return _replace(data, rng, rb"[A-Za-z_]{2,}", list(_TEXTS))
 
 
+def insert_word(data: bytes, rng: random.Random) -> bytes:
+    """Put an awkward word or an absurd number between two bytes."""
+    place = rng.randrange(len(data) + 1)
+    return data[:place] + rng.choice((*_NUMBERS, *_TEXTS)) + data[place:]
+
+
 def lose_line(data: bytes, rng: random.Random) -> bytes:
     """Remove a line of a text."""
     lines = data.split(b"\n")
@@ -82,7 +101,7 @@ def empty(data: bytes, rng: random.Random) -> bytes:
 ANY: tuple[Mutation, ...] = (
     *(flip_bit,) * 4,
     *(cut_short, zero_block, lose_block, swap_blocks, repeat_block, random_block, change_number, change_word),
-    *(lose_line, empty),
+    *(insert_word, lose_line, empty),
 )
 
 

@@ -18,31 +18,37 @@ import attrs
 
 from faults.file_faults import FileFault, operations_seen
 
-SECONDS = 20.0  # a command of this size that takes longer counts as hanging; longest undisturbed: 3 s
+SECONDS = 20.0  # a process that works or waits for so long counts as hanging; undisturbed ones work for 4 s at most
+_IDLE = 0.1  # share of a processor below which a process waits; on a busy machine it gets less than a whole one
 PATIENCE = 300.0  # seconds for an undisturbed process, on a busy machine too
 MEMORY = 2 << 30  # bytes resident; the imports alone take 0.4 GiB
 _ADDRESSES = 6 << 30  # bytes of addresses beyond those of this process, so that a runaway fails before the machine does
+_NOBODY_FORESAW = ("Traceback (most recent call last)", "Unforeseen error")
 
 Work = Callable[[], int]
 
 
 @attrs.frozen
 class Ended:
-    """How a process ended: its exit code (negative: the signal), duration, resident memory and printed text."""
+    """How a process ended: its exit code (negative: the signal), duration, resident memory and printed text.
+
+    work: seconds of a processor. operations: file operations that were counted.
+    """
 
     code: int
     seconds: float
     memory: int
     text: str
+    work: float = 0.0
     operations: int = 0
 
     def fault(self) -> str:
         """Name what no process may do, whatever its input: a traceback, a hang, or too much memory. Empty if none."""
-        if self.seconds >= SECONDS:
+        if self.work >= SECONDS or (self.seconds >= SECONDS and self.work < _IDLE * self.seconds):
             return "hang"
         if self.memory > MEMORY:
             return "memory"
-        if "Traceback (most recent call last)" in self.text or self.code in (-signal.SIGSEGV, -signal.SIGABRT):
+        if any(sign in self.text for sign in _NOBODY_FORESAW) or self.code in (-signal.SIGSEGV, -signal.SIGABRT):
             return "traceback"
         return ""
 
@@ -59,7 +65,7 @@ class Started:
         """End it with SIGKILL."""
         os.kill(self.number, signal.SIGKILL)
 
-    def wait(self, seconds: float = SECONDS) -> Ended:
+    def wait(self, seconds: float = 5 * SECONDS) -> Ended:
         """Wait for its end; kill it after so many seconds."""
         while True:
             number, status, used = os.wait4(self.number, os.WNOHANG)
@@ -72,7 +78,8 @@ class Started:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         counted = self.log.with_suffix(".operations")
         operations = int(counted.read_text()) if counted.exists() else 0
-        return Ended(os.waitstatus_to_exitcode(status), took, used.ru_maxrss << 10, text, operations)
+        work = used.ru_utime + used.ru_stime
+        return Ended(os.waitstatus_to_exitcode(status), took, used.ru_maxrss << 10, text, work, operations)
 
 
 def start(work: Work, log: Path, fault: FileFault | None = None) -> Started:
@@ -116,7 +123,7 @@ def clocs(*arguments: str) -> Work:
     return work
 
 
-def run(work: Work, log: Path, fault: FileFault | None = None, seconds: float = SECONDS) -> Ended:
+def run(work: Work, log: Path, fault: FileFault | None = None, seconds: float = 5 * SECONDS) -> Ended:
     """Do `work` in a process of its own, and wait for it."""
     return start(work, log, fault).wait(seconds)
 

@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,7 +24,7 @@ from faults.processes import PATIENCE, Work, clocs, run
 _DEMO = ("--dataset", "demo", "-o", "patients=12")
 _TINY = ("--epochs", "2", "--batch-size", "16", "--resamples", "5", "--embedding-dim", "8", "--device", "cpu")
 EVALUATION = "evaluation"
-_VARYING = ("seconds", "root", "data_root")  # differ between undisturbed runs in two folders
+_VARYING = ("seconds", "digest", "root", "data_root")  # differ between undisturbed runs in two folders
 Results = dict[str, str]
 """The results of a story by name: digests or texts that no disturbance may change."""
 
@@ -70,7 +71,7 @@ def run_results(folder: Path) -> Results:
         "weights": _tensors(folder / "run/encoder.safetensors"),
         "report": _without(folder / "run/report.json", *_VARYING),
         "epochs": json.dumps(
-            [_drop(json.loads(line), "seconds") for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+            [_drop(json.loads(line), *_VARYING) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
         ),
         "tensorboard": json.dumps(_scalars(folder / "run")),
         "page": str((folder / "run/report.html").exists()),
@@ -110,6 +111,22 @@ def evaluate_results(folder: Path) -> Results:
 
 
 def _grid(folder: Path) -> Work:
+    """Begin or resume a grid. Its jobs are copied from the template, since they have stories of their own."""
+    return _run_grid(folder, lambda job: _copy_job(job, folder))
+
+
+def _grid_before(folder: Path) -> Work:
+    def work() -> int:
+        from clocs_core.cli import main
+
+        code = _run_grid(folder, lambda job: main(job.command() or ()))()
+        (folder / "grid").rename(folder / "done")
+        return code
+
+    return work
+
+
+def _run_grid(folder: Path, do: Callable[[Job], int]) -> Work:
     def work() -> int:
         import run_all
 
@@ -118,24 +135,32 @@ def _grid(folder: Path) -> Work:
         given = [word for option in options for word in ("--pretrain-option", option)]
         evaluation = ("--evaluate-option", "patients=12", "--evaluate-option", "resamples=5")
         place = ("--out", str(folder / "grid"), "--data-root", str(folder / "data"), "--device", "cpu")
-        return run_all.main([*axes, *given, *evaluation, *place], lambda request, say: InProcess())
+        return run_all.main([*axes, *given, *evaluation, *place], lambda request, say: InProcess(do))
 
     return work
 
 
+def _copy_job(job: Job, folder: Path) -> int:
+    aside = job.folder.with_name("copying")
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.copytree(folder / "done" / job.folder.relative_to(folder / "grid"), aside)
+    aside.rename(job.folder)
+    return 0
+
+
 class InProcess:
-    """Runs the jobs of a grid in this process, one after the other, so that their file operations can be chosen."""
+    """Runs the jobs of a grid in this process, one after the other, so that its file operations can be chosen."""
 
     at_once = 1
 
-    def submit(self, job: Job) -> Future[Outcome]:
-        """Run a job now."""
-        from clocs_core.cli import main
+    def __init__(self, do: Callable[[Job], int]) -> None:
+        self._do = do
 
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Do a job now, unless it is done."""
         future: Future[Outcome] = Future()
         job.folder.parent.mkdir(parents=True, exist_ok=True)
-        command = job.command()
-        code = 0 if command is None else main(command)
+        code = 0 if job.command() is None else self._do(job)
         future.set_result(Outcome(error="" if code == 0 else f"exit code {code}"))
         return future
 
@@ -150,10 +175,11 @@ class InProcess:
 
 def _grid_results(folder: Path) -> Results:
     reports = {
-        str(path.relative_to(folder)): json.dumps(_drop(json.loads(path.read_text()), "seconds")["scores"])
+        str(path.relative_to(folder)): json.dumps(_drop(json.loads(path.read_text()), *_VARYING)["scores"])
         for path in sorted((folder / "grid").rglob("report.json"))
     }
-    table = [line for line in (folder / "grid/grid.md").read_text().splitlines() if line.startswith("|")]
+    lines = (folder / "grid/grid.md").read_text().splitlines()
+    table = takewhile(lambda line: line.startswith("|"), dropwhile(lambda line: not line.startswith("|"), lines))
     return {"reports": json.dumps(reports), "table": "\n".join(table), "remains": _remains(folder)}
 
 
@@ -161,7 +187,7 @@ STORIES = (
     Story("run", run_work, run_results),
     Story("prepare", _prepare, lambda folder: {**_frames(folder), "remains": _remains(folder)}),
     Story("evaluate", evaluate_work, evaluate_results, before=run_work),
-    Story("grid", _grid, _grid_results),
+    Story("grid", _grid, _grid_results, before=_grid_before),
 )
 
 
@@ -173,7 +199,7 @@ def _files(folder: Path, names: Iterable[str]) -> Results:
 
 
 def _frames(folder: Path) -> Results:
-    files = sorted((folder / "data").rglob("*.bin"))
+    files = sorted(path for path in (folder / "data").rglob("*.bin") if ".partial" not in path.parent.name)
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

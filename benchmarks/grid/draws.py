@@ -20,7 +20,7 @@ from clocs_core.contracts.offers import Metric
 from clocs_core.errors import ClocsError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
 from clocs_core.evaluation.linear import by_record
-from clocs_core.files import write_atomically
+from clocs_core.files import sweep, write_atomically
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
 from grid.cells import GridCell, digest
@@ -81,6 +81,7 @@ def _make(source: Source) -> None:
     metric = _metric(source.measure.metric)
     found = bootstrap(rows, metric.score, source.measure.resamples, seed, metric.score_draws)
     source.kept.parent.mkdir(parents=True, exist_ok=True)
+    sweep(source.kept.parent)  # what a killed grid was writing
     write_atomically(source.kept, _bytes(np.append(found.value, found.draws)))
 
 

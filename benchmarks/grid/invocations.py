@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core.artifacts.documents import dump_record, read_object, structure_record
+from clocs_core.artifacts.documents import dump_record, read_object, structure_sealed
 from clocs_core.files import write_atomically
 from grid.notes import read_notes
 
@@ -97,7 +97,7 @@ def read_invocations(out: Path) -> tuple[Invocation, ...]:
 
 def _read(path: Path) -> Invocation:
     what = f"{path} (about a call of the grid; it holds no score, and the page can be made without it)"
-    return structure_record(read_object(path.read_text(encoding="utf-8"), what), Invocation, what)
+    return structure_sealed(read_object(path.read_text(encoding="utf-8"), what), Invocation, what)
 
 
 def _pasted(word: str, home: str) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core.artifacts.documents import dump_record, read_object, structure_record
-from clocs_core.files import write_atomically
+from clocs_core.artifacts.documents import dump_record, read_object, structure_sealed
+from clocs_core.files import sweep, write_atomically
 from grid.cells import GridCell, Pretraining
 from grid.executor import Job, Outcome
 
@@ -69,7 +69,7 @@ def read_note(folder: Path) -> Note | None:
     if not path.exists():
         return None
     what = f"{path} (a note about a job; without it only the job's time and commit are lost)"
-    return structure_record(read_object(path.read_text(encoding="utf-8"), what), Note, what)
+    return structure_sealed(read_object(path.read_text(encoding="utf-8"), what), Note, what)
 
 
 def read_notes(out: Path) -> Iterator[tuple[Path, Note]]:
@@ -88,5 +88,6 @@ def note_path(folder: Path) -> Path:
 
 def _write(folder: Path, note: Note) -> Note:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent)
     write_atomically(note_path(folder), dump_record(note))
     return note

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 from jinja2 import Environment, StrictUndefined
 
-from clocs_core.files import write_atomically
+from clocs_core.files import sweep, write_atomically
 from grid.axes import Condition
 from grid.distances import distance_sheet, summarise_distances
 from grid.drawing import Drawing
@@ -87,6 +87,8 @@ def build_page(presets: Sequence[Preset], inputs: Inputs, call: Call) -> Page:
 def write_page(page: Page, out: Path) -> None:
     """Write grid.html, grid.md and figures/NAME.png and .svg, each whole or not at all."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
+    for folder in (out, out / "figures"):
+        sweep(folder)
     for drawing in (drawing for section in page.sections for drawing in section.drawings):
         write_atomically(out / "figures" / f"{drawing.name}.png", drawing.png)
         write_atomically(out / "figures" / f"{drawing.name}.svg", drawing.svg)

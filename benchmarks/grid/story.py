@@ -13,6 +13,7 @@ from paper_results import PaperResults, load_results
 from rich.console import Console
 
 from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.files import sweep
 from grid import smoke
 from grid.axes import Condition, Repeats, read_method
 from grid.cells import RANDOM
@@ -54,6 +55,7 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
         return 0
     asked, repeats = _asked(request, paper, shelf)
     results = Results(request.out)
+    sweep(request.out / "invocations")  # what a killed grid was writing
     presets = _possible(asked, repeats, results, request, shelf)
     cells = wanted_cells(presets, repeats)
     work = missing_work(cells, wanted_runs(presets, repeats), results)

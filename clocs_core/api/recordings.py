@@ -169,7 +169,8 @@ class _Scan:
             Entry(name, patient, label)
             for name, patient, label in zip(held.names, held.patients, held._labels, strict=True)
         ]
-        return Listing(entries, channels=held.channels, task=held.task)
+        shortest = min(one.shape[1] for one in held._samples)
+        return Listing(entries, channels=held.channels, task=held.task, shortest=shortest)
 
 
 @attrs.frozen
@@ -193,10 +194,7 @@ class _Frame:
     shortest: int  # samples
 
     def __call__(self, segments: int) -> Framing:
-        whole = Framing()
-        if self.shortest >= 2 * whole.frame_samples:
-            return whole
-        return Framing(source_samples=max(1, self.shortest // 2))
+        return Framing().fitted(self.shortest, 2)
 
 
 @attrs.frozen

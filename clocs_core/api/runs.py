@@ -125,7 +125,10 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
         refuse_taken(path)
         return FolderKeeper(path)
     folder, tables = open_run_folder(path)
-    refuse_other_settings(path, tables, plan.tables())
+    asked = plan.tables()
+    if plan.fit:  # the framing may follow from the recordings, which are not read yet
+        asked = {name: table for name, table in asked.items() if not name.endswith("_framing")}
+    refuse_other_settings(path, tables, asked)
     return None if folder.is_finished else FolderKeeper(path, tables)
 
 
@@ -143,7 +146,8 @@ def load_run(path: str | Path) -> Run:
         )
     if not folder.metrics.exists():
         raise RunFolderError(f"{path} has no {folder.metrics.name}, which a finished run has. Put it back.")
-    epochs, record = read_rows(read_text(folder.metrics)), read_report(read_text(folder.report))
+    epochs = read_rows(read_text(folder.metrics))
+    record = read_report(read_text(folder.report), str(folder.report))
     if len(epochs) != record.epochs_run:
         raise RunFolderError(
             f"{folder.metrics} is damaged: it has {len(epochs)} of the {record.epochs_run} epochs of the run."

@@ -43,12 +43,26 @@ def as_plain(value: object) -> Any:
 
 def dump_record(record: Any) -> str:
     """Write a record with its schema, such as a report, as text; `load_record` reads it back bit for bit."""
-    return json.dumps(seal(as_plain(attrs.asdict(record))), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _write(seal(as_plain(attrs.asdict(record))))
+
+
+def print_record(record: Any) -> str:
+    """Write a record for another program that reads standard output: as `dump_record`, without a digest."""
+    return _write(as_plain(attrs.asdict(record)))
+
+
+def _write(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def seal(document: dict[str, Any]) -> dict[str, Any]:
     """Add a digest of all values, so that a number which changed on the disk is noticed."""
     return {**document, DIGEST: _digest(document)}
+
+
+def is_sealed(document: object) -> bool:
+    """Tell whether a document has a digest, and is what was sealed."""
+    return isinstance(document, dict) and document == seal({k: v for k, v in document.items() if k != DIGEST})
 
 
 def structure_sealed(document: dict[str, Any], kind: type[T], what: str) -> T:

@@ -69,7 +69,7 @@ class Report:
 
     stopped: "early stopping" or "all epochs".
     notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
-    seconds: how long preparing, pre-training and evaluating took, by stage.
+    seconds: how long each stage took. "evaluate/embed" is a part of "evaluate".
     """
 
     schema: int = SCHEMA
@@ -172,6 +172,6 @@ class EvaluationReport:
     seconds: dict[str, float] = attrs.field(factory=dict)
 
 
-def read_report(text: str) -> Report:
-    """Read the report.json of a run. Raises RunFolderError for another schema or a damaged file."""
-    return load_record(text, Report, "report.json")
+def read_report(text: str, what: str = "report.json") -> Report:
+    """Read the report.json of a run, which messages call `what`. Raises RunFolderError for a damaged file."""
+    return load_record(text, Report, what)

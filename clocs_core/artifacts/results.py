@@ -75,7 +75,7 @@ def open_candidate(path: Path) -> Candidate:
     if "evaluation" in read_tables(folder.settings):
         report = EvaluationFolder(path).read_report()
         return candidate_of_evaluation(path, report, rows, _of_its_run(path, report))
-    return candidate_of_run(path, read_report(read_text(folder.report)), rows)
+    return candidate_of_run(path, read_report(read_text(folder.report), str(folder.report)), rows)
 
 
 def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:

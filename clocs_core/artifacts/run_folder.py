@@ -92,7 +92,7 @@ class ReportFolder:
                 ) from None
             except FileNotFoundError:  # a process that was refused has just removed the folder
                 continue
-            except (OSError, NotImplementedError) as problem:
+            except (OSError, NotImplementedError) as problem:  # filelock raises the second where a disk has no locks
                 why = getattr(problem, "strerror", None) or problem
                 raise RunFolderError(f"Cannot make or lock the folder {self.path}: {why}.") from None
             if (self.path / LOCK).exists():
@@ -199,9 +199,11 @@ def is_free(path: Path) -> bool:
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     """Raise RunFolderError where a run folder was created with other settings than the requested ones.
 
-    Data paths may differ. Channels may be missing from `asked`, because some are known only once files are read.
+    Data paths may differ. Channels and framings may be missing from `asked`, because some are known only once files
+    are read.
     """
-    for table in sorted({*stored, *asked}):
+    open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
+    for table in sorted({*stored, *asked} - open_ones):
         before, now = stored.get(table, {}), asked.get(table, {})
         for key in sorted({*before, *now}):
             if table == "data" and (key in ("root", "data_root") or (key == "channels" and not now.get(key))):

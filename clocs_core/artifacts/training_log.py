@@ -35,7 +35,8 @@ class TrainingLog:
     def adding(self, warnings: Iterable[str], seconds: Mapping[str, float]) -> TrainingLog:
         """Return the log with the warnings and the time of one more process."""
         spent = {stage: self.seconds.get(stage, 0.0) + more for stage, more in seconds.items()}
-        return attrs.evolve(self, warnings=tuple(dict.fromkeys((*self.warnings, *warnings))), seconds=spent)
+        said = tuple(dict.fromkeys((*self.warnings, *warnings)))
+        return attrs.evolve(self, warnings=said, seconds={**self.seconds, **spent})
 
     def last(self, embedding_dim: int, best_epoch: int, finished: bool) -> EpochDone:
         """Return the event of the last epoch, as it was when the epoch ended."""

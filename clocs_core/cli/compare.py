@@ -44,7 +44,7 @@ def compare_command(
     differences of scores with bootstrap intervals over the test patients that they share. Runs that differ by their
     seed only are summarised as one: mean ± sd.
     """
-    from clocs_core.artifacts.documents import dump_record
+    from clocs_core.artifacts.documents import print_record
     from clocs_core.cli.display import console_display
     from clocs_core.report.terminal import Terminal
     from clocs_core.workflows.compare import compare_folders
@@ -56,7 +56,7 @@ def compare_command(
     with console_display() as show:
         found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)
     if as_json:
-        echo(dump_record(found), nl=False)
+        echo(print_record(found), nl=False)
         return
     _show(found, Terminal(200))
 

@@ -123,6 +123,7 @@ def _cohort(asked: DataPlan, workers: int, lengths: dict[str, int | None]) -> Co
         raise SettingsError(f"Frames of {asked.name!r} cannot have these lengths: {problem}.") from None
     with console_display() as display:
         display.stage("preparing recordings")
+        asked = attrs.evolve(asked, fit=0 if given else 2)
         return get_cohort(asked, framings[0], framings[1], workers, display.tick)
 
 

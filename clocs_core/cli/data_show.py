@@ -9,6 +9,7 @@ import click
 
 from clocs_core.cli.data_prepare import ask_recordings, recordings_options
 from clocs_core.cli.output import echo
+from clocs_core.cli.reading import refuse_unwritable
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import DataError, UnknownName, neighbours
 from clocs_core.plugins.session import Session
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Length to draw, in seconds."
 )
-@click.option("--out", metavar="FILE", default="recording.png", show_default=True, help="Picture to write.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    default="recording.png",
+    show_default=True,
+    help="Picture to write: .png, .svg or .pdf.",
+)
 @pass_session
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
     """Draw a recording on ruled paper.
@@ -32,8 +39,9 @@ def show_command(session: Session, /, name: str, record: str | None, seconds: fl
     """
     from clocs_core.data.cohort import scan
     from clocs_core.files import write_atomically
-    from clocs_core.report.paper import draw_recording
+    from clocs_core.report.paper import ENDINGS, draw_recording
 
+    refuse_unwritable(Path(out), ENDINGS)
     asked = ask_recordings(session, name, **where)
     listing = scan(asked)
     entry = _entry(listing, record, name)
@@ -43,7 +51,7 @@ def show_command(session: Session, /, name: str, record: str | None, seconds: fl
         raise DataError(f"Record {entry.record!r} of {name!r} cannot be read: {problem}") from None
     label = _words(entry.label, listing.task or asked.task)
     title = f"{name}  {entry.record}  patient {entry.patient}  {label}"
-    write_atomically(Path(out), draw_recording(loaded, title, seconds))
+    write_atomically(Path(out), draw_recording(loaded, title, seconds, Path(out).suffix.lower()))
     channels, samples = loaded.samples.shape
     echo(
         f"{entry.record}: patient {entry.patient}, {label}; {channels} channels, {samples:,} samples at "
@@ -73,4 +81,4 @@ def _words(label: Label, task: Task) -> str:
         return task.classes[label]
     if isinstance(label, frozenset):
         return " + ".join(task.classes[one] for one in sorted(label)) or "none of the classes"
-    return ", ".join(f"{task.classes[one.label]} from sample {one.onset:,}" for one in label)
+    return ", ".join(f"{_words(one.label, task)} from sample {one.onset:,}" for one in label)

@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.progress import collect_warnings
-from clocs_core.report.console import ConsoleDisplay
+
+if TYPE_CHECKING:
+    from clocs_core.report.console import ConsoleDisplay
+
+QUIET = "clocs.quiet"  # key of a context: whether progress is left out
 
 
 @contextmanager
 def console_display() -> Iterator[ConsoleDisplay]:
     """Show progress on stderr. Warnings of plugins are printed at the end, below all other messages."""
+    from clocs_core.report.console import ConsoleDisplay  # imports rich, which `clocs --help` does not need
+
     context = click.get_current_context(silent=True)
     wording = partial(as_flags, flags=flags_of(None if context is None else context.command))
-    with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording) as show:
+    quiet = context is not None and bool(context.meta.get(QUIET))
+    with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording, quiet=quiet) as show:
         try:
             yield show
         except Exception as problem:

@@ -1,4 +1,4 @@
-"""`clocs embed`: write the embeddings of the frames of a data set, or of files, to an .npz file."""
+"""`clocs embed`: write the embeddings of the frames of a data set, or of files, to a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("run", metavar="RUN")
 @data_options
 @file_options
-@click.option("--out", metavar="FILE", required=True, help="File to write, .npz.")
+@click.option("--out", metavar="FILE", required=True, help="File to write, .npz or .csv.")
 @pass_session
 @click.pass_context
 def embed_command(
@@ -35,15 +35,17 @@ def embed_command(
     """Write the embeddings of frames to a file.
 
     RUN is a run folder, or its encoder file. The frames come from a data set or from your own files. The file has
-    `embedding` (n, E) and, for each row, `patient`, `record`, `channel`, `start`, `part` and `label`.
+    `embedding` (n, E) and, for each row, `patient`, `record`, `channel`, `start`, `part` and `label`. As .csv it
+    has a column for each number of the embedding.
     """
     from clocs_core.artifacts.embeddings import save_rows
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
     from clocs_core.inference.embed import embed_files
+    from clocs_core.report.embeddings import save_table
     from clocs_core.train.build import choose_device
 
-    refuse_unwritable(Path(out))
+    refuse_unwritable(Path(out), (".npz", ".csv"))
     unsaid = ask_files(context) if inputs else None
     if not inputs and asked["trained_at"] is not None:
         raise SettingsError("--trained-at is about --input; a data set is framed by its own options. Leave it out.")
@@ -57,7 +59,10 @@ def embed_command(
         else:
             rows, about = _embed_dataset(context, session, loaded, where, show)
         fixed = {"method": card.method, "trained_on": card.dataset}
-        save_rows(rows, {**fixed, **about, "frame_samples": card.frame_samples}, Path(out))
+        if Path(out).suffix.lower() == ".csv":
+            save_table(rows, Path(out))
+        else:
+            save_rows(rows, {**fixed, **about, "frame_samples": card.frame_samples}, Path(out))
     many, patients = len(set(rows.record.tolist())), len(set(rows.patient.tolist()))
     whose = f"recording{'' if many == 1 else 's'}" if inputs else f"recordings of {patients:,} patients"
     echo(f"{len(rows.embedding):,} embeddings of {rows.embedding.shape[1]} numbers, of {many:,} {whose}: {out}")

@@ -42,7 +42,7 @@ def export_command(
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.inference.onnx_file import choose_window, export_onnx
 
-    refuse_unwritable(Path(out))
+    refuse_unwritable(Path(out), (".onnx",))
     loaded = load_encoder(Path(run), session.catalogue, torch.device("cpu"))
     rate, trained = hertz("--sampling-rate", sampling_rate), hertz("--trained-at", trained_at)
     window = choose_window(loaded.card, rate, trained)

@@ -7,7 +7,8 @@ Any other flag, such as `--temperature 0.05`, is an option of a method, data set
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -45,7 +46,36 @@ class AnyOption(click.Command):
             has_value = not equals and left and not left[0].startswith("--")
             others.append(f"{word}={left.pop(0)}" if has_value else word)
         ctx.meta[_OTHERS] = others
-        return super().parse_args(ctx, rest)
+        try:
+            return super().parse_args(ctx, rest)
+        except click.MissingParameter as problem:
+            asked = () if problem.param is None else problem.param.opts
+            for word, flag in _near(others, asked):
+                hint = f"Did you mean {flag!r} by {word!r}?"
+                raise click.MissingParameter(hint, ctx=problem.ctx, param=problem.param) from None
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Where a setting is refused or missing, name the flag that a misspelt one resembles."""
+        try:
+            return super().invoke(ctx)
+        except SettingsError as problem:
+            flags = [name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")]
+            for word, flag in _near(ctx.meta[_OTHERS], flags):
+                field, right = (one.removeprefix("--").replace("-", "_") for one in (word, flag))
+                text = str(problem)
+                if (f"option {field!r}." in text and "Did you mean" not in text) or f"`{right}=" in text:
+                    said = text.partition(" There is:")[0]
+                    raise SettingsError(f"{said} Did you mean `{flag}` by `{word}`?") from None
+            raise
+
+
+def _near(others: Sequence[str], flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each flag that core does not know with the flag of core that it resembles most."""
+    for word in others:
+        name = word.partition("=")[0]
+        for flag in get_close_matches(name, flags, n=1, cutoff=0.8):
+            yield name, flag
 
 
 _OTHER_NAMES = {"method": "plugin", "channels": "leads"}  # settings that have a second flag

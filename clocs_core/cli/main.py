@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from importlib.metadata import EntryPoint
 
 import click
@@ -14,11 +15,13 @@ import click
 from clocs_core import __version__
 from clocs_core.cli.compare import compare_command
 from clocs_core.cli.data import data_group
+from clocs_core.cli.display import QUIET
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
+from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
-from clocs_core.cli.output import echo
+from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
@@ -57,9 +60,10 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         trace = (lambda text: echo(text.rstrip(), err=True)) if ours.trace_hooks else None
         session = open_session(entry_points, ours.without, trace)
         plugins = session.host.plugins
-        cli = build_cli(session)
+        cli = build_cli(session, ours.quiet)
         command = _find_command(cli, rest)
-        result = cli.main(rest, prog_name="clocs", standalone_mode=False)
+        with only_results_on_stdout() if "--json" in rest else nullcontext():
+            result = cli.main(rest, prog_name="clocs", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
@@ -77,22 +81,27 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         return UNFORESEEN
 
 
-def build_cli(session: Session) -> click.Group:
-    """Build the commands of clocs, and those that plugins add."""
+def build_cli(session: Session, hushed: bool = False) -> click.Group:
+    """Build the commands of clocs, and those that plugins add. hushed: whether --quiet was given."""
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
     @click.version_option(__version__, prog_name="clocs")
     @click.option(
-        "--without", metavar="PLUGIN", multiple=True, help="Leave a plugin out. Allowed anywhere in the command."
+        "--without",
+        metavar="PLUGIN",
+        multiple=True,
+        help="Leave a plugin out, by its name or as DISTRIBUTION:NAME. Allowed anywhere in the command.",
     )
     @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. Allowed anywhere.")
     @click.option("--traceback", is_flag=True, help="Print where an error comes from. Allowed anywhere.")
+    @click.option("--quiet", is_flag=True, help="Print results and warnings, but no progress. Allowed anywhere.")
     @click.pass_context
-    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool, traceback: bool) -> None:
+    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool, traceback: bool, quiet: bool) -> None:
         """Contrastive learning of physiological signals across space, time and patients."""
-        context.obj = session  # the three options were read before plugins were loaded
+        context.obj = session  # the four options were read before plugins were loaded
+        context.meta[QUIET] = hushed
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
-        for problem in [*(broken.problem for broken in session.host.broken), *conflicts]:
+        for problem in [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]:
             echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)
@@ -105,7 +114,9 @@ def build_cli(session: Session) -> click.Group:
     cli.add_command(embed_command)
     cli.add_command(similar_command)
     cli.add_command(export_command)
-    session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
+    add_examples(cli)
+    with redirect_stdout(sys.stderr):
+        session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
     return cli
 
 
@@ -127,6 +138,7 @@ def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--trace-hooks", action="store_true")
     parser.add_argument("--traceback", action="store_true")
+    parser.add_argument("--quiet", action="store_true")
     try:
         return parser.parse_known_args(arguments)
     except argparse.ArgumentError as problem:

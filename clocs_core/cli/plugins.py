@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
+from pathlib import Path
 
 import click
 
@@ -12,7 +14,9 @@ from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.api_version import shown
 from clocs_core.plugins.session import Session
-from clocs_core.settings.options import field_types, help_of
+from clocs_core.settings.options import field_types, help_of, plain_value
+
+_SHOWN = (int, float, str, list, tuple, Enum, Path)  # types of defaults that the JSON has
 
 
 @click.group("plugins", invoke_without_command=True)
@@ -26,6 +30,8 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
     if as_json:
         echo(json.dumps(_document(session), indent=2))
         return
+    names = [item.offer.name for shelf in session.catalogue.shelves() for item in shelf]
+    width = max(16, *(len(name) + 2 for name in names)) if names else 16
     for plugin in session.host.plugins:
         echo(f"{plugin.name}", bold=True, nl=False)
         echo(f"  ({plugin.distribution} {plugin.version})")
@@ -36,9 +42,9 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
             if item.plugin == plugin
         ]
         for kind, name, summary, variants in rows:
-            echo(f"  {kind:<13}{name:<16}{summary}")
+            echo(f"  {kind:<13}{name:<{width}}{summary}")
             for variant, about in variants.items():
-                echo(f"  {'':<29}-o variant={variant}: {about.summary}")
+                echo(f"  {'':<{13 + width}}-o variant={variant}: {about.summary}")
         if not rows:
             echo("  listens to events, or adds commands")
     for broken in session.host.broken:
@@ -66,7 +72,7 @@ def _document(session: Session) -> dict[str, object]:
                     "type": str(field_types(item.offer.options)[field.name])
                     .removeprefix("<class '")
                     .removesuffix("'>"),
-                    "default": field.default if isinstance(field.default, (int, float, str, list, tuple)) else None,
+                    "default": plain_value(field.default) if isinstance(field.default, _SHOWN) else None,
                     "help": help_of(field),
                 }
                 for field in attrs.fields(item.offer.options)

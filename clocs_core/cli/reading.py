@@ -125,8 +125,8 @@ def refuse_unwritable(path: Path, endings: Sequence[str] = ()) -> None:
 
     endings: allowed file endings, where they decide the format.
     """
-    if endings and path.suffix.lower() not in endings:
-        raise SettingsError(f"--out {path}: expected a name that ends in {' or '.join(endings)}.")
     folder = path.absolute().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise SettingsError(f"Cannot write {path}: {folder if not path.is_dir() else path} is not a place for a file.")
+    if endings and path.suffix.lower() not in endings:
+        raise SettingsError(f"--out {path}: expected a name that ends in {' or '.join(endings)}.")

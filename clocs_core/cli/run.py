@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ def run_command(
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
     settings are written into the run folder.
     """
+    began = time.monotonic()
     from clocs_core.plan.pretraining import resolve
 
     if resume is not None:
@@ -59,22 +61,22 @@ def run_command(
         unused += ["-o"] if assignments else []
         if unused:
             raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
-        return _resume(session, Path(resume), workers, profile)
+        return _resume(session, Path(resume), workers, profile, began)
     tables = read_tables(Path(config)) if config else {}
     plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
-    return _run(session, plan, path, None, workers, profile)
+    return _run(session, plan, path, None, workers, profile, began)
 
 
-def _resume(session: Session, path: Path, workers: int, profile: bool) -> int | None:
+def _resume(session: Session, path: Path, workers: int, profile: bool, began: float) -> int | None:
     from clocs_core.plan.pretraining import resolve
 
     folder, tables = open_run_folder(path)
     if folder.is_finished:
         echo(f"{path} is finished: see {folder.page}")
         return 0
-    return _run(session, resolve(session.catalogue, tables), path, tables, workers, profile)
+    return _run(session, resolve(session.catalogue, tables), path, tables, workers, profile, began)
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
@@ -87,8 +89,10 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
     return path
 
 
-def _run(session: Session, plan: Plan, path: Path, begun: Tables | None, workers: int, profile: bool) -> int | None:
-    """Run a plan in a folder. begun: the settings of the run to resume; None for a new one."""
+def _run(
+    session: Session, plan: Plan, path: Path, begun: Tables | None, workers: int, profile: bool, began: float
+) -> int | None:
+    """Run a plan in a folder. begun: the settings of the run to resume; None for a new one. began: when this began."""
     from clocs_core.artifacts.run_keeper import FolderKeeper
     from clocs_core.cli.display import console_display
     from clocs_core.workflows.pretrain import pretrain_run
@@ -97,7 +101,8 @@ def _run(session: Session, plan: Plan, path: Path, begun: Tables | None, workers
     keeper = FolderKeeper(path, begun)
     try:
         with console_display() as show:
-            report = pretrain_run(plan, keeper, Surroundings(session.host, show, workers), profile).report
+            around = Surroundings(session.host, show, workers, began=began)
+            report = pretrain_run(plan, keeper, around, profile).report
     except KeyboardInterrupt as stop:
         saved = f"training so far is saved. Resume it: clocs run --resume {path}"
         stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")

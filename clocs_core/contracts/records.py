@@ -38,11 +38,19 @@ def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> 
 
 @attrs.frozen
 class Episode:
-    """A stretch of a recording with one class: source samples `onset` to `offset`, both included, counted from 0."""
+    """A stretch of a recording with its label: source samples `onset` to `offset`, both included, counted from 0.
+
+    label: a class. In an any-of task also a set of classes; the empty set says that none of them holds.
+    """
 
     onset: int
     offset: int
-    label: int
+    label: int | frozenset[int]
+
+    @property
+    def classes(self) -> frozenset[int]:
+        """The label as a set."""
+        return self.label if isinstance(self.label, frozenset) else frozenset((self.label,))
 
 
 Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None
@@ -139,6 +147,9 @@ class Listing:
     task, channels: set where only the files define them and the data set's offer cannot.
     numbered: the files do not name their channels: `channels` are numbers, which the user's names may replace.
     parts: a split that comes with the data, by patient, if the options ask for it.
+    shortest: samples of the shortest recording, where frames may follow from it: if it has too few frames for a method,
+    and no framing was asked for, windows of a part of it are resampled to a frame each.
+    no_score: why there can be no score, such as labels that are measurements; recordings still serve pre-training.
     """
 
     entries: tuple[Entry, ...] = attrs.field(converter=_entries)
@@ -149,6 +160,8 @@ class Listing:
     channels: tuple[str, ...] = ()
     numbered: bool = False
     parts: Mapping[str, Part] | None = None
+    shortest: int | None = None
+    no_score: str = ""
 
 
 @attrs.frozen(eq=False)
@@ -224,6 +237,16 @@ class Framing:
         chosen = [way for way in ways if getattr(self, way) is not None]
         if len(chosen) > 1:
             raise ValueError(f"choose one of {', '.join(chosen)}: each sets the time scale of a frame by itself")
+
+    def fitted(self, shortest: int, parts: int) -> Framing:
+        """Return the framing by which a recording of `shortest` samples has `parts` frames or more.
+
+        Where it has fewer at its own rate, windows of a `parts`-th of it are resampled to a frame each.
+        """
+        own_rate = self.sampling_rate is None and self.source_samples is None and self.frames_per_record is None
+        if not own_rate or shortest >= parts * self.frame_samples:
+            return self
+        return attrs.evolve(self, source_samples=max(1, shortest // parts))
 
 
 @attrs.frozen

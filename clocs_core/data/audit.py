@@ -15,9 +15,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.artifacts.documents import as_plain, is_sealed, seal
 from clocs_core.artifacts.split import PARTS, Split
 from clocs_core.data.prepared import Prepared
-from clocs_core.files import write_atomically
+from clocs_core.files import sweep, write_atomically
 
 SKETCH = 64  # points of a sketch: for 10 s, enough to locate every beat
 LIKE = 0.98  # cosine of two sketches above which all samples are compared
@@ -69,6 +70,7 @@ def audit(prepared: Prepared, split: Split) -> Audit:
         pair = (int(prepared.record[usable[i]]), int(prepared.record[usable[k]]))
         if found >= SAME:
             best[pair] = max(found, best.get(pair, -1.0))
+    prepared.let_go()  # sketches read all of it
     twins = [
         Twin(prepared.records[a][0], PARTS[part_of_record[a]], prepared.records[b][0], PARTS[part_of_record[b]], value)
         for (a, b), value in sorted(best.items(), key=lambda item: -item[1])
@@ -79,15 +81,16 @@ def audit(prepared: Prepared, split: Split) -> Audit:
 def certified_audit(prepared: Prepared, split: Split) -> Audit:
     """Read the audit of a split from the certificate beside the frames, or make it and save it there."""
     kept = prepared.folder / f"certificate-{split.hash[:16]}.json"
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         held = json.loads(kept.read_text(encoding="utf-8"))
-        if held["split"] == split.hash:
+        if is_sealed(held) and held["split"] == split.hash:  # an audit is not taken from a damaged file
             twins = tuple(Twin(**twin) for twin in held["twins"])
             return Audit(held["shared_patients"], held["frames"], twins)
     found = audit(prepared, split)
-    held = {"split": split.hash, "patients": split.counts(), **attrs.asdict(found)}
+    held = as_plain({"split": split.hash, "patients": split.counts(), **attrs.asdict(found)})
     with suppress(OSError):  # the data root is read-only: the audit is made again next time
-        write_atomically(kept, json.dumps(held, indent=1) + "\n")
+        sweep(kept.parent)
+        write_atomically(kept, json.dumps(seal(held), indent=1) + "\n")
     return found
 
 

@@ -44,7 +44,8 @@ class Cohort:
         bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
         labels = self.labels
         for number, (record, _) in enumerate(self.evaluate.records):
-            for label in frame_labels(labels[record], self.evaluate.start[bounds[number] : bounds[number + 1]]):
+            start = self.evaluate.start[bounds[number] : bounds[number + 1]]
+            for label in frame_labels(labels[record], start, self.task.kind):
                 for one in () if label is None else (label,) if isinstance(label, int) else label:
                     counts[self.task.classes[one]] += 1
         return counts
@@ -63,8 +64,10 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
     """
     listing = scan(asked)
     asked, names = _settled(asked, listing), _names_given(asked, listing)
-    _refuse_one_class(asked, listing)
+    listing = attrs.evolve(listing, no_score=listing.no_score or _only_class(asked, listing))
     split = divide(asked, listing)
+    if asked.fit and listing.shortest is not None:
+        pretrain, evaluate = (one.fitted(listing.shortest, asked.fit) for one in (pretrain, evaluate))
     first = prepare_recordings(asked, listing.entries, pretrain, workers, tick)
     second = first if evaluate == pretrain else prepare_recordings(asked, listing.entries, evaluate, workers, tick)
     sets = [first, second]  # opening a set reads all of it
@@ -150,16 +153,18 @@ def _not_there(dataset: Dataset, root: Path) -> str:
     )
 
 
-def _refuse_one_class(asked: DataPlan, listing: Listing) -> None:
+def _only_class(asked: DataPlan, listing: Listing) -> str:
+    """Say that all labelled recordings have one class, which leaves nothing to score; empty where they do not."""
     seen: set[int] = set()
     for entry in listing.entries:
         seen |= _classes(entry.label)
-    if len(seen) == 1 and asked.task.kind == "one_of":
-        only = asked.task.classes[next(iter(seen))]
-        raise DataError(
-            f"All labelled recordings of {asked.name!r} have one class for {asked.task.name!r} ({only}), "
-            "so there is nothing to tell apart: add recordings of another class, or choose another `task`."
-        )
+    if len(seen) != 1 or asked.task.kind != "one_of":
+        return ""
+    only = asked.task.classes[next(iter(seen))]
+    return (
+        f"all labelled recordings of {asked.name!r} have one class for {asked.task.name!r} ({only}), so there is "
+        "nothing to tell apart: add recordings of another class, or choose another `task`"
+    )
 
 
 def _classes(label: Label) -> set[int]:
@@ -167,7 +172,9 @@ def _classes(label: Label) -> set[int]:
         return set()
     if isinstance(label, int):
         return {label}
-    return {one if isinstance(one, int) else one.label for one in label}
+    if isinstance(label, frozenset):
+        return set(label)
+    return {one for episode in label for one in episode.classes}
 
 
 def prepare_recordings(

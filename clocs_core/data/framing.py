@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 
-from clocs_core.contracts.records import Drop, Framing, Label, Record
+from clocs_core.contracts.records import Drop, Episode, Framing, Label, Record
+from clocs_core.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -67,21 +69,58 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
     return Frames(frames, start, ~bad, _name_drops(record, nan, bad), gain)
 
 
-def frame_labels(label: Label, start: Iterable[int]) -> list[int | frozenset[int] | None]:
-    """Return the label of each frame, given the first source sample of each.
+def frame_labels(
+    label: Label, start: Iterable[int], kind: Literal["one_of", "any_of"]
+) -> list[int | frozenset[int] | None]:
+    """Return the label of each frame, given the first source sample of each and the kind of the task.
 
-    A class or a set of classes holds for every frame. With episodes, a frame has the label of the episode that
-    contains its first sample, or none. Where episodes overlap, the one that starts last counts, since it says what
-    the rhythm changed to; if two start together, the one that is listed last counts.
+    A class or a set of classes holds for every frame. With episodes, a frame has the label of the episodes that
+    contain its first sample, or none. Where episodes overlap, a frame of an any-of task has the classes of all of
+    them. In a one-of task the episode that starts last counts, since it says what the rhythm changed to; if two start
+    together, the one that is listed last counts.
     """
+    frames = [int(first) for first in start]
     if not isinstance(label, tuple):
-        return [label for _ in start]
-    episodes = sorted(label, key=lambda episode: episode.onset)  # stable: ties keep the order of the list
-    found: list[int | frozenset[int] | None] = []
-    for first in start:
-        holding = [episode.label for episode in episodes if episode.onset <= first <= episode.offset]
-        found.append(holding[-1] if holding else None)
+        return [label for _ in frames]
+    held = [episode for episode in label if episode.onset <= episode.offset]
+    episodes = sorted(held, key=lambda episode: episode.onset)  # stable: ties keep the order of the list
+    order = sorted(range(len(frames)), key=frames.__getitem__)
+    found: list[int | frozenset[int] | None] = [None] * len(frames)
+    label_at = _latest(episodes) if kind == "one_of" else _united(episodes)
+    for number in order:  # from left to right, so that every episode is opened and closed once
+        found[number] = label_at(frames[number])
     return found
+
+
+def _latest(episodes: list[Episode]) -> Callable[[int], int | None]:
+    """Return a function that gives the class at a sample, to be asked from left to right. `episodes` are sorted."""
+    if any(isinstance(episode.label, frozenset) for episode in episodes):
+        raise DataError("An episode has a set of classes, in a task whose frames have one class. Give it one class.")
+    coming, open_ones = deque(episodes), list[Episode]()
+
+    def label_at(sample: int) -> int | None:
+        while coming and coming[0].onset <= sample:
+            open_ones.append(coming.popleft())
+        while open_ones and open_ones[-1].offset < sample:  # those below it are looked at once it has ended
+            open_ones.pop()
+        return open_ones[-1].label if open_ones else None  # type: ignore[return-value]  # sets are refused above
+
+    return label_at
+
+
+def _united(episodes: list[Episode]) -> Callable[[int], frozenset[int] | None]:
+    """Return a function that gives all classes at a sample, to be asked from left to right. `episodes` are sorted."""
+    coming, ending = deque(episodes), deque(sorted(episodes, key=lambda episode: episode.offset))
+    holding: Counter[int | None] = Counter()  # episodes per class; None counts the episodes themselves
+
+    def label_at(sample: int) -> frozenset[int] | None:
+        while coming and coming[0].onset <= sample:
+            holding.update([None, *coming.popleft().classes])
+        while ending and ending[0].offset < sample:
+            holding.subtract([None, *ending.popleft().classes])
+        return frozenset(one for one, times in holding.items() if times and one is not None) if holding[None] else None
+
+    return label_at
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Prepare the frames of recordings: write shards in parallel, then join them into one set, which is renamed last.
+"""Prepare the frames of recordings: write shards in parallel, join them into one set, and rename it last of all.
 
 A kill at any moment leaves the old frames, the new frames, or shards from which the next call resumes.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -22,7 +22,8 @@ from filelock import FileLock, Timeout
 from safetensors.numpy import load_file, save
 
 from clocs_core.contracts.records import DropReport, Entry, Framing
-from clocs_core.data.checksums import Piece, Summing, sum_file
+from clocs_core.data.checksums import sum_file
+from clocs_core.data.joining import Joining
 from clocs_core.data.prepared import (
     FRAMES,
     INDEX,
@@ -38,14 +39,13 @@ from clocs_core.data.prepared import (
 )
 from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
-from clocs_core.files import flush, sweep, sync_folder, write_atomically
+from clocs_core.files import sweep, sync_folder, write_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clocs_core.contracts.offers import Load
 
-_COPIED = 1 << 22  # bytes copied at a time
 _FORGOTTEN = 7 * 86_400  # seconds after which nobody is expected to resume a preparation
 
 
@@ -92,13 +92,17 @@ def prepare(
         begun.mkdir(exist_ok=True)
         convention = agree_on_convention(begun, entries, load, options, channels, dataset)
         jobs = list_jobs(begun, entries, load, options, framing, convention)
-        run_jobs(jobs, workers, progress, dataset)
+        target = begun / "assembled"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        joining = Joining(jobs, target / FRAMES, len(convention.channels) * framing.frame_samples)
+        run_jobs(jobs, workers, progress, dataset, joining.add)
         if identify() != fingerprint:  # a drive was unplugged, or somebody edits the files
             shutil.rmtree(begun)
             raise DataError(f"{dataset}: files of recordings changed while they were read. Run the same command again.")
         facts = {"dataset": dataset, "revision": revision, "fingerprint": fingerprint}
-        _assemble(begun, jobs, facts, framing, convention)
-        (begun / "assembled").rename(folder / fingerprint)
+        _assemble(target, jobs, joining, facts, framing, convention)
+        target.rename(folder / fingerprint)
         sync_folder(folder)
     return _open_and_tidy(folder, fingerprint)
 
@@ -129,25 +133,24 @@ def _sweep(folder: Path) -> None:
 
 
 def _assemble(
-    partial: Path, jobs: list[Job], facts: Mapping[str, object], framing: Framing, convention: Convention
+    target: Path,
+    jobs: list[Job],
+    joining: Joining,
+    facts: Mapping[str, object],
+    framing: Framing,
+    convention: Convention,
 ) -> None:
-    """Join the shards in `<partial>/assembled`, in the order of the entries, and flush them to disk."""
-    target = partial / "assembled"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
-    shards = [json.loads(job.file(".json").read_text(encoding="utf-8")) for job in jobs]
+    """Write the index and the manifest of the joined shards to `target`, and flush all of it to disk."""
+    shards = joining.shards
     records = [pair for shard in shards for pair in shard["records"]]
     drops = sum((read_drops(shard["drops"]) for shard in shards), DropReport())
     index = _join_indices(jobs, [len(shard["records"]) for shard in shards])
     if not index["valid"].any():
-        shutil.rmtree(partial)  # tiny, and useless to a call with other settings
+        shutil.rmtree(target.parent)  # tiny, and useless to a call with other settings
         raise _no_usable_frame(facts, framing, drops, max(tuple(shard["longest"]) for shard in shards), bool(records))
-    if not all(kind == "<i2" for shard in shards for _, kind in shard["stored"]):
+    if not joining.lossless:
         index["gain"][:] = 1.0  # integers are divided by their gain while they are copied
     rates = sum((Counter(dict(map(tuple, shard["rates"]))) for shard in shards), Counter[float]())
-    counts = [size for shard in shards for size in shard["stored"]]
-    lossless = all(kind == "<i2" for _, kind in counts)
-    frame_shape = (len(convention.channels), framing.frame_samples)
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         **facts,
@@ -155,13 +158,13 @@ def _assemble(
         "channels": convention.channels,
         "unit": convention.unit,
         "sampling_rates": sorted(rates.items()),
-        "shape": [len(index["start"]), *frame_shape],
-        "stored": "<i2" if lossless else "<f4",
+        "shape": [len(index["start"]), len(convention.channels), framing.frame_samples],
+        "stored": "<i2" if joining.lossless else "<f4",
         "drops": attrs.asdict(drops),
         "tolerated": attrs.asdict(sum((read_drops(shard["tolerated"]) for shard in shards), DropReport())),
         "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
-            FRAMES: _join_files(jobs, shards, frame_shape, lossless, target / FRAMES),
+            FRAMES: joining.finish(),
             INDEX: _save_index(target / INDEX, index),
         },
         "records": records,
@@ -181,42 +184,6 @@ def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]
     return {name: np.concatenate([index[name] for index in indices]) for name in indices[0]}
 
 
-def _join_files(
-    jobs: list[Job], shards: list[dict[str, Any]], frame_shape: tuple[int, int], lossless: bool, target: Path
-) -> list[tuple[object, ...]]:
-    """Concatenate the frames of all shards in constant memory; return size and checksums of each piece.
-
-    All are float32 unless every record has 16-bit integers. Workers computed the checksums, in parallel.
-    """
-    pieces: list[Piece] = []
-    with open(target, "wb") as out:
-        for job, shard in zip(jobs, shards, strict=True):
-            with open(job.file(".bin"), "rb") as file:
-                if lossless or all(kind == "<f4" for _, kind in shard["stored"]):
-                    shutil.copyfileobj(file, out, _COPIED)
-                    pieces.append(Piece(*shard["pieces"][0]))
-                else:
-                    pieces.append(_copy_as_float(file, out, job, shard, frame_shape))
-        flush(out)
-    return [attrs.astuple(piece) for piece in pieces]
-
-
-def _copy_as_float(
-    file: IO[bytes], out: IO[bytes], job: Job, shard: dict[str, Any], frame_shape: tuple[int, int]
-) -> Piece:
-    """Copy a shard as float32, integers divided by their gain, and return the checksums of the written bytes."""
-    gains, done, sums = load_file(job.file(".index"))["gain"], 0, Summing()
-    for frames, kind in shard["stored"]:
-        raw = file.read(frames * frame_shape[0] * frame_shape[1] * int(kind[2]))
-        samples = np.frombuffer(raw, dtype=kind)
-        if kind == "<i2":
-            samples = (samples / gains[done]).astype("<f4")
-        done += frames
-        sums.update(samples.data)
-        out.write(samples.data)
-    return sums.piece()
-
-
 def _save_index(path: Path, index: dict[str, NDArray[Any]]) -> list[tuple[object, ...]]:
     write_atomically(path, save(index))
     return [attrs.astuple(sum_file(path))]
@@ -234,10 +201,16 @@ def _no_usable_frame(
     field = "source_samples" if framing.source_samples else "frame_samples"
     rate = f" at {framing.sampling_rate:g} Hz" if framing.sampling_rate else ""
     seconds, samples, own_rate, record = longest
+    half = max(1, samples // 2)
+    way_out = (
+        f"Ask for shorter frames, such as `frame_samples={max(1, int(seconds * framing.sampling_rate) // 2)}`"
+        if framing.sampling_rate
+        else f"Windows of half of it can be resampled to a frame each: `source_samples={half}`"
+    )
     return DataError(
         f"{facts['dataset']}: no recording gives a frame of {getattr(framing, field)} samples{rate}. The longest, "
-        f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). Ask for shorter frames: "
-        f"`{field}=...`. In total: {drops.sentence()}."
+        f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). {way_out}. In total: "
+        f"{drops.sentence()}."
     )
 
 

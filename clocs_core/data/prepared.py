@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +60,7 @@ class Prepared:
 
     @property
     def frames_file(self) -> Path:
-        """The file that `frames` maps, for callers that map it in another way."""
+        """The file that `frames` maps."""
         return self.folder / FRAMES
 
     @property
@@ -70,6 +72,11 @@ class Prepared:
             return None
         (rate,) = self.sampling_rates
         return rate * self.framing.frame_samples / (self.framing.source_samples or self.framing.frame_samples)
+
+    def let_go(self) -> None:
+        """Give the memory of all frames that were read back to the system. They are read again where they are used."""
+        if isinstance(self.frames.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows has no such call
+            self.frames.base.madvise(mmap.MADV_DONTNEED)
 
 
 class Damaged(DataError):
@@ -119,7 +126,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             tolerated=read_drops(held["tolerated"]),
             versions=held["versions"],
             checksums=checksums,
-            frames=np.memmap(here / FRAMES, dtype=held["stored"], mode="r", shape=shape),
+            frames=_map(here / FRAMES, held["stored"], shape),
             valid=index["valid"].astype(np.bool_),
             start=index["start"],
             record=index["record"],
@@ -132,6 +139,13 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise Damaged(here, repr(error)) from error
+
+
+def _map(file: Path, stored: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Map frames that nobody can write to: neither the array nor, by a tensor that shares its memory, the file."""
+    frames = np.memmap(file, dtype=stored, mode="c", shape=shape)
+    frames.flags.writeable = False
+    return frames
 
 
 def verify(prepared: Prepared) -> None:
@@ -173,6 +187,8 @@ def _plain(value: object) -> object:
         return value.as_posix()
     if isinstance(value, (set, frozenset)):
         return sorted(value)
+    if isinstance(value, Enum):
+        return value.name
     raise TypeError(f"an option of type {type(value).__name__} has no fingerprint: {value!r}")
 
 

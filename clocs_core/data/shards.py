@@ -130,29 +130,42 @@ def list_jobs(
     ]
 
 
-def run_jobs(jobs: list[Job], workers: int, progress: Callable[[int, int], None], dataset: str) -> None:
-    """Make the unfinished shards, in this process or in workers, in any order.
+def run_jobs(
+    jobs: list[Job],
+    workers: int,
+    progress: Callable[[int, int], None],
+    dataset: str,
+    finished: Callable[[Job], None] = lambda job: None,
+) -> None:
+    """Make the unfinished shards, in this process or in workers, in any order. `finished` is told of every shard.
 
     Raises DataError where the system could not read some recordings. A set without them would give other results
     under the same name, so their shards are not finished, and the next call reads them again.
     """
     total = sum(len(job.entries) for job in jobs)
-    left = [job for job in jobs if not job.done()]
+    left = []
+    for job in jobs:
+        if job.done():
+            finished(job)
+        else:
+            left.append(job)
     waiting = sum(len(job.entries) for job in left)
     alone = workers <= 1 or waiting <= IN_PROCESS
     done = total - waiting
     progress(done, total)
-    with closing((_make_shard(job) for job in left) if alone else _in_workers(left, workers)) as shards:
+    with closing(((job, _make_shard(job)) for job in left) if alone else _in_workers(left, workers)) as shards:
         failures: list[str] = []
-        for recordings, failed in shards:
-            done += recordings
+        for job, failed in shards:
+            done += len(job.entries)
             failures += failed
+            if not failed:
+                finished(job)
             progress(done, total)
     if failures:
         raise _not_today(dataset, sorted(failures), total)
 
 
-def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[int, list[str]], None, None]:
+def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[Job, list[str]], None, None]:
     """Make shards in worker processes, and yield the result of each when it is done.
 
     loky starts new processes without fork, which can hang where there are threads or a CUDA context, and without
@@ -163,8 +176,9 @@ def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[int, list[str]
 
     pool = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
-        for future in as_completed([pool.submit(_make_shard, job) for job in jobs]):
-            yield future.result()
+        made = {pool.submit(_make_shard, job): job for job in jobs}
+        for future in as_completed(made):
+            yield made[future], future.result()
     except BrokenProcessPool as error:
         raise DataError(
             f"One of {workers} processes that read recordings was killed, perhaps because memory ran out. "
@@ -199,10 +213,10 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _make_shard(job: Job) -> tuple[int, list[str]]:
+def _make_shard(job: Job) -> list[str]:
     """Load, frame and write the recordings of one shard, one in memory at a time.
 
-    Return their number, and those that the system could not read, with the reason; the shard is then not finished.
+    Return those that the system could not read, with the reason; the shard is then not finished.
     """
     shard, sums = _Shard(), Summing()
     # Not flushed to the disk: a kill loses no written bytes, and checksums detect losses after a power cut.
@@ -215,7 +229,7 @@ def _make_shard(job: Job) -> tuple[int, list[str]]:
                 sums.update(piece)
                 file.write(piece)
     if shard.failures:
-        return len(job.entries), shard.failures
+        return shard.failures
     job.file(".index").write_bytes(save(shard.index(len(job.convention.channels))))
     facts = {
         "asked": [entry.record for entry in job.entries],
@@ -228,7 +242,7 @@ def _make_shard(job: Job) -> tuple[int, list[str]]:
         "tolerated": attrs.asdict(DropReport.of(shard.tolerated)),
     }
     write_atomically(job.file(".json"), json.dumps(facts))
-    return len(job.entries), []
+    return []
 
 
 @attrs.define

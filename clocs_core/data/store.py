@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from weakref import WeakKeyDictionary
@@ -18,6 +19,7 @@ from clocs_core.data.framing import frame_labels
 from clocs_core.data.prepared import Prepared
 
 _SHARE_OF_DEVICE = 0.6  # of the free device memory; the rest is for activations
+_AT_ONCE = 1 << 28  # bytes of frames read at a time on their way to a device
 
 
 @attrs.frozen(eq=False)
@@ -150,29 +152,34 @@ def list_instances(
 
 def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor]:
     column = torch.tensor([prepared.channels.index(name) for name in channels], dtype=torch.int64)
-    # A private map of the file: pages are read when a batch first touches them, nothing is copied.
-    mapped = torch.from_file(
-        str(prepared.frames_file),
-        shared=False,
-        size=prepared.frames.size,
-        dtype=torch.int16 if prepared.frames.dtype == np.int16 else torch.float32,
-    ).view(prepared.frames.shape)
+    frames = prepared.frames.view()
+    frames.flags.writeable = True  # of a private copy, which nothing writes to; torch warns of any other
+    mapped = torch.from_numpy(frames)  # pages are read when a batch first touches them; nothing is copied
     if device.type == "cpu":
         return mapped, column
-    chosen = mapped[:, column]  # one copy of the whole store
+    shape = (len(mapped), len(column), mapped.shape[2])
     free, _ = torch.cuda.mem_get_info(device)
     where = torch.arange(len(channels), device=device)
-    if chosen.numel() * chosen.element_size() < _SHARE_OF_DEVICE * free:
+    if math.prod(shape) * mapped.element_size() < _SHARE_OF_DEVICE * free:
         with suppress(torch.OutOfMemoryError):  # a memory limit of this process, which the device does not report
-            return chosen.to(device), where
-    return chosen.pin_memory(), where
+            return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, device=device)), where
+    return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, pin_memory=True)), where
+
+
+def _copy(prepared: Prepared, mapped: Tensor, column: Tensor, out: Tensor) -> Tensor:
+    """Copy the chosen columns of all frames to `out`, with some of them in the memory of the host at a time."""
+    some = max(1, _AT_ONCE // (mapped[:1].nbytes or 1))
+    for first in range(0, len(mapped), some):
+        out[first : first + some] = mapped[first : first + some][:, column]
+        prepared.let_go()
+    return out
 
 
 def _labels(prepared: Prepared, labels: Mapping[str, Label], task: Task) -> NDArray[np.int64] | NDArray[np.float32]:
     per_frame: list[int | frozenset[int] | None] = []
     bounds = np.searchsorted(prepared.record, np.arange(len(prepared.records) + 1))
     for number, (record, _) in enumerate(prepared.records):
-        per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]])
+        per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]], task.kind)
     if task.kind == "one_of":
         return np.array([-1 if label is None else label for label in per_frame], dtype=np.int64)
     rows = np.full((len(per_frame), len(task.classes)), np.nan, dtype=np.float32)

@@ -86,7 +86,8 @@ def read_header(path: Path | str) -> Header:
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?"
 _RATE = re.compile(rf"({_NUMBER})(?:/.*)?", re.IGNORECASE)  # a counter frequency may follow
-_GAIN = re.compile(rf"(-?{_NUMBER})(?:\((-?[0-9]{{1,9}})\))?(?:/(\S+))?", re.IGNORECASE)
+_BASELINE = r"-?[0-9]{1,10}"  # of 32 bits
+_GAIN = re.compile(rf"(-?{_NUMBER})(?:\(({_BASELINE})\))?(?:/(\S+))?", re.IGNORECASE)
 _FORMAT = re.compile(r"([0-9]{1,4})(?:x([0-9]{1,4}))?(?::([0-9]{1,9}))?(?:\+([0-9]{1,9}))?")
 _ENDING = re.compile(r"\.(mat|dat|hea)$")
 _TIME_OF_DAY = re.compile(r"[0-9]{1,2}(:[0-9]{1,2}){0,2}(\.[0-9]+)?")

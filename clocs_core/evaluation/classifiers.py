@@ -28,18 +28,21 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.evaluation.linear import linear, prior, refuse_one_class
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
-from clocs_core.progress import Tick, collect_warnings
+from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
 
 
 @attrs.frozen
 class Watch:
-    """The clock, and the callbacks that report the progress of training."""
+    """The clock, the callbacks that report the progress of training, and how long its parts took."""
 
     clock: Callable[[], float]
     tick: Tick
     epoch_done: Callable[[EpochDone], None]
     warn: Callable[[str], None]
+    parts: Stopwatch = attrs.field(
+        default=attrs.Factory(lambda self: Stopwatch(self.clock), takes_self=True), kw_only=True
+    )
 
 
 def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
@@ -85,11 +88,12 @@ class ClassifierMaker:
                 found, network = self._fine_tune(init, rows, summary, checkpoint)
             else:
                 scored = self.frames.rows[self.plan.scoring.part]
-                predict = prior(train.take(rows), scored, self.frames.task)
                 if protocol == "linear":
-                    rows_at_f = self._train(init).take(rows)
-                    predict = linear(rows_at_f, self._scored(init), self.frames.task, self.device)
-                found = Finished(summary, predict)
+                    fitted, scored = self._train(init).take(rows), self._scored(init)
+                    with self.watch.parts.part("fit"):
+                        found = Finished(summary, linear(fitted, scored, self.frames.task, self.device))
+                else:
+                    found = Finished(summary, prior(train.take(rows), scored, self.frames.task))
         assert found.rows is not None
         notes = (*heard, *found.rows.notes)
         seconds = found.summary.seconds + self.watch.clock() - began
@@ -112,7 +116,8 @@ class ClassifierMaker:
         return self._embedded[init, "train"]
 
     def _embed(self, init: str, instances: Instances) -> Features:
-        return embed(self._encoder(init), self.frames.store, instances, self.frames.normalise, self.watch.tick)
+        with self.watch.parts.part("embed"):
+            return embed(self._encoder(init), self.frames.store, instances, self.frames.normalise, self.watch.tick)
 
     def _encoder(self, init: str) -> nn.Module:
         samples, seed = self.plan.framing.frame_samples, self.plan.settings.seed

@@ -39,7 +39,8 @@ def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device
     scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
     maker = ClassifierMaker(plan, frames, scoring, device, watch)
     features = {init: maker.embed_scored(init) for init in plan.inits}
-    distances = {init: patient_distances(rows.embedding, rows.patient) for init, rows in features.items()}
+    with watch.parts.part("distances"):
+        distances = {init: patient_distances(rows.embedding, rows.patient) for init, rows in features.items()}
     return Scored(_score(maker, scoring, cohort), features, distances, frames)
 
 
@@ -48,12 +49,15 @@ def _score(maker: ClassifierMaker, scoring: Scoring, cohort: Cohort) -> Evaluati
         return Evaluation(notes=(f"There is no score: {why}.",))
     finished = {key: maker.make(key)[0] for key in list_classifiers(maker.plan)}
     predicted = {key: one.rows for key, one in finished.items() if one.rows is not None}
-    evaluation = score_predictions(predicted, RANDOM, scoring, maker.watch.tick)
+    with maker.watch.parts.part("bootstrap"):
+        evaluation = score_predictions(predicted, RANDOM, scoring, maker.watch.tick)
     notes = (note for one in finished.values() for note in one.summary.notes)
     return attrs.evolve(evaluation, notes=tuple(dict.fromkeys((*evaluation.notes, *notes))))
 
 
 def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> str:
+    if cohort.listing.no_score:
+        return cohort.listing.no_score
     if not cohort.has_labels:
         return f"{scoring.dataset} has no labels"
     parts: tuple[Part, ...] = ("train", scoring.settings.part)

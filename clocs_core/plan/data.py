@@ -20,10 +20,11 @@ O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
 
 @attrs.frozen
 class Chosen(Generic[O]):
-    """An offer and its options."""
+    """An offer and its options. owner: the plugin that offers it, for messages."""
 
     offer: O
     options: Any
+    owner: str = attrs.field(default="", eq=False)
 
 
 @attrs.frozen
@@ -31,12 +32,14 @@ class DataPlan:
     """A data set with its settings and its task. Channels and task are resolved.
 
     names: names that an earlier run gave all channels, for files that only number them.
+    fit: number of frames that the shortest recording must have, where nobody asked for a framing; 0: cut as asked.
     """
 
     dataset: Chosen[Dataset]
     data: DataSettings
     task: Task
     names: tuple[str, ...] = attrs.field(default=(), eq=False)  # does not select channels
+    fit: int = attrs.field(default=0, eq=False)
 
     @property
     def name(self) -> str:

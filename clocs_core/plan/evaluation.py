@@ -17,7 +17,7 @@ from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data,
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
-from clocs_core.plugins.catalogue import Catalogue
+from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
 from clocs_core.settings.toml_file import Tables, dump_tables
@@ -104,11 +104,11 @@ def resolve_evaluation(
         _refuse_training(tables, given)
         del classes["finetune"]
     if untrained is not None:
-        classes["encoder"] = untrained.options
+        classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
     layers = layers.checked(classes)
     if untrained is not None:
-        chosen = Chosen(untrained, layers.table("encoder", untrained.options))
+        chosen = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
         opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
@@ -187,10 +187,10 @@ def _asked(opened: Pretrained | None, tables: Tables, given: Sequence[Assignment
     return structure(EvaluationSettings, values, "evaluation")
 
 
-def _architecture(catalogue: Catalogue, asked: EvaluationSettings) -> Encoder:
+def _architecture(catalogue: Catalogue, asked: EvaluationSettings) -> Offered[Encoder]:
     if not asked.encoder:
         raise SettingsError("An untrained encoder needs its architecture (`encoder=NAME`); `clocs plugins` has them.")
-    return catalogue.encoders.get(asked.encoder).offer
+    return catalogue.encoders.get(asked.encoder)
 
 
 def _defaults(

@@ -58,12 +58,12 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
     """
     loaded = load_encoder(source, catalogue, torch.device("cpu"))
     card = loaded.card
-    offer = catalogue.encoders.get(card.encoder).offer
+    offered = catalogue.encoders.get(card.encoder)
     beside = None if loaded.path is None else loaded.path.with_name("split.json")
     whole = source if isinstance(source, bytes) else loaded.path.read_bytes() if loaded.path is not None else b""
     return Pretrained(
         init=card.method,
-        encoder=Chosen(offer, structure(offer.options, card.options, "encoder")),
+        encoder=Chosen(offered.offer, structure(offered.offer.options, card.options, "encoder"), offered.owner),
         inputs=card.input_channels,
         frame_samples=card.frame_samples,
         embedding_dim=card.embedding_dim,

@@ -50,11 +50,12 @@ class Plan:
     perturbations: tuple[Chosen[Perturbation], ...]
     metrics: tuple[Metric, ...]
     task: Task
+    fit: int = attrs.field(default=0, eq=False)  # as in DataPlan; 0 once the recordings are known
 
     @property
     def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return DataPlan(self.dataset, self.data, self.task)
+        return DataPlan(self.dataset, self.data, self.task, fit=self.fit)
 
     @property
     def needs(self) -> Needs:
@@ -95,6 +96,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
     layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
+    fit = 0 if _asks_for_framing(layers) else max(2, needs.segments)
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
     refuse_too_few(method, needs, core["data"].channels, dataset)
@@ -103,7 +105,8 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
-        return Chosen(offers[name], options[name]) if name in offers else None
+        owner = catalogue.encoders.get(run.encoder).owner if name == "encoder" else ""
+        return Chosen(offers[name], options[name], owner) if name in offers else None
 
     return Plan(
         run=run,
@@ -113,7 +116,18 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
         metrics=tuple(item.offer for item in catalogue.metrics),
         task=task,
+        fit=fit,
     )
+
+
+def _asks_for_framing(layers: Layers) -> bool:
+    """Return whether the user set the length or the time scale of frames, by a settings file or by name."""
+    ways = ("frame_samples", "sampling_rate", "source_samples", "frames_per_record")
+    given = any(one.name in ways and one.table in ("", *_FRAMINGS) for one in layers.given)
+    return given or any(name in layers.tables for name in _FRAMINGS)
+
+
+_FRAMINGS = ("pretrain_framing", "evaluate_framing")
 
 
 def refuse_control_name(method: str) -> None:
@@ -130,7 +144,10 @@ def _choose_method(
 ) -> tuple[RunSettings, Method, Dataset, Presets]:
     """Return the table [run] with the method's presets, the method, the data set, and presets of other tables."""
     run_given = [one for one in given if one.table == "run" or (not one.table and one.name in field_types(RunSettings))]
+    run_given = [one for one in run_given if one.name != "perturbations" or one.value is not None]  # None: not given
     asked = overlaid(RunSettings, tables.get("run", {}), run_given)
+    if asked.get("perturbations") == "none":  # written out, it means no perturbations, not the method's own
+        asked["perturbations"] = []
     run = structure(RunSettings, asked, "run")
     if not run.method or not run.dataset:
         missing = "a method (`method=NAME`)" if not run.method else "a data set (`dataset=NAME`)"
@@ -223,15 +240,15 @@ def _stacked(*layers: Presets) -> dict[str, Mapping[str, object]]:
 def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogue: Catalogue) -> None:
     """Raise SettingsError where the perturbations of a run make identical views."""
     random = [item.offer.name for item in catalogue.perturbations if item.offer.random]
-    asked = ", ".join(names) or "nothing"
     if needs.perturbations == "some" and not names:
         raise SettingsError(
             f"Method {method.name!r} is about perturbations, and the run has none; name some with "
             "`perturbations=...`, or leave the method its own."
         )
     if needs.perturbations == "random" and not set(names) & set(random):
+        same = f"{', '.join(names)} makes the same of both" if names else "without perturbations both are the same"
         raise SettingsError(
-            f"Method {method.name!r} contrasts two copies of a signal, and {asked} makes the same of both; add a "
+            f"Method {method.name!r} contrasts two copies of a signal, and {same}; add a "
             f"perturbation that draws at random ({', '.join(random) or 'none is installed'}) with "
             "`perturbations=...`, or have one copy perturbed only, where the method's views have an option for it."
         )
@@ -264,7 +281,7 @@ def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], data
         more = not dataset.channels or len(dataset.channels) >= least
         way_out = "name more with `channels=...`, or choose" if more else f"{dataset.name} has no more, so choose"
         raise SettingsError(
-            f"Method {method.name!r} needs at least {least} channels, got {', '.join(channels)}; "
+            f"Method {method.name!r} needs at least {least} channels, got {len(channels)} ({', '.join(channels)}); "
             f"{way_out} another method."
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from typing import Generic, TypeVar
 
 import attrs
@@ -31,6 +33,11 @@ class Offered(Generic[O]):
 
     offer: O
     plugin: Plugin
+
+    @property
+    def owner(self) -> str:
+        """The plugin with its distribution, for messages."""
+        return f"plugin {self.plugin.name!r} ({self.plugin.distribution} {self.plugin.version})"
 
 
 @attrs.frozen
@@ -113,7 +120,9 @@ def build_catalogue(host: Host) -> tuple[Catalogue, Host]:
     made: dict[Plugin, dict[type[Offer], list[Offer]]] = {}
     for plugin in host.plugins:
         try:
-            made[plugin] = _offers_of(host, plugin)
+            with redirect_stdout(sys.stderr):  # what a plugin prints must not stand in the JSON of a command
+                made[plugin], remarks = _offers_of(host, plugin)
+            host = attrs.evolve(host, remarks=(*host.remarks, *remarks))
         except (Exception, SystemExit) as problem:  # code of plugins may raise anything
             first = (str(problem).strip().splitlines() or ["no message"])[0].rstrip(".")
             host = host.set_aside(
@@ -129,10 +138,18 @@ def build_catalogue(host: Host) -> tuple[Catalogue, Host]:
     return Catalogue(*shelves), host  # type: ignore[arg-type]  # the list is in the order of the fields
 
 
-def _offers_of(host: Host, plugin: Plugin) -> dict[type[Offer], list[Offer]]:
+def _offers_of(host: Host, plugin: Plugin) -> tuple[dict[type[Offer], list[Offer]], list[str]]:
+    """Return the offers of a plugin by kind, and remarks on hooks that returned nothing."""
     offers: dict[type[Offer], list[Offer]] = {kind: [] for kind in _KINDS}
+    remarks = []
     for hook, kind in zip(OFFER_HOOKS, _KINDS, strict=True):
-        for result in host.call(plugin, hook):
+        results = host.call(plugin, hook)
+        if len(results) < host.implementations(plugin, hook):
+            remarks.append(
+                f"{hook} of plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) returns None, so it offers "
+                f"nothing. Does it lack a `return`? If there is nothing to offer, it should return []."
+            )
+        for result in results:
             for offer in _as_items(result):
                 if not isinstance(offer, kind):
                     raise TypeError(f"{hook} must return a list of {kind.__name__}, got {offer!r}")
@@ -140,7 +157,7 @@ def _offers_of(host: Host, plugin: Plugin) -> dict[type[Offer], list[Offer]]:
                     raise ValueError(f"{hook} offers {offer.name!r} twice")
                 field_types(offer.options)  # fails here, so that an unresolved type is reported with its plugin
                 offers[kind].append(offer)
-    return offers
+    return offers, remarks
 
 
 def _as_items(result: object) -> list[object]:

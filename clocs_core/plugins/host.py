@@ -7,7 +7,9 @@ accept a misspelt hook, and not say which plugin a result comes from. This modul
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 
@@ -32,7 +34,11 @@ OFFER_HOOKS = (
 
 @attrs.frozen
 class Plugin:
-    """A loaded plugin and its distribution."""
+    """A loaded plugin and its distribution.
+
+    name: that of its entry point; with the distribution before it, "dist:name", where a built-in plugin or another
+    distribution has the same.
+    """
 
     name: str
     distribution: str
@@ -51,11 +57,15 @@ class Broken:
 
 @attrs.frozen(eq=False)
 class Host:
-    """The loaded plugins, the broken ones, and the methods that call their hooks."""
+    """The loaded plugins, the broken ones, and the methods that call their hooks.
+
+    remarks: sentences about plugins that are loaded, for a warning.
+    """
 
     manager: pluggy.PluginManager
     plugins: tuple[Plugin, ...]
     broken: tuple[Broken, ...]
+    remarks: tuple[str, ...] = ()
 
     def names(self) -> set[str]:
         """Return the names of all plugins, loaded or broken."""
@@ -72,6 +82,12 @@ class Host:
         others = [module for module in self.manager.get_plugins() if module is not plugin.module]
         results: list[object] = self.manager.subset_hook_caller(hook, others)(**arguments)
         return results
+
+    def implementations(self, plugin: Plugin, hook: str) -> int:
+        """Count the functions of one plugin that implement a hook. pluggy drops a result that is None."""
+        callers = self.manager.get_hookcallers(plugin.module) or []
+        found = [one for caller in callers if caller.name == hook for one in caller.get_hookimpls()]
+        return sum(one.plugin is plugin.module and not (one.wrapper or one.hookwrapper) for one in found)
 
     def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
         """Announce an event to every plugin. One that fails causes a warning; the run continues."""
@@ -105,15 +121,12 @@ def load_plugins(
 ) -> Host:
     """Load the plugins named by entry points, except `without`. Set broken ones aside with the reason.
 
-    Raises PluginError only when `without` names a plugin that is not installed.
+    without: names of plugins, or "distribution:name". Raises PluginError only when one of them is not installed.
+    What plugins print while they are imported goes to stderr: it must not stand in the JSON that a command prints.
     """
-    found = sorted(found, key=lambda point: point.name)
-    without = set(without)
-    for name in sorted(without - {point.name for point in found}):
-        raise PluginError(
-            f"No plugin {name!r} to leave out.{neighbours(name, [point.name for point in found])} "
-            "`clocs plugins` lists what is installed."
-        )
+    found = sorted(found, key=lambda point: (point.name, *_distribution(point)))
+    named = _named_apart(found)
+    without = _resolve_left_out(named, set(without))
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     if trace is not None:
@@ -121,17 +134,48 @@ def load_plugins(
         manager.enable_tracing()
     plugins: list[Plugin] = []
     broken: list[Broken] = []
-    by_name: dict[str, list[EntryPoint]] = {}
-    for point in found:
-        if point.name not in without:
-            by_name.setdefault(point.name, []).append(point)
-    for name, points in by_name.items():
-        loaded = _register(manager, points[0]) if len(points) == 1 else _duplicate(name, points)
+    for name, points in named.items():
+        if name in without:
+            continue
+        with redirect_stdout(sys.stderr):
+            loaded = _register(manager, name, points[0]) if len(points) == 1 else _duplicate(name, points)
         if isinstance(loaded, Plugin):
             plugins.append(loaded)
         else:
             broken.append(loaded)
     return Host(manager, tuple(plugins), tuple(broken))
+
+
+def _named_apart(found: Iterable[EntryPoint]) -> dict[str, list[EntryPoint]]:
+    """Return entry points by the names of their plugins.
+
+    Where several distributions have an entry point of one name, that of clocs keeps it, and the others get their
+    distribution's name in front: installing a stranger's plugin cannot switch a built-in one off.
+    """
+    owners: dict[str, set[str]] = {}
+    for point in found:
+        owners.setdefault(point.name, set()).add(_distribution(point)[0])
+    named: dict[str, list[EntryPoint]] = {}
+    for point in found:
+        distribution, _ = _distribution(point)
+        plain = len(owners[point.name]) == 1 or distribution == hookspecs.PROJECT
+        named.setdefault(point.name if plain else f"{distribution}:{point.name}", []).append(point)
+    return named
+
+
+def _resolve_left_out(named: Mapping[str, list[EntryPoint]], without: set[str]) -> set[str]:
+    """Return the names of the plugins to leave out. A name that several distributions share means all of them."""
+    found: set[str] = set()
+    for asked in sorted(without):
+        whole = {name for name, points in named.items() if asked == f"{_distribution(points[0])[0]}:{points[0].name}"}
+        shared = {name for name, points in named.items() if asked == points[0].name}
+        mine = {asked} if asked in named else whole or shared
+        if not mine:
+            raise PluginError(
+                f"No plugin {asked!r} to leave out.{neighbours(asked, named)} `clocs plugins` lists what is installed."
+            )
+        found |= mine
+    return found
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
@@ -148,26 +192,26 @@ def _duplicate(name: str, points: list[EntryPoint]) -> Broken:
     )
 
 
-def _register(manager: pluggy.PluginManager, point: EntryPoint) -> Plugin | Broken:
+def _register(manager: pluggy.PluginManager, name: str, point: EntryPoint) -> Plugin | Broken:
     distribution, version = _distribution(point)
     try:
         module = point.load()
         problem = what_to_upgrade(getattr(module, DECLARED, None), distribution)
         if problem:  # before its hooks are checked: hooks of another version may not exist here
-            return _of_another_version(point.name, distribution, version, problem)
+            return _of_another_version(name, distribution, version, problem)
         _refuse_strange_hooks(manager, module)
-        manager.register(module, point.name)
+        manager.register(module, name)
     except (Exception, SystemExit) as failure:  # importing a plugin may raise anything
-        if manager.has_plugin(point.name):
-            manager.unregister(name=point.name)
+        if manager.has_plugin(name):
+            manager.unregister(name=name)
         cause = _first_line(failure)
         return Broken(
-            point.name,
+            name,
             distribution,
-            f"Plugin {point.name!r} ({distribution} {version}) could not be loaded: {cause} "
-            f"Repair or uninstall {distribution}, or silence this with `--without {point.name}`.",
+            f"Plugin {name!r} ({distribution} {version}) could not be loaded: {cause} "
+            f"Repair or uninstall {distribution}, or silence this with `--without {name}`.",
         )
-    return Plugin(point.name, distribution, version, module)
+    return Plugin(name, distribution, version, module)
 
 
 def _of_another_version(name: str, distribution: str, version: str, problem: str) -> Broken:

@@ -1,7 +1,8 @@
-"""Show progress in a terminal: one bar with the time left; without a terminal, a line per stage."""
+"""Show progress in a terminal: one bar with the time left; without a terminal, lines now and then."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -25,15 +26,31 @@ if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
 
 
+_MINUTE = 60.0  # seconds without a line after which one is printed, where there is no terminal
+_SOON = 1.0  # seconds between two lines, at least
+
+
 class ConsoleDisplay(Display):
     """A display on stderr, so that a command's output can be piped. Use as a context manager.
 
     wording: changes a message before it is shown; for example, turns names of arguments into flags.
+    quiet: show warnings alone. clock: in seconds.
+
+    Where there is no terminal, a line is printed for each stage, for each tenth of the epochs, and after a minute
+    without one.
     """
 
-    def __init__(self, console: Console | None = None, wording: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        console: Console | None = None,
+        wording: Callable[[str], str] = str,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.console = console = console or Terminal(stderr=True)
-        self.wording = wording
+        self.wording, self.quiet, self.clock = wording, quiet, clock
+        self.began = self.told = clock()  # the stage; the last line
+        self.seen = 0  # epochs of this stage
         self.progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
@@ -42,7 +59,7 @@ class ConsoleDisplay(Display):
             TimeRemainingColumn(),
             TextColumn("{task.fields[detail]}", markup=False),
             console=console,
-            disable=not console.is_terminal,
+            disable=quiet or not console.is_terminal,
             transient=True,
         )
         self.doing = ""  # the present stage
@@ -60,6 +77,9 @@ class ConsoleDisplay(Display):
 
     def say(self, text: str) -> None:
         """Print a line of information."""
+        if self.quiet:
+            return
+        self.told = self.clock()
         self.console.print(visible(self.wording(text)), highlight=False, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
@@ -73,6 +93,7 @@ class ConsoleDisplay(Display):
             if old is not None:
                 self.progress.remove_task(old)
         self.epochs, self.doing = None, text
+        self.began, self.seen = self.clock(), 0
         self.task = self.progress.add_task(visible(text), total=None, detail="")
         if not self.console.is_terminal:
             self.say(f"{text} …")
@@ -81,6 +102,8 @@ class ConsoleDisplay(Display):
         """Move the stage's bar."""
         if self.task is not None:
             self.progress.update(self.task, completed=done, total=total)
+        if not self.console.is_terminal and self.clock() - self.told >= _MINUTE:
+            self.say(f"{self.doing}: {done:,} of {total:,}")
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
         """Move the bar of epochs, and show the losses beside it."""
@@ -92,3 +115,24 @@ class ConsoleDisplay(Display):
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
         if done.last:
             self.say(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {detail}")
+        elif not self.console.is_terminal:
+            self._say_epoch(done, epochs, detail)
+
+    def _say_epoch(self, done: EpochDone, epochs: int, detail: str) -> None:
+        """Print a line for a tenth of the epochs, or where there was none for a minute."""
+        self.seen += 1
+        now = self.clock()
+        tenth = done.epoch * 10 // epochs > (done.epoch - 1) * 10 // epochs
+        if now - self.told < (_SOON if tenth else _MINUTE):
+            return
+        left = (now - self.began) / self.seen * (epochs - done.epoch)
+        rate = done.instances / done.seconds if done.seconds > 0 else 0.0
+        self.say(f"epoch {done.epoch} of {epochs}: {detail}; {rate:,.0f} instances/s, at most {_duration(left)} left")
+
+
+def _duration(seconds: float) -> str:
+    """Return a time for people: 42 s, 13 min, 2 h 05 min."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

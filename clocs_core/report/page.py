@@ -26,6 +26,7 @@ from clocs_core.report.tables import (
     show_number,
     verdict,
 )
+from clocs_core.report.times import stage_times
 
 EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
 
@@ -53,7 +54,7 @@ class _Whisker:
 def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]) -> str:
     """Return the page as text. Every name in it is escaped: patient ids come from files that are not trusted."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "duration": _duration, "toml": _toml_value}
+    environment.filters |= {"count": _count, "toml": _toml_value}
     environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
     template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
     return template.render(
@@ -70,6 +71,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         epoch_headings=EPOCH_HEADINGS,
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),
+        times=stage_times(report.seconds),
     )
 
 
@@ -97,14 +99,6 @@ def _count(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    """Format seconds for a person: "8.2 s", "1 min 05 s", "2 h 03 min"."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def _data_uri(png: bytes) -> str:

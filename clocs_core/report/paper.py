@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,18 +13,45 @@ from clocs_core.contracts.units import MICROVOLTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 SECONDS = 10.0  # drawn of a recording: as much as fits on a sheet
 ROW = 1.6  # height of a row in millivolts, or in spans of a channel that is not a voltage
+POINTS, LINE = 9, 4.2  # size of the texts; height of a line of the title in mm
+NARROWEST = 80  # mm: narrower paper has no room for a title
+LONGEST = 600  # characters of a title
+ENDINGS = (".png", ".svg", ".pdf")
 PINK, RED, INK = "#f7d6d6", "#eeb0b0", "#1a1a1a"
 
 
-def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> bytes:
-    """Draw a PNG of the first seconds of all channels, one below the other, on a grid of 0.2 s and 0.5 mV."""
+def draw_recording(record: Record, title: str, seconds: float = SECONDS, ending: str = ".png") -> bytes:
+    """Draw the first seconds of all channels, one below the other, on a grid of 0.2 s and 0.5 mV.
+
+    ending: of the file, one of ENDINGS; the bytes are of its format. The same recording gives the same bytes.
+    """
+    from PIL import Image
+
+    from clocs_core.report.sheet import to_svg
+
+    figure = draw_paper(record, title, seconds)
+    if ending == ".svg":
+        return to_svg(figure, title)
+    drawn, target = io.BytesIO(), io.BytesIO()
+    if ending == ".pdf":
+        figure.savefig(drawn, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        return drawn.getvalue()
+    figure.savefig(drawn, format="png", metadata={"Software": ""})
+    with Image.open(drawn) as whole:  # 32 colours are enough, and take a third of the bytes
+        whole.convert("RGB").quantize(32).save(target, format="png", optimize=True)
+    return target.getvalue()
+
+
+def draw_paper(record: Record, title: str, seconds: float) -> Figure:
+    """Draw the figure of `draw_recording`. The title has as many lines as the width of the paper asks for."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from PIL import Image
 
     from clocs_core.report.sheet import TEXT, printable
 
@@ -31,25 +59,39 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS) -> byte
     shown = min(values.shape[1], max(1, int(seconds * record.sampling_rate)))
     rows = _rows(values[:, :shown], record.unit)
     # True to scale: 25 mm a second, 10 mm a millivolt, and a margin for the names.
-    width, height = 25 * max(shown / record.sampling_rate, 0.2), 10 * ROW * (len(rows) + 1)
-    figure = Figure(figsize=((width + 20) / 25.4, (height + 10) / 25.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    width = max(25 * max(shown / record.sampling_rate, 0.2) + 20, NARROWEST)
+    height = 10 * ROW * (len(rows) + 1) + 10
+    scale = "10 mm/mV" if record.unit in MICROVOLTS else f"each channel to its own span, in {record.unit or 'its unit'}"
+    told = f"{printable(title, LONGEST)}   25 mm/s, {printable(scale)}, {record.sampling_rate:g} Hz"
+    figure = Figure(dpi=130, layout="constrained")
+    lines = _wrap(FigureCanvasAgg(figure), told, (width - 4) / 25.4 * figure.dpi)
+    height += LINE * (len(lines) - 1)
+    figure.set_size_inches(width / 25.4, height / 25.4)
+    figure.suptitle("\n".join(lines), x=2 / width, ha="left", fontsize=POINTS, **TEXT)
+    axes = figure.add_subplot(anchor="W")
     time = np.arange(shown) / record.sampling_rate
     for number, (name, row) in enumerate(zip(record.channels, rows, strict=True)):
         base = -ROW * number
         axes.plot(time, np.clip(row, -ROW, ROW) + base, color=INK, linewidth=0.7)
-        axes.text(-0.01 * time[-1], base, printable(name, 12), ha="right", va="center", fontsize=9, **TEXT)
+        axes.text(-0.01 * time[-1], base, printable(name, 12), ha="right", va="center", fontsize=POINTS, **TEXT)
     _rule(axes, float(time[-1]), len(rows))
-    voltage = record.unit in MICROVOLTS
-    scale = "10 mm/mV" if voltage else f"each channel to its own span, in {record.unit or 'its own unit'}"
-    told = f"{printable(title)}   25 mm/s, {printable(scale)}, {record.sampling_rate:g} Hz"
-    axes.set_title(told, fontsize=9, loc="left", **TEXT)
-    drawn, target = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", metadata={"Software": ""})
-    with Image.open(drawn) as whole:  # 32 colours are enough, and take a third of the bytes
-        whole.convert("RGB").quantize(32).save(target, format="png", optimize=True)
-    return target.getvalue()
+    return figure
+
+
+def _wrap(canvas: FigureCanvasAgg, text: str, width: float) -> list[str]:
+    """Break text into lines of at most `width` pixels."""
+    from matplotlib.font_manager import FontProperties
+
+    from clocs_core.report.sheet import FONT
+
+    font, renderer = FontProperties(family=FONT, size=POINTS), canvas.get_renderer()
+    most = len(text)
+    while True:
+        lines = textwrap.wrap(text, most)
+        widest = max(renderer.get_text_width_height_descent(line, font, False)[0] for line in lines)
+        if widest <= width or most == 1:
+            return lines
+        most = max(1, min(most - 1, int(most * width / widest) + 1))
 
 
 def _rows(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:

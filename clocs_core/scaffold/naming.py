@@ -10,7 +10,8 @@ import attrs
 
 from clocs_core.errors import SettingsError, neighbours
 
-KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
+OFFERS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
+KINDS = (*OFFERS, "listener", "command")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
 PARTS = ("views", "encoder", "loss")  # parts of the method of a new plugin
 LONGEST = 40  # characters: names are part of code lines of limited length
@@ -50,7 +51,7 @@ def choose_kinds(asked: Iterable[str]) -> tuple[str, ...]:
     names = [name for text in asked for name in (part.strip() for part in text.split(",")) if name]
     for name in names:
         if name not in KINDS:
-            raise SettingsError(f"There is no kind of offer {name!r}.{neighbours(name, KINDS)}")
+            raise SettingsError(f"A plugin has no kind of part {name!r}.{neighbours(name, KINDS)}")
     chosen = set(names) or set(DEFAULT_KINDS)
     if "method" in chosen:
         chosen.update(PARTS)

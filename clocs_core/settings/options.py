@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
@@ -51,13 +52,20 @@ def option(
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
         if choices and value not in choices:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {shown(value)}")
+            raise ValueError(f"{attribute.name} must be one of {', '.join(map(str, choices))}, got {_in_words(value)}")
         if check is not None and not check[0](value):
-            raise ValueError(f"{attribute.name} must {check[1]}, got {shown(value)}")
+            raise ValueError(f"{attribute.name} must {check[1]}, got {_in_words(value)}")
 
     about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
+
+
+def _in_words(value: object) -> str:
+    """Return a value for a message; a list as its items, for Python writes one item as (50.0,)."""
+    if not isinstance(value, (tuple, list)):
+        return shown(value)
+    return ", ".join(map(shown, value)) if value else "nothing"
 
 
 def help_of(field: attrs.Attribute[Any]) -> str:
@@ -74,8 +82,10 @@ def metavar_of(field: attrs.Attribute[Any], kind: Any) -> str:
     for member in members:
         if typing.get_origin(member) is Literal:
             return "|".join(map(str, typing.get_args(member)))
-        if typing.get_origin(member) is tuple:
-            return "A,B,…"
+        if _is_enum(member):
+            return "|".join(map(word_of, member))
+        if _origin(member) in (tuple, list):
+            return ",".join("ABCDEFGH"[: len(several)]) if (several := _each_of(member)) else "A,B,…"
     words = {int: "N", float: "X", bool: "true|false", Path: "PATH"}
     return next((words[member] for member in members if member in words), "TEXT")
 
@@ -120,7 +130,7 @@ def structure(cls: type[T], values: Mapping[str, object], table: str, arguments:
 
 def plain(instance: Any) -> dict[str, object]:
     """Convert the fields of an options class to values for TOML and JSON; None becomes "none"."""
-    return {field.name: _plain(getattr(instance, field.name)) for field in attrs.fields(type(instance))}
+    return {field.name: plain_value(getattr(instance, field.name)) for field in attrs.fields(type(instance))}
 
 
 def from_text(kind: Any, text: str) -> object:
@@ -134,8 +144,9 @@ def from_text(kind: Any, text: str) -> object:
         origin, arguments = typing.get_origin(member), typing.get_args(member)
         if member is Path:
             return Path(text).expanduser().absolute()  # independent of the current folder
-        if origin is tuple:
-            return [from_text(arguments[0], part.strip()) for part in text.split(",") if part.strip()]
+        if origin in (tuple, list):
+            parts = [part.strip() for part in text.split(",") if part.strip()]
+            return [from_text(item, part) for item, part in zip(_items(member, len(parts)), parts, strict=True)]
         if member is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if member in (int, float):
@@ -143,7 +154,7 @@ def from_text(kind: Any, text: str) -> object:
                 return member(text)
             except ValueError:
                 continue
-        if origin is Literal:
+        if origin is Literal and (len(members) == 1 or text in map(str, arguments)):
             return next((choice for choice in arguments if str(choice) == text), text)
     return text
 
@@ -153,16 +164,24 @@ def from_value(kind: Any, value: object) -> object:
     if value is None:
         return "none"
     if isinstance(value, (str, Path)) and Path in _members(kind):
-        return value if value == "none" else Path(value).expanduser().absolute()  # independent of the current folder
+        words = [one for member in _members(kind) if _origin(member) is Literal for one in typing.get_args(member)]
+        return value if value in ("none", *words) else Path(value).expanduser().absolute()  # of no current folder
     if hasattr(value, "tolist"):  # an array or number of NumPy or torch
         value = value.tolist()
     if isinstance(value, (set, frozenset)):  # its order changes from process to process
         raise SettingsError(f"{value!r} is a set, which has no order; give a list.")
+    several = next((member for member in _members(kind) if _origin(member) in (tuple, list)), None)
     if isinstance(value, (list, tuple)):
-        return [from_value(Any, item) for item in value]
-    if any(_origin(member) is tuple for member in _members(kind)):  # a single value where a list is expected
+        items = [Any] * len(value) if several is None else _items(several, len(value))
+        return [from_value(item, one) for item, one in zip(items, value, strict=True)]
+    if several is not None:  # a single value where a list is expected
         return [value] if not isinstance(value, str) else from_text(kind, value)
     return value
+
+
+def word_of(member: Enum) -> str:
+    """Return the word for a member of an enum, in files and when typed: its value if that is text, or else its name."""
+    return member.value if isinstance(member.value, str) else member.name
 
 
 def _cause(problem: BaseException, _: type[Any] | None) -> str:
@@ -179,11 +198,30 @@ def _origin(kind: Any) -> Any:
     return typing.get_origin(kind)
 
 
-def _plain(value: object) -> object:
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _each_of(kind: Any) -> tuple[Any, ...]:
+    """Return the types of the items of a tuple of fixed length; empty where any number may stand."""
+    arguments = typing.get_args(kind)
+    return () if _origin(kind) is list or arguments[-1:] == (...,) else arguments
+
+
+def _items(kind: Any, count: int) -> tuple[Any, ...]:
+    """Return the types of `count` items of a tuple or list. Where the count is wrong, `structure` refuses it."""
+    each = _each_of(kind) or (typing.get_args(kind)[0],) * count
+    return (*each, *(Any,) * (count - len(each)))[:count]
+
+
+def plain_value(value: object) -> object:
+    """Convert the value of an option for TOML and JSON: None to "none", an enum to its word, a path to text."""
     if value is None:
         return "none"
+    if isinstance(value, Enum):
+        return word_of(value)
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -198,13 +236,16 @@ def _converter() -> Converter:
     converter.register_structure_hook(str, _strictly(str, "text"))
     converter.register_structure_hook(Path, _structure_path)
     converter.register_structure_hook_func(lambda kind: len(_members(kind)) > 1, _structure_union)
-    converter.register_structure_hook_func(lambda kind: _origin(kind) is tuple, _structure_tuple)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) in (tuple, list), _structure_items)
+    converter.register_structure_hook_func(_is_enum, _structure_enum)
     converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _structure_literal)
     return converter
 
 
 def _strictly(kind: type[T], expected: str) -> Callable[[object, type[T]], T]:
-    def check(value: object, _: type[T]) -> T:
+    def check(value: object, asked: type[T]) -> T:
+        if _is_enum(asked):  # such as class Mode(str, Enum)
+            return typing.cast("T", _structure_enum(value, asked))
         fits = type(value) is kind or (kind is float and type(value) is int)
         if not fits:
             raise ValueError(f"expected {expected}, got {shown(value)}")
@@ -221,11 +262,25 @@ def _structure_path(value: object, _: type[Path]) -> Path:
     return Path(value)
 
 
-def _structure_tuple(value: object, kind: Any) -> tuple[object, ...]:
+def _structure_items(value: object, kind: Any) -> object:
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"expected a list, got {shown(value)}")
-    item = typing.get_args(kind)[0]
-    return tuple(_converter().structure(one, item) for one in value)
+    wanted = len(_each_of(kind))
+    if wanted and len(value) != wanted:
+        raise ValueError(f"expected {wanted} values, got {len(value)}: {shown(value)}")
+    return _origin(kind)(
+        _converter().structure(one, item) for item, one in zip(_items(kind, len(value)), value, strict=True)
+    )
+
+
+def _structure_enum(value: object, kind: Any) -> object:
+    for member in kind:
+        if value is member or (type(value) is str and value == word_of(member)):
+            return member
+    for member in kind:
+        if type(value) is type(member.value) and value == member.value:
+            return member
+    raise ValueError(f"expected one of {', '.join(map(word_of, kind))}, got {shown(value)}")
 
 
 def _structure_literal(value: object, kind: Any) -> object:

@@ -33,7 +33,7 @@ class RunSettings:
     embedding_dim: int = option(128, "Dimension E of an embedding.", check=_dimension, metavar="E")
     variant: str = option("", "Variant of the method, if it has any.", metavar="NAME")
     perturbations: tuple[str, ...] | None = option(
-        None, "Perturbations of the views, in this order; default: the method's own.", metavar="NAMES"
+        None, "Perturbations of the views, in this order, or none; default: the method's own.", metavar="NAMES"
     )
     seed: int = option(0, "Seed of weights, order, views and dropout; not of the split.", check=_not_negative)
     device: Literal["auto", "cpu", "cuda"] = option("auto", "Device to compute on.")
@@ -44,7 +44,7 @@ class RunSettings:
 
 @attrs.frozen
 class DataSettings:
-    """Which recordings are read, and how patients are divided: table [data]."""
+    """Choose the recordings to read, and how patients are divided: table [data]."""
 
     task: str = option("", "Task of the data set, such as a set of labels; default: its first.", metavar="NAME")
     channels: tuple[str, ...] = option(
@@ -111,7 +111,7 @@ class ScoringSettings:
 
 @attrs.frozen
 class EvaluationSettings:
-    """Which encoder is evaluated, on which data set, by which protocol: table [evaluation]."""
+    """Choose the encoder to evaluate, the data set and the protocol: table [evaluation]."""
 
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
     protocol: Literal["linear", "finetune"] = option(

@@ -33,17 +33,17 @@ def read_tables(path: Path, edited: bool = True) -> Tables:
         raise SettingsError(f"{path} is not a settings file: its tables or lists are nested too deeply.") from None
     except ValueError as problem:  # no TOML, no UTF-8, or a number of thousands of digits
         raise SettingsError(f"{path} is not a TOML file: {problem}.") from None
-    if not edited and not _is_whole(text, document):
-        raise SettingsError(
-            f"{path} was damaged or edited since the run began: it does not match its digest. Put it back as it was, "
-            "or start a new run with it: `config=...`."
-        )
-    document.pop(_SEALED, None)
+    sealed = document.pop(_SEALED, False)
     schema = document.pop("schema", SCHEMA)
     if type(schema) is not int or schema != SCHEMA:
         raise SettingsError(
             f"{path} has settings of schema {schema!r}; this version of clocs reads schema {SCHEMA}. "
             "Use the version that wrote it, or start a new run."
+        )
+    if not edited and not _is_whole(text, bool(sealed or not document)):
+        raise SettingsError(
+            f"{path} was damaged or edited since the run began: it does not match its digest. Put it back as it was, "
+            "or start a new run with it: `config=...`."
         )
     for key, value in document.items():
         if not isinstance(value, dict):
@@ -65,9 +65,7 @@ def seal_tables(tables: Mapping[str, Mapping[str, object]]) -> str:
     return f"{text}{_SEAL}{sha256(text.encode()).hexdigest()}\n"
 
 
-def _is_whole(text: str, document: Mapping[str, object]) -> bool:
+def _is_whole(text: str, needs_seal: bool) -> bool:
     """Tell whether a file that a run wrote is unchanged, as far as can be told: earlier versions wrote no digest."""
     above, seal, digest = text.rpartition(_SEAL)
-    if not seal:
-        return _SEALED not in document and len(document) > 1  # a schema and a table
-    return sha256(above.encode()).hexdigest() == digest.strip()
+    return sha256(above.encode()).hexdigest() == digest.strip() if seal else not needs_seal

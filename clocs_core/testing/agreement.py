@@ -186,7 +186,7 @@ def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
     views = training.make_views(training.store.gather(training.train, rows), generator)
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         loss = learner.objective(partial(encode, list(learner.encoders), views.encoder_of_view), views)
-        learner.optimiser.zero_grad(set_to_none=True)
+        learner.optimiser.zero_grad()
         loss.backward()
     return float(loss.detach()), _gradients(learner)
 

@@ -46,8 +46,8 @@ def checks_of(
     """Return the checks of one offer, by its kind.
 
     root: folder of a data set's files. options: options to use instead of the defaults.
-    catalogue: holds a method's parts, and a method that gives an objective its views; without it, an objective runs
-    on two plain segments. clock: seconds, for the checks of processor time.
+    catalogue: holds a method's parts, and a method that gives an objective its views and encoder; without it, an
+    objective runs on two plain segments with a small encoder. clock: seconds, for the checks of processor time.
     """
     return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue, clock)
 

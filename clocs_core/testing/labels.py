@@ -18,7 +18,9 @@ def fault_of(label: Label, task: Task) -> str:
             return "an episode must begin at 0 or later, and end after it begins"
         if any(first.onset > second.onset for first, second in pairwise(label)):
             return "episodes must be in the order in which they begin"
-        classes = [one.label for one in label]
+        if task.kind == "one_of" and any(isinstance(one.label, frozenset) for one in label):
+            return "an episode has a set of classes only in an any-of task"
+        classes = [number for one in label for number in one.classes]
     elif task.kind == "any_of":
         if not isinstance(label, frozenset):
             return "a label of an any-of task is a frozenset"

@@ -90,9 +90,8 @@ def _one_step(case: _Case) -> None:
     views = source.views(SAMPLES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        options = options_of_part(case.offer, "encoder", parts["encoder"])
-        build = partial(parts["encoder"].build, options)  # type: ignore[attr-defined]  # each kind has its own shelf
-        encoders = nn.ModuleList(build(views.signal.shape[2], SAMPLES, DIM) for _ in range(source.needs.encoders))
+        channels = views.signal.shape[2]
+        encoders = nn.ModuleList(source.encoder(channels, SAMPLES, DIM) for _ in range(source.needs.encoders))
         objective = _objective(case.offer, parts, encoders)
         loss = objective(partial(encode, list(encoders), views.encoder_of_view), views)
     expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "Find the part that causes it; its checks report it.")

@@ -17,10 +17,19 @@ from clocs_core.contracts.records import Task
 from clocs_core.testing.assembly import ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
-from clocs_core.testing.tensors import close, on_tensors, refuse_host_sync, refuse_named_devices, refuse_other_devices
+from clocs_core.testing.tensors import (
+    close,
+    equal,
+    on_tensors,
+    refuse_host_sync,
+    refuse_named_devices,
+    refuse_other_devices,
+    refuse_other_randomness,
+)
 from clocs_core.train.step import encode, train_step
 
-DIM, SAMPLES = 16, 200
+DIM, SAMPLES = 16, 1000
+STEPS = 3  # before and after a run is resumed
 TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
@@ -43,6 +52,14 @@ class _Made:
         target = None if target is None else move(target)
         return attrs.evolve(self, views=attrs.evolve(views, signal=move(views.signal), batch=batch, target=target))
 
+    def load(self, other: _Made) -> None:
+        """Copy the state of another one, as a checkpoint does."""
+        self.objective.load_state_dict(other.objective.state_dict())
+        self.encoders.load_state_dict(other.encoders.state_dict())
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.objective.state_dict(), **self.encoders.state_dict(prefix="encoder ")}
+
     def eval(self) -> _Made:
         return attrs.evolve(self, objective=self.objective.eval(), encoders=self.encoders.eval())
 
@@ -54,12 +71,15 @@ class _Case:
     source: ViewSource
     clock: Clock
 
+    def encoder(self, views: Views) -> nn.Module:
+        return self.source.encoder(views.signal.shape[2], SAMPLES, DIM)
+
     def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
         views = self.source.views(SAMPLES)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if encoders is None:
-                encoders = nn.ModuleList(_encoder(views.signal.shape[2]) for _ in range(self.source.needs.encoders))
+                encoders = nn.ModuleList(self.encoder(views) for _ in range(self.source.needs.encoders))
             setup = Setup(encoder=encoders[0], embedding_dim=DIM, task=TASK, perturbations=self.source.perturbations)
             objective = self.offer.build(self.options, setup)
         return _Made(objective.train(), encoders.train(), views)
@@ -113,7 +133,7 @@ def _state(case: _Case) -> None:
     """The state dict is complete: a second objective that loads it gives the same loss."""
     first = case.make(seed=0)
     train_step(list(first.encoders), first.objective, _optimiser(first), first.views)
-    other = _encoder(first.views.signal.shape[2])  # another encoder: loading must replace a copy of it too
+    other = case.encoder(first.views)  # another encoder: loading must replace a copy of it too
     first = attrs.evolve(first, views=case.source.views(SAMPLES))
     second = attrs.evolve(case.make(seed=1, encoders=nn.ModuleList([other])), encoders=first.encoders)
     second.objective.load_state_dict(first.objective.state_dict())
@@ -124,6 +144,32 @@ def _state(case: _Case) -> None:
         found = second.eval().loss()
     advice = "Keep every tensor as an nn.Parameter or a registered buffer."
     expect(close(found, expected, 1e-6), f"the same loss, {expected.tolist()}", found.tolist(), advice)
+
+
+def _resumes(case: _Case) -> None:
+    """A run that is stopped and resumed ends as one that is not: whatever changes in training is in the state dict.
+
+    Three steps, a copy of the state, and three steps of a new objective that loads it, must equal six steps.
+    """
+    whole, begun, fresh = case.make(), case.make(), case.make()
+    begun.load(whole)  # equal weights at first; if building is not seeded, the rule `seeded` reports it
+    _train(case, whole, range(2 * STEPS))
+    _train(case, begun, range(STEPS))
+    fresh.load(begun)
+    _train(case, fresh, range(STEPS, 2 * STEPS))
+    expected, found = whole.state(), fresh.state()
+    changed = [name for name in expected if name not in found or not equal(found[name], expected[name])]
+    found_instead = f"another {', '.join(changed[:3])}"
+    advice = "Keep pointers, counters and schedules as tensors in registered buffers."
+    expect(not changed, "the weights and the state of a run that was not stopped", found_instead, advice)
+
+
+def _own_randomness(case: _Case) -> None:
+    """Random numbers are drawn in training only, and only by torch's generator: a run seeds it for every epoch."""
+    made = case.make()
+    advice = "Use torch.rand and its like, in training mode; neither numpy's nor Python's generators are seeded."
+    refuse_other_randomness(lambda: _train(case, made, range(1)), advice, ("numpy", "random"))
+    refuse_other_randomness(made.eval().loss, advice)
 
 
 def _seeded(case: _Case) -> None:
@@ -197,17 +243,20 @@ def _after_step_no_host_sync(case: _Case) -> None:
     refuse_host_sync(lambda fake: _after_step(made))
 
 
-def _encoder(channels: int) -> nn.Module:
-    """Build a small encoder."""
-    convolution = nn.Conv1d(channels, 8, 7, stride=3)
-    return nn.Sequential(convolution, nn.Tanh(), nn.AdaptiveAvgPool1d(8), nn.Flatten(), nn.Linear(64, DIM))
-
-
 def _after_step(made: _Made) -> None:
     after_step = getattr(made.objective, "after_step", None)
     if after_step is not None:
         with torch.no_grad():
             after_step(made.encoders[0])
+
+
+def _train(case: _Case, made: _Made, steps: range) -> None:
+    """Take training steps, each with views and random numbers of its own."""
+    optimiser = _optimiser(made)
+    with torch.random.fork_rng(devices=[]):
+        for step in steps:
+            torch.manual_seed(step)
+            train_step(list(made.encoders), made.objective, optimiser, case.source.views(SAMPLES, seed=step))
 
 
 def _backward(made: _Made) -> None:

@@ -69,6 +69,9 @@ def open_project(folder: Path, beside: Collection[str] | None = None) -> Project
     for broken in host.broken:
         if broken.name in names:
             raise PluginError(broken.problem)
+    for remark in host.remarks:
+        if any(f" of plugin {name!r} (" in remark for name in names):
+            raise PluginError(remark)
     return Project(tuple(one for one in host.plugins if one.name in names), catalogue, host)
 
 

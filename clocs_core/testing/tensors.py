@@ -68,12 +68,14 @@ def refuse_named_devices(call: Callable[[Callable[[Tensor], Tensor]], Tensor]) -
         expect(found == device, "a result on the device of the input", f"one on {found}", advice)
 
 
-def refuse_other_randomness(call: Callable[[], object], advice: str) -> None:
+def refuse_other_randomness(
+    call: Callable[[], object], advice: str, watched: tuple[str, ...] = ("torch", "numpy", "random")
+) -> None:
     """Run `call` and check that it used no global random generator: torch's, numpy's or Python's."""
-    names = ("torch", "numpy", "random")
     before = _random_states()
     call()
-    moved = [name for name, old, new in zip(names, before, _random_states(), strict=True) if old != new]
+    after = _random_states()
+    moved = [name for name in watched if after[name] != before[name]]
     expect(not moved, "no use of a global random generator", f"that of {' and '.join(moved)} has moved", advice)
 
 
@@ -101,6 +103,9 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-4) -> bool:
     return bool(torch.allclose(a.detach(), b.detach(), rtol=0.0, atol=tolerance * scale, equal_nan=True))
 
 
-def _random_states() -> tuple[bytes, bytes, bytes]:
-    theirs = np.random.get_state()  # noqa: NPY002  the global generator is the one to watch
-    return torch.get_rng_state().numpy().tobytes(), pickle.dumps(theirs), pickle.dumps(random.getstate())
+def _random_states() -> dict[str, bytes]:
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "numpy": pickle.dumps(np.random.get_state()),  # noqa: NPY002  the global generator is the one to watch
+        "random": pickle.dumps(random.getstate()),
+    }

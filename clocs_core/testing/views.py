@@ -29,10 +29,10 @@ BATCH, SAMPLES = 6, 200
 ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
-def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES) -> Batch:
+def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES, seed: int = 0) -> Batch:
     """Make a batch of instances that meets the needs."""
     channels = 1 if needs.channels == "each" else max(3, needs.least_channels)
-    return synthetic_batch(batch, needs.segments, channels, samples, patients=3)
+    return synthetic_batch(batch, needs.segments, channels, samples, patients=3, seed=seed)
 
 
 @attrs.frozen

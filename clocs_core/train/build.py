@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
 from clocs_core.contracts.offers import Encoder, Setup
-from clocs_core.errors import SettingsError
+from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan
@@ -40,7 +40,10 @@ def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.Module
     """Build the encoders with random weights that follow from the seed. channels: number of chosen channels."""
     inputs = channels if plan.needs.encoder_channels == "all" else 1
     samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
-    return draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+    encoders = draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+    for encoder in encoders:
+        _refuse_other_output(encoder, plan.encoder, torch.Size((inputs, samples)), dim, device)
+    return encoders
 
 
 def draw_encoders(
@@ -83,7 +86,39 @@ def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, devic
     (encoder,) = draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)
     if trained:
         encoder.load_state_dict(one.weights)
-    return encoder.to(device)
+    encoder = encoder.to(device)
+    _refuse_other_output(encoder, one.encoder, torch.Size((one.inputs, samples)), one.embedding_dim, device)
+    return encoder
+
+
+def _refuse_other_output(
+    encoder: nn.Module, chosen: Chosen[Encoder], frame: torch.Size, embedding_dim: int, device: torch.device
+) -> None:
+    """Raise PluginError unless two frames (channel, sample) become floats (2, embedding_dim) on the device.
+
+    Without this, embeddings of another size reach the report, and sequences end the run after all its training.
+    """
+    name = f"Encoder {chosen.offer.name!r}{chosen.owner and f' of {chosen.owner}'}"
+    promised = f"floats of shape (2, {embedding_dim}) on {device.type} for a signal of shape {(2, *frame)}"
+    modes = [(module, module.training) for module in encoder.modules()]
+    signal = torch.linspace(0, 1, frame[1], device=device).expand(2, *frame)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
+            found = encoder.eval()(signal.clone())
+    except (ClocsError, torch.OutOfMemoryError):
+        raise
+    except Exception as problem:  # code of a plugin may raise anything
+        raise PluginError(f"{name} must give {promised}, and fails: {type(problem).__name__}: {problem}") from problem
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    if not isinstance(found, Tensor):
+        given = f"a {type(found).__name__}"
+    else:
+        given = f"{str(found.dtype).removeprefix('torch.')} of shape {tuple(found.shape)} on {found.device.type}"
+        if found.shape == (2, embedding_dim) and found.is_floating_point() and found.device.type == device.type:
+            return
+    raise PluginError(f"{name} must give {promised}, and gives {given}. Its plugin has to be repaired.")
 
 
 def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
@@ -104,6 +139,22 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
         except ValueError as problem:
             raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
     return start(encoders, objective.to(device), plan.train.learning_rate)
+
+
+def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
+    """Raise SettingsError where batches have one instance, and the loss of one instance has no gradient."""
+    if plan.loss is None or plan.train.together > 1:
+        return
+    drawn = torch.randn(2, 1, plan.run.embedding_dim, generator=torch.Generator().manual_seed(0))
+    z = drawn.to(device).requires_grad_()  # (view, batch, dim)
+    loss = plan.loss.offer.build(plan.loss.options)(z, torch.zeros(1, dtype=torch.int64, device=device))
+    if loss.requires_grad:
+        loss.backward()
+    if z.grad is None or float(z.grad.abs().max()) < 1e-6:
+        raise SettingsError(
+            f"`batch_size=1` leaves the loss {plan.loss.offer.name!r} nothing to contrast: it compares an instance "
+            "with the others of its batch, and alone it teaches the encoder nothing. Use a larger `batch_size`."
+        )
 
 
 def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:

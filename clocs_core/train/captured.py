@@ -120,7 +120,7 @@ class _Steps:
                     self.number.zero_()
                     self._step(replay.size)
             torch.cuda.current_stream().wait_stream(side)
-        self.learner.optimiser.zero_grad(set_to_none=True)  # the capture must allocate the gradients itself
+        self.learner.optimiser.zero_grad()  # the capture must allocate the gradients itself
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
         # thread_local: other threads, such as one that writes event files, may use the device during the capture.

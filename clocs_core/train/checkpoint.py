@@ -13,6 +13,7 @@ from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import structure
 from clocs_core.settings.toml_file import SCHEMA
+from clocs_core.train.adam import Adam
 from clocs_core.train.learner import Learner, Progress
 
 _STATE = {"step", "exp_avg", "exp_avg_sq"}  # of Adam, for each weight
@@ -30,7 +31,7 @@ def save_checkpoint(learner: Learner, path: Path, log: dict[str, object] | None 
         ("best", learner.best),
     ):
         tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
-    for number, state in learner.optimiser.state_dict()["state"].items():
+    for number, state in learner.optimiser.state_dict().items():
         tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
     save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress), "log": log or {}}, path)
 
@@ -61,9 +62,9 @@ def load_checkpoint(learner: Learner, path: Path) -> dict[str, object]:
     return log
 
 
-def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _load_optimiser(optimiser: Adam, tensors: dict[str, Tensor]) -> None:
     """Load the state of Adam. Raises ValueError where it is not that of the optimiser's weights."""
-    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    weights = optimiser.weights
     state: dict[int, dict[str, Tensor]] = {number: {} for number in range(len(weights))}
     for name, tensor in tensors.items():
         number, _, key = name.partition(".")
@@ -75,8 +76,7 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
     for place, held in state.items():
         if held.keys() != _STATE:
             raise ValueError(f"the optimiser's state of weight {place} is incomplete: it has {', '.join(held)}.")
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
+    optimiser.load_state_dict(state)
 
 
 def _read_progress(found: object) -> Progress:

@@ -58,13 +58,24 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
 
 def pairs_per_anchor(training: Training) -> tuple[float, float]:
     """Return, per anchor and on average over the first epoch's batches: instances of other patients, of its patient."""
-    patient = training.store.patient[training.train.frame[:, 0]].cpu()[order_of(training, 1)]
     own = others = 0.0
-    for batch in patient.split(training.settings.contrast_batch or training.settings.batch_size):
+    for batch in _patients_by_batch(training):
         counts = batch.unique(return_counts=True)[1]
         own += float((counts * (counts - 1)).sum())
         others += float((counts * (len(batch) - counts)).sum())
-    return others / len(patient), own / len(patient)
+    return others / len(training.train), own / len(training.train)
+
+
+def share_of_lone_patients(training: Training) -> float:
+    """Return the share of the first epoch's batches that have instances of one patient only."""
+    batches = _patients_by_batch(training)
+    return sum(int(batch.min() == batch.max()) for batch in batches) / len(batches)
+
+
+def _patients_by_batch(training: Training) -> tuple[Tensor, ...]:
+    """Return the patients (batch,) of each batch of the first epoch, on the CPU."""
+    patient = training.store.patient[training.train.frame[:, 0]].cpu()[order_of(training, 1)]
+    return tuple(patient.split(training.settings.together))
 
 
 def equal_views(training: Training) -> list[int]:

@@ -53,7 +53,7 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
     z = torch.cat(parts, dim=1).requires_grad_()  # (view, contrast batch, dim)
     loss = objective.of(z, torch.cat(patients), views.pairs)
     (gradient,) = torch.autograd.grad(loss, z)
-    learner.optimiser.zero_grad(set_to_none=True)
+    learner.optimiser.zero_grad()
     for chunk, random, part in zip(chunks, randoms, gradient.split([len(one) for one in chunks], dim=1), strict=True):
         random.put_back(generator)
         _, again = _encode(learner, training, chunk, generator)

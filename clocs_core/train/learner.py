@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.settings.sections import TrainSettings
-from clocs_core.train.adam import SplitAdam
+from clocs_core.train.adam import Adam, SplitAdam
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class Learner:
 
     encoders: nn.ModuleList
     objective: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimiser: Adam
     best: dict[str, Tensor]
     progress: Progress
 
@@ -54,16 +54,8 @@ class Learner:
 def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
     """Return an untrained learner with Adam over every parameter that requires a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
-    learner = Learner(encoders, objective, _adam(list(parameters.values()), learning_rate), {}, Progress())
+    weights = list(parameters.values())
+    adam = SplitAdam if all(one.is_cuda for one in weights) else Adam
+    learner = Learner(encoders, objective, adam(weights, learning_rate), {}, Progress())
     learner.keep_best()
     return learner
-
-
-def _adam(parameters: list[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
-    on_gpu = all(one.is_cuda for one in parameters)
-    if on_gpu and all(one.dtype == torch.float32 for one in parameters):
-        return SplitAdam(parameters, learning_rate)
-    # On a GPU the count of steps is there too, so that a step can be captured. On a CPU the fused update would save
-    # 1 ms of a step of 43 (benchmarks/cpu_step.py), but it rounds a tenth of the weights differently after 100 steps:
-    # not worth scores that differ in their last digits from all earlier ones.
-    return torch.optim.Adam(parameters, lr=learning_rate, fused=on_gpu, capturable=on_gpu)

@@ -14,7 +14,7 @@ from torch import Tensor
 from clocs_core import seeds
 from clocs_core.contracts.events import EpochDone, Health
 from clocs_core.errors import NonFiniteLoss, OutOfMemory
-from clocs_core.progress import Tick
+from clocs_core.progress import Stopwatch, Tick
 from clocs_core.train import health
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
@@ -31,12 +31,14 @@ def train_epochs(
     clock: Callable[[], float],
     tick: Tick,
     score: ScoreValidation | None = None,
+    spent: Stopwatch | None = None,
 ) -> Iterator[EpochDone]:
     """Train `learner` from its progress until early stopping or the last epoch.
 
     Every random number of an epoch follows from (seed, epoch) alone, so a resumed run needs only the epoch number to
     continue exactly. `tick` is called as steps are started; an epoch causes no host sync.
     score: scores the results of the validation pass once per epoch; it does not affect training.
+    spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
     """
     settings, count = training.settings, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances per loss
@@ -45,7 +47,9 @@ def train_epochs(
         try:
             losses = run_epoch(learner, training, epoch, tick)
             means = _weighted_mean(losses, count, together)
+            trained = _moment(training.store.device, clock)
             validation_loss, z, patient = _validate(learner, training, whole=score is not None)
+            validated = _moment(training.store.device, clock)
             train_loss, held_out = torch.stack([means, validation_loss]).tolist()  # sync point: once per epoch
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
@@ -58,6 +62,10 @@ def train_epochs(
         improved = learner.progress.best_epoch != before.best_epoch
         if improved:
             learner.keep_best()
+        lasted, validating = clock() - began, _seconds_between(trained, validated)
+        if spent is not None:
+            spent.add("training", lasted - validating)
+            spent.add("validation", validating)
         yield EpochDone(
             epoch=epoch,
             losses=losses,
@@ -68,9 +76,27 @@ def train_epochs(
             improved=improved,
             best_epoch=learner.progress.best_epoch,
             instances=count,
-            seconds=clock() - began,
+            seconds=lasted,
             last=learner.progress.finished,
         )
+
+
+def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:
+    """Return the time now; on a GPU, an event in its queue, since the host is far ahead and does not wait."""
+    if device.type != "cuda":
+        return clock()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record(torch.cuda.current_stream(device))
+    return event
+
+
+def _seconds_between(before: float | torch.cuda.Event, after: float | torch.cuda.Event) -> float:
+    """Return the time between two moments of one kind. Events must be over."""
+    if isinstance(before, torch.cuda.Event) and isinstance(after, torch.cuda.Event):
+        return float(before.elapsed_time(after)) / 1000
+    assert not isinstance(before, torch.cuda.Event)
+    assert not isinstance(after, torch.cuda.Event)
+    return after - before
 
 
 def _separation(measured: Health, epoch: int) -> float:

@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
+from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import min_max
 
 Perturb = Callable[[Tensor, Generator], Tensor]
@@ -91,13 +92,13 @@ def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
 def train_step(
     encoders: Sequence[nn.Module],
     objective: nn.Module,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync."""
     loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
-    optimiser.zero_grad(set_to_none=True)
+    optimiser.zero_grad()
     loss.backward()
     optimiser.step()
     after_step = getattr(objective, "after_step", None)

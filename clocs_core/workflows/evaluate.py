@@ -32,7 +32,7 @@ from clocs_core.contracts.records import DropReport, Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.errors import SettingsError
+from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
@@ -148,6 +148,8 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
     scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    if cohort.listing.no_score:
+        raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
     refuse_other_channels(plan.encoder.together, cohort.channels)

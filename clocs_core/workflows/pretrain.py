@@ -21,9 +21,8 @@ from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
 from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import Plan
-from clocs_core.progress import Display
 from clocs_core.report.page import render
-from clocs_core.report.pictures import draw_pictures
+from clocs_core.report.times import time_sentence
 from clocs_core.settings.options import plain
 from clocs_core.workflows.environment import environment
 from clocs_core.workflows.summary import (
@@ -67,15 +66,21 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.keep_encoder(ready.learner.best, card)
         pretrained = clock()
         show.stage("evaluating")
-        scored = _evaluate(ready, around)
+        watch = Watch(clock, show.tick, lambda done: None, show.warn)
+        scored = _evaluate(ready, watch)
         store = scored.frames.store
         keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records)
-        report = _report(ready, trained, scored, card, show)
-        report = attrs.evolve(report, seconds={**trained.log.seconds, "evaluate": clock() - pretrained})
+        report = _report(ready, trained, scored, card, watch)
+        evaluated = clock()
         done = _done(ready, trained, scored, report)
+        finished = clock()
+        parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
+        seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
+        report = attrs.evolve(report, seconds=seconds)
         keeper.finish(report, render(report, trained.log.rows, done.pictures))
         around.done(trained.run, done)
         keeper.close()
+    show.say(time_sentence({**seconds, "closing": clock() - finished}))
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     card = attrs.evolve(card, scores=report.scores)
     return FinishedRun(report, trained.log.rows, predictions, ready.learner.best, card)
@@ -111,19 +116,20 @@ def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:
 # -------------------------------------------------------------------------------------------------- evaluate and report
 
 
-def _evaluate(ready: Ready, around: Surroundings) -> Scored:
+def _evaluate(ready: Ready, watch: Watch) -> Scored:
     """Score the best weights of the first encoder beside its controls, with the code of `clocs evaluate`."""
     plan = ready.plan
     channels = plan.needs.of_first(ready.cohort.channels)
     first = {name[2:]: tensor for name, tensor in ready.learner.best.items() if name.startswith("0.")}
-    watch = Watch(around.clock, around.show.tick, lambda done: None, around.show.warn)
     cohort = attrs.evolve(ready.cohort, channels=channels)
     return score_own_encoder(own_evaluation(plan, first, channels), cohort, ready.device, watch)
 
 
-def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, show: Display) -> Report:
+def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, watch: Watch) -> Report:
     plan, cohort, progress = ready.plan, ready.cohort, ready.learner.progress
     patients = patients_of(trained.training.store, trained.training.train)
+    with watch.parts.part("retrieval"):
+        retrieval = summarise_retrieval(scored.features, ready.device, watch.tick)
     return Report(
         method=plan.method.name,
         dataset=plan.dataset.offer.name,
@@ -139,7 +145,7 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, s
         scores=scored.evaluation.scores,
         comparisons=scored.evaluation.comparisons,
         patients=summarise_distances(scored.distances),
-        retrieval=summarise_retrieval(scored.features, ready.device, show.tick),
+        retrieval=retrieval,
         notes=(
             *trained.log.warnings,
             *_encoder_notes(plan, cohort.channels),
@@ -154,6 +160,8 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, s
 
 
 def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> RunDone:
+    from clocs_core.report.pictures import draw_pictures  # imports matplotlib, which takes a second
+
     plan, training = ready.plan, trained.training
     embeddings = name_embeddings(plan, scored.frames.store, scored.features[plan.method.name])
     views = draw_views(plan, ready.cohort, training.store, training.validation)

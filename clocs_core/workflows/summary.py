@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-import attrs
 import numpy as np
 import torch
 
@@ -24,7 +23,6 @@ from clocs_core.evaluation.features import Features, name_label
 from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
-from clocs_core.report.traces import traces
 from clocs_core.train.build import build_views
 
 
@@ -93,7 +91,10 @@ def summarise_recordings(cohort: Cohort) -> UsedRecordings:
 def _plain_label(label: Label) -> object:
     if label is None or isinstance(label, int):
         return label
-    return sorted([one] if isinstance(one, int) else list(attrs.astuple(one)) for one in label)
+    if isinstance(label, frozenset):
+        return sorted([one] for one in label)
+    episodes = sorted(label, key=lambda one: (one.onset, one.offset, sorted(one.classes)))
+    return [[one.onset, one.offset, one.label if isinstance(one.label, int) else sorted(one.label)] for one in episodes]
 
 
 def _digest(facts: object) -> str:
@@ -161,6 +162,8 @@ _COLUMNS = 8  # views that fit on a page
 
 def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) -> Picture:
     """Draw three validation instances, spread over the part, as the encoder sees them."""
+    from clocs_core.report.traces import traces  # imports matplotlib, which takes a second
+
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
     views = build_views(plan, cohort.pretrain.unit)(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")

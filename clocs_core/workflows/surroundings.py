@@ -30,6 +30,7 @@ class Surroundings:
     """Plugins that listen, listeners of this run, the display, processes that read recordings, and a clock in seconds.
 
     announces: False for a run in memory, so that no plugin writes files.
+    began: the moment, on this clock, at which the command began; None where nothing was imported for it.
     """
 
     host: Host
@@ -38,6 +39,7 @@ class Surroundings:
     clock: Callable[[], float] = time.monotonic
     listeners: Sequence[Listener] = ()
     announces: bool = True
+    began: float | None = None
 
     def started(self, run: RunStarted) -> None:
         """Announce that training begins."""

@@ -10,17 +10,17 @@ from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.artifacts.split import PARTS
 from clocs_core.artifacts.training_log import TrainingLog, pack_log, read_log
 from clocs_core.contracts.events import RunStarted
-from clocs_core.contracts.records import DropReport, Part
+from clocs_core.contracts.records import DropReport, Framing, Part
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.data.exposure import limit_instances
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
-from clocs_core.progress import Display, collect_warnings
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs
+from clocs_core.progress import Display, Stopwatch, collect_warnings
+from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
-from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor
+from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
@@ -28,10 +28,12 @@ from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
 
+_ALONE = 0.9  # share of batches with a single patient from which on a run warns
+
 
 @attrs.frozen(eq=False)
 class Ready:
-    """A plan with prepared recordings and an untrained learner. seconds: the time that preparing took."""
+    """A plan with prepared recordings and an untrained learner. seconds: the time until here, by stage."""
 
     plan: Plan
     cohort: Cohort
@@ -41,7 +43,7 @@ class Ready:
     learner: Learner
     run_epoch: RunEpoch
     device: torch.device
-    seconds: float
+    seconds: dict[str, float]
 
 
 @attrs.frozen(eq=False)
@@ -55,22 +57,42 @@ class Trained:
 
 def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     """Read and prepare the recordings of a plan, and build its learner. Raises DataError where they cannot serve."""
-    show, began = around.show, around.clock()
+    show, watch = around.show, Stopwatch(around.clock)
+    began = around.clock()
+    if around.began is not None:
+        watch.add("start", began - around.began)
+    watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
+    refuse_lone_instances(plan, device)
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
-    plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
+    plan = _as_found(plan, cohort, show)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
     learner = build_learner(plan, len(cohort.channels), device)
     show.say(_found(plan, cohort, instances, drops))
-    leaks = certified_audit(cohort.evaluate, cohort.split)
+    with watch.part("prepare/audit"):
+        leaks = certified_audit(cohort.evaluate, cohort.split)
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
-    for note in (*cohort.listing.notes, *put_up_with, leaks.sentence()):
+    unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()
+    for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
         show.say(note)
-    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, around.clock() - began)
+    watch.add("prepare", around.clock() - began)
+    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, watch.seconds)
+
+
+def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
+    """Return the plan with the task, the channels and the framing that only the files know."""
+    pretrain, evaluate = cohort.pretrain.framing, cohort.evaluate.framing
+    if pretrain != plan.pretrain_framing and pretrain.source_samples is not None:
+        show.say(
+            f"the shortest recording has {cohort.listing.shortest:,} samples: windows of {pretrain.source_samples:,} "
+            f"are resampled to frames of {pretrain.frame_samples:,} (`source_samples={pretrain.source_samples}`)"
+        )
+    data = attrs.evolve(plan.data, channels=cohort.channels)
+    return attrs.evolve(plan, task=cohort.task, data=data, pretrain_framing=pretrain, evaluate_framing=evaluate, fit=0)
 
 
 def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:
@@ -89,12 +111,21 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
         )
         drops = drops + DropReport.of(short)
         if part != "test" and not len(instances[part]):
-            raise DataError(
-                f"Method {plan.method.name!r} contrasts {needs.segments} frames in a row of "
-                f"{plan.pretrain_framing.frame_samples} samples, and no recording of the {part} patients has them; "
-                "use shorter frames (`frame_samples=...`) or a method that needs fewer."
-            )
+            raise DataError(_too_short(plan, cohort, part))
     return instances, drops
+
+
+def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
+    """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
+    segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
+    way_out = "use shorter frames (`frame_samples=...`)"
+    if shortest is not None:
+        fitting = Framing(frame_samples=framing.frame_samples).fitted(shortest, max(2, segments)).source_samples
+        way_out = f"the shortest has {shortest:,} samples, so leave the framing out or use `source_samples={fitting}`,"
+    return (
+        f"Method {plan.method.name!r} contrasts {segments} frames in a row of {framing.frame_samples} samples, and no "
+        f"recording of the {part} patients has them; {way_out} or a method that needs fewer."
+    )
 
 
 def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: DropReport) -> str:
@@ -126,10 +157,12 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
     run_epoch = ready.run_epoch if profiler is None else profiler.watch(ready.run_epoch)
+    watch = Stopwatch(around.clock)
     with collect_warnings(show.warn) as warnings:
 
         def so_far() -> TrainingLog:
-            spent = {"prepare": ready.seconds, "pretrain": around.clock() - began}
+            parts = {f"pretrain/{part}": seconds for part, seconds in watch.seconds.items()}
+            spent = {**ready.seconds, "pretrain": around.clock() - began, **parts}
             return attrs.evolve(before, rows=log.rows, losses=log.losses).adding(warnings, spent)
 
         if missed or not learner.progress.finished:
@@ -139,7 +172,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
         alarms = 0
-        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick):
+        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
             log = log.after(done)
             keeper.keep_epoch(log.rows[-1])
             if keeper.checkpoint is not None:
@@ -201,3 +234,10 @@ def _describe_contrast(plan: Plan, training: Training, show: Display) -> None:
             f"per anchor, on average: {others:.1f} negatives from other patients, {own:.2f} positives of the same "
             "patient beside its own views"
         )
+        alone = share_of_lone_patients(training)
+        if alone >= _ALONE:
+            patients = len(patients_of(training.store, training.train).unique())
+            show.warn(
+                f"{alone:.0%} of the batches have instances of one patient only, so that patients are hardly ever told "
+                f"apart; there are {patients:,} to train on. Use a larger `batch_size`, or recordings of more patients"
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from inspect import getdoc
 from typing import Any
@@ -38,11 +39,14 @@ def options_page() -> str:
 
 
 def _offers() -> Iterator[str]:
-    for shelf in session.catalogue.shelves():
+    shelves = session.catalogue.shelves()
+    names = Counter(item.offer.name for shelf in shelves for item in shelf)
+    for shelf in shelves:
         for number, item in enumerate(shelf):
             offer, plugin = item.offer, item.plugin.name
             yield f"## {offer.kind.capitalize()}\n" if number == 0 else ""
-            yield f"### `{offer.name}`\n\n{_plain(offer.summary)} (plugin `{plugin}`)\n\n{_table(offer.options)}"
+            which = f" ({offer.kind})" if names[offer.name] > 1 else ""  # the menu shows headings without their section
+            yield f"### `{offer.name}`{which}\n\n{_plain(offer.summary)} (plugin `{plugin}`)\n\n{_table(offer.options)}"
 
 
 def _table(cls: type[Any]) -> str:

@@ -102,8 +102,11 @@ CALM = Ended(0, 1.0, 1 << 20, "done")
         (CALM, "equal"),
         (Ended(2, 1.0, 1, "Error: no such lead"), "refused"),
         (Ended(1, 1.0, 1, "Traceback (most recent call last)\nKeyError"), "traceback"),
+        (Ended(1, 1.0, 1, "Error: Unforeseen error: KeyError: 'a'"), "traceback"),
         (Ended(-signal.SIGSEGV, 1.0, 1, ""), "traceback"),
-        (Ended(-signal.SIGKILL, SECONDS + 1, 1, ""), "hang"),
+        (Ended(-signal.SIGKILL, SECONDS + 1, 1, "", work=0.1), "hang"),
+        (Ended(-signal.SIGKILL, SECONDS + 1, 1, "", work=SECONDS), "hang"),
+        (Ended(0, SECONDS + 1, 1, "", work=SECONDS / 2), "equal"),  # on a busy machine
         (Ended(0, 1.0, MEMORY + 1, ""), "memory"),
         (Ended(1, 1.0, 1, ""), "unclear message"),
     ],

@@ -1,4 +1,4 @@
-"""Warnings for users are collected, each once, and shown without a line of source; others pass through."""
+"""Warnings for users are collected, each once, and shown without a line of source; a stopwatch adds up times."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import subprocess
 import sys
 import warnings
 
+import fake_clock
 import pytest
 
 from clocs_core.errors import ClocsWarning
-from clocs_core.progress import Display, collect_warnings
+from clocs_core.progress import Display, Stopwatch, collect_warnings
 
 pytestmark = pytest.mark.filterwarnings("always")
 
@@ -91,3 +92,20 @@ def test_a_second_run_collects_what_the_first_has_raised() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['slow']\n['slow']\n"
+
+
+def fail_after(seconds: float) -> None:
+    fake_clock.advance(seconds)
+    raise ValueError("x")
+
+
+def test_a_stopwatch_adds_up_the_times_of_a_part_however_it_ends() -> None:
+    watch = Stopwatch(fake_clock.now)
+    with watch.part("a"):
+        fake_clock.advance(2)
+    with pytest.raises(ValueError, match="x"), watch.part("b"):
+        fail_after(3)
+    with watch.part("a"):
+        fake_clock.advance(5)
+    watch.add("b", 1.5)
+    assert watch.seconds == {"a": 7, "b": 4.5}

@@ -92,7 +92,7 @@ def checkpoint_at(path, _catalogue):
 def read_checkpoint(path, _catalogue):
     found = learner()
     load_checkpoint(found, path)
-    averages = {str(n): one["exp_avg"] for n, one in found.optimiser.state_dict()["state"].items()}
+    averages = {str(n): one["exp_avg"] for n, one in found.optimiser.state_dict().items()}
     return [values(one) for one in (found.encoders.state_dict(), found.best, averages)], found.progress
 
 

@@ -1,7 +1,7 @@
 """Damage files as disks, transfers and editors do: a flipped bit, a lost end, a wrong block, a value of another type.
 
-Every function takes the bytes of a file and a source of chance, and returns the bytes of a damaged copy.
-`damaged_copies` makes many, the same ones for the same seed.
+The fault campaign has the ways to damage bytes; here are those that know what a file of ours holds. `damaged_copies`
+makes many copies, the same ones for the same seed.
 """
 
 from __future__ import annotations
@@ -13,37 +13,10 @@ from random import Random
 from typing import Any
 
 import tomli_w
-
-Damage = Callable[[bytes, Random], bytes]
+from faults.mutations import Mutation, cut_short, flip_bit, swap_blocks, zero_block
 
 OTHER_VALUES: tuple[Any, ...] = (-1, 0, 10**6, 10**30, 0.5, 1e300, True, "", "other", "$\\foo$", [], [1], {}, {"a": 1})
 """Values to put in the place of others. JSON has null as well; TOML lacks it."""
-
-
-def flip_bit(data: bytes, chance: Random) -> bytes:
-    """Flip one bit anywhere."""
-    place = chance.randrange(len(data))
-    return data[:place] + bytes([data[place] ^ 1 << chance.randrange(8)]) + data[place + 1 :]
-
-
-def truncate(data: bytes, chance: Random) -> bytes:
-    """Cut the end off: at least one byte, at most all of it."""
-    return data[: chance.randrange(len(data))]
-
-
-def zero_block(data: bytes, chance: Random, size: int = 64) -> bytes:
-    """Overwrite a block with zeros, as a disk that lost a sector."""
-    size = min(size, len(data))
-    place = chance.randrange(len(data) - size + 1)
-    return data[:place] + bytes(size) + data[place + size :]
-
-
-def swap_blocks(data: bytes, chance: Random, size: int = 64) -> bytes:
-    """Exchange two blocks that do not overlap."""
-    size = max(1, min(size, len(data) // 2))
-    first, second = sorted(chance.sample(range(len(data) // size), 2)) if len(data) >= 2 * size else (0, 0)
-    a, b = first * size, second * size
-    return data[:a] + data[b : b + size] + data[a + size : b] + data[a : a + size] + data[b + size :]
 
 
 def retype_json(data: bytes, chance: Random) -> bytes:
@@ -75,7 +48,7 @@ def retype_metadata(data: bytes, chance: Random) -> bytes:
     return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 
-RETYPE: dict[str, Damage] = {
+RETYPE: dict[str, Mutation] = {
     ".json": retype_json,
     ".jsonl": retype_jsonl,
     ".toml": retype_toml,
@@ -86,7 +59,7 @@ RETYPE: dict[str, Damage] = {
 
 def damaged_copies(data: bytes, ending: str, count: int, seed: int = 0) -> Iterator[tuple[str, bytes]]:
     """Yield `count` damaged copies of a file, each with the name of its damage. All of them differ from the file."""
-    ways: list[Damage] = [flip_bit, truncate, zero_block, swap_blocks]
+    ways: list[Mutation] = [flip_bit, cut_short, zero_block, swap_blocks]
     ways += [RETYPE[ending]] if ending in RETYPE else []
     chance, made = Random(seed), 0
     while made < count:

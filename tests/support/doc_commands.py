@@ -24,7 +24,7 @@ RUN_ELSEWHERE = {
     "pip install ./wander": _SHELL,
     "pip install '.[test]'": _SHELL,
     "cd clocs-plugin-eeg": _SHELL,
-    "clocs run --plugin eeg --dataset eeg": _SHELL,
+    "clocs run --method eeg --dataset eeg": _SHELL,
     "python make_ward_data.py": _SHELL,
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
@@ -37,11 +37,13 @@ RUN_ELSEWHERE = {
 }
 
 # How a command that is shown becomes one that is run: simulated recordings for those that must be downloaded.
-SMALLER = (
+STAND_INS = (
     (r"--dataset (cardiology|chapman|physionet2017|ptbxl)\b", "--dataset demo -o patients=12"),
     (r"data (prepare|verify|show) (chapman|ptbxl)\b", r"data \1 demo -o patients=12"),
     (r" --root (~|\$CLOCS_DATA)/\S+", ""),
     (r"--record 00001\b", "--record patient-00001-visit-1"),
+)
+SMALLER = (
     (r"--check gradient\b", "--check shape"),  # the plugin that the pages write has no network
     (r"^(tensorboard .*)$", r"\1 --inspect"),  # prints what it would serve
     # Twelve patients, one epoch, little of everything.
@@ -53,7 +55,8 @@ SMALLER = (
 )
 
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
-_NAMES = r"clocs( (data|plugins))?( (compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard))?"
+_COMMANDS = "compare|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
+_NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
@@ -110,6 +113,13 @@ def mentioned() -> dict[str, set[str]]:
     return found
 
 
+def in_order(page: Path) -> list[str]:
+    """Return the commands in the blocks of a page, in their order."""
+    blocks = FENCE.finditer(page.read_text(encoding="utf-8"))
+    lines = (_command(block["kind"], line) for block in blocks for line in block["body"].splitlines())
+    return [line for line in lines if line]
+
+
 def block_with(page: Path, command: str) -> list[str]:
     """Return the commands of the first block of a page that contains this command."""
     blocks = (
@@ -125,9 +135,10 @@ def told() -> list[str]:
     return sorted(one for one in found if not re.search(r"\b[A-Z]{3,}\b", one) and not re.fullmatch(_NAMES, one))
 
 
-def smaller(command: str) -> str:
-    """Return the smaller command that is run instead."""
-    for pattern, replacement in SMALLER_BENCHMARKS if command.startswith("python benchmarks/") else SMALLER:
+def smaller(command: str, stand_ins: bool = True) -> str:
+    """Return the smaller command that is run instead. stand_ins: on simulated recordings."""
+    usual = (*(STAND_INS if stand_ins else ()), *SMALLER)
+    for pattern, replacement in SMALLER_BENCHMARKS if command.startswith("python benchmarks/") else usual:
         command = re.sub(pattern, replacement, command)
     return command
 

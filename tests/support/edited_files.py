@@ -12,7 +12,7 @@ from clocs_core.artifacts.documents import DIGEST, seal
 
 def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     """Change the document in a file, and return it."""
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     document.pop(DIGEST, None)
     change(document)
     path.write_text(json.dumps(seal(document)), encoding="utf-8")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
+import random
 from collections.abc import Callable
 
 import fake_clock
+import numpy as np
 import torch
 from flawed_offers import SLOW
 from torch import Tensor, nn
@@ -74,6 +76,7 @@ class FakeObjective(nn.Module):
     """Predicts the embedding that a moving average of the encoder gives the other view, with one flaw or none."""
 
     count: Tensor
+    queue: Tensor
     shift: Tensor | float  # outside the state of the module: the flaw
 
     def __init__(self, encoder: nn.Module, dim: int, flaw: str) -> None:
@@ -93,6 +96,8 @@ class FakeObjective(nn.Module):
         if flaw == "hidden-number":
             self.shift = float(torch.randn(1))
         self.register_buffer("count", torch.zeros(()))
+        if flaw == "hidden-pointer":
+            self.register_buffer("queue", torch.zeros(4))
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         flaw = self.flaw
@@ -106,6 +111,12 @@ class FakeObjective(nn.Module):
         loss = F.mse_loss(self.head(z), target)
         if flaw == "in-place":
             views.signal.mul_(2)
+        if flaw == "numpy-randomness":
+            return loss + 0 * np.random.rand()  # noqa: NPY002  the flaw
+        if flaw == "python-randomness":
+            return loss + 0 * random.random()
+        if flaw == "draws-in-evaluation" and not self.training:
+            return loss + 0 * torch.rand((), device=loss.device)
         if flaw == "device":
             return loss + torch.zeros(1).sum()
         if flaw == "device-by-name":
@@ -125,12 +136,15 @@ class FakeObjective(nn.Module):
         if flaw == "shares":
             return
         for mine, theirs in zip(self.target.parameters(), encoder.parameters(), strict=True):
-            mine.lerp_(theirs, 0.1)
+            mine.lerp_(theirs, 0.1 / (1 + self.steps) if flaw == "hidden-schedule" else 0.1)
             if flaw == "changes-encoder":
                 theirs.mul_(0.5)
             if flaw == "divides-by-zero":
                 mine.div_(0.0)
+        self.steps += 1
         self.count.add_(1)
+        if flaw == "hidden-pointer":
+            self.queue[self.steps % 4] = next(encoder.parameters()).mean()
         if flaw == "new-tensor":
             self.count = self.count + 1
         if flaw == "item-after-step":

@@ -62,6 +62,7 @@ class Flaw:
 RHYTHM = Task("rhythm", classes=("a", "b", "c"))
 FINDINGS = Task("findings", classes=("x", "y"), kind="any_of")
 BEATS = Task("beats", classes=("n", "v"), per="frame")
+EVENTS = Task("events", classes=("x", "y"), kind="any_of", per="frame")
 
 
 def write_recordings(root: Path) -> None:
@@ -109,6 +110,11 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
         backwards, unordered = (Episode(9, 3, 0),), (Episode(250, 499, 1), Episode(0, 249, 0))
         label = {"backwards-episode": backwards, "unordered-episodes": unordered}.get(flaw, label)
         label = {"large-in-episode": (Episode(0, 9, 2),), "long-episode": (Episode(0, 500, 0),)}.get(flaw, label)
+        label = (Episode(0, 9, frozenset({0})),) if flaw == "set-in-episode" else label
+    if task.name == "events":
+        label = (Episode(0, 99, frozenset({0, 1})), Episode(50, 149, 1), Episode(300, 499, frozenset()))
+        wrong: dict[str, Any] = {"large-in-episode-set": frozenset({2}), "text-in-episode-set": frozenset({"x"})}
+        label = (Episode(0, 9, wrong[flaw]),) if flaw in wrong else label
     if flaw == "episodes-per-record" and task.name == "rhythm":
         label = (Episode(0, 249, 0),)
     record = "r" if flaw == "same-id" else header.stem
@@ -152,7 +158,7 @@ DATASET = Dataset(
     name="fake",
     summary="recordings for a test",
     modality="test",
-    tasks=(RHYTHM, FINDINGS, BEATS),
+    tasks=(RHYTHM, FINDINGS, BEATS, EVENTS),
     channels=("I", "II"),
     presets={"both": ("II", "I")},
     defaults=Defaults(channels="both"),

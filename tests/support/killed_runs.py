@@ -93,7 +93,7 @@ _WITH_TIMES = ("report.html", "report.json", "metrics.jsonl", "checkpoint.safete
 
 def _without_times(held: Any) -> Any:
     if isinstance(held, dict):
-        return {name: _without_times(value) for name, value in held.items() if name != "seconds"}
+        return {name: _without_times(value) for name, value in held.items() if name not in ("seconds", "digest")}
     return [_without_times(one) for one in held] if isinstance(held, list) else held
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import resource
 import time
 import zipfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import attrs
 import numpy as np
+from faults.mutations import mutate
 
 from clocs_core.contracts.records import Entry, Task
 from clocs_core.data.array_file import open_array_file
@@ -37,24 +37,6 @@ BYTES = 1 << 30
 """Time and additional memory that one small file may cost."""
 
 Files = Mapping[str, bytes]
-
-_WORDS = (
-    b"",
-    b"0",
-    b"-1",
-    b"nan",
-    b"inf",
-    b"1e308",
-    b"1e-300",
-    b"9" * 30,
-    b"9" * 5000,
-    b".001",
-    b"\0",
-    b'"',
-    b",",
-    b"\n",
-)
-_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?")
 
 
 @attrs.frozen
@@ -84,7 +66,7 @@ def damage(raw: bytes, seed: int, number: int) -> bytes:
     """Return the bytes of a file with one to three faults. The same seed and number give the same faults."""
     rng = random.Random(f"{seed} {number}")
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        raw = rng.choice(_FAULTS)(raw, rng)
+        raw, _ = mutate(raw, rng)
     return raw
 
 
@@ -132,46 +114,6 @@ def at_most(size: int) -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------------- faults
-
-
-def _flip_bit(raw: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(max(1, len(raw)))
-    return raw[:at] + bytes(byte ^ (1 << rng.randrange(8)) for byte in raw[at : at + 1]) + raw[at + 1 :]
-
-
-def _overwrite(raw: bytes, rng: random.Random) -> bytes:
-    at, size = rng.randrange(len(raw) + 1), rng.choice((1, 2, 4, 8))
-    return raw[:at] + rng.choice((b"\0" * size, b"\xff" * size, rng.randbytes(size))) + raw[at + size :]
-
-
-def _cut(raw: bytes, rng: random.Random) -> bytes:
-    return raw[: rng.randrange(len(raw) + 1)]
-
-
-def _delete(raw: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(raw) + 1)
-    return raw[:at] + raw[at + rng.choice((1, 2, 16, 200)) :]
-
-
-def _repeat(raw: bytes, rng: random.Random) -> bytes:
-    at, size = rng.randrange(len(raw) + 1), rng.choice((1, 8, 64))
-    return raw[: at + size] + raw[at : at + size] * rng.choice((1, 2, 50)) + raw[at + size :]
-
-
-def _insert_word(raw: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(raw) + 1)
-    return raw[:at] + rng.choice(_WORDS) + raw[at:]
-
-
-def _replace_number(raw: bytes, rng: random.Random) -> bytes:
-    found = list(_NUMBER.finditer(raw[:20_000]))
-    if not found:
-        return _flip_bit(raw, rng)
-    one = rng.choice(found)
-    return raw[: one.start()] + rng.choice(_WORDS) + raw[one.end() :]
-
-
-_FAULTS = (_flip_bit, _overwrite, _cut, _delete, _repeat, _insert_word, _replace_number)
 
 
 # ---------------------------------------------------------------------------------------------------------- cases

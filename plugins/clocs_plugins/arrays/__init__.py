@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import attrs
 
@@ -18,8 +19,11 @@ class ArraysOptions:
     """Facts that the files do not contain."""
 
     patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
-    labels: Path | None = option(
-        None, "File (csv, txt, npy) with the class of each recording, by name; empty where unknown.", metavar="FILE"
+    labels: Literal["own", "none"] | Path = option(
+        "own",
+        "File (csv, txt, npy) with the class of each recording, by name; empty where unknown. own: those in the file "
+        "of the recordings, if any; none: no labels.",
+        metavar="FILE",
     )
     sampling_rate: float | None = option(
         None, "Sampling rate in Hz; an .npz may hold it as sampling_rate.", check=_positive, metavar="HZ"

@@ -66,6 +66,7 @@ def describe_folder(root: Path, axes: tuple[str, ...], tables: Collection[Path])
         patients=tuple(path.parts[0] for path in chosen) if below else None,
         channels=first.channels,
         channel_count=len(first.samples),
+        shortest=_first_that_opens(sorted(below or files, key=lambda one: one.stat().st_size), axes).samples.shape[1],
         notes=(f"Not read, for they are in no patient's folder: {', '.join(aside[:5])}.",) if aside else (),
     )
 

@@ -30,6 +30,7 @@ class Found:
     channels: tuple[str, ...] | None = None
     channel_count: int
     sampling_rate: float | None = None
+    shortest: int  # samples of the shortest recording
     notes: tuple[str, ...] = ()
 
 

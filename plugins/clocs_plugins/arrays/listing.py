@@ -20,18 +20,25 @@ if TYPE_CHECKING:
 
 _MANY = 20  # classes; labels with more, and more than half as many classes as labels, are measurements
 
+_MARKS = ";|,+/"  # between several classes, in many tables
+
 
 def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     """List the recordings at `root` as entries. Raises DataError in one sentence where the files are inconsistent."""
     patient_file, label_file = (
-        Path(given).expanduser() if given is not None else None for given in (options.patients, options.labels)
+        Path(given).expanduser() if given not in (None, "own", "none") else None
+        for given in (options.patients, options.labels)
     )
     found = _describe(root, options.axes, [path for path in (patient_file, label_file) if path is not None])
     rate_notes = _check_rate(found, options.sampling_rate)
     channels, numbered = _channels(found, options.names)
     patients, notes = _patients(found, patient_file)
-    labels, label_notes = _labels(found, label_file, patients)
+    own = None if options.labels == "none" else found.labels
+    labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients)
     classes = _classes(labels, task, options.label_separator)
+    no_score = _why_no_classes(labels, classes)
+    if no_score:
+        labels, classes = [None] * len(labels), ()
     number = {name: code for code, name in enumerate(classes)}
     entries = [
         Entry(record, patient, _label(label, number, task, options.label_separator), (file,))
@@ -47,6 +54,8 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         task=attrs.evolve(task, classes=classes),
         channels=channels,
         numbered=numbered,
+        shortest=found.shortest,
+        no_score=no_score,
     )
 
 
@@ -172,13 +181,37 @@ def _split(text: str, task: Task, separator: str) -> list[str]:
 
 def _classes(labels: Sequence[str | None], task: Task, separator: str) -> tuple[str, ...]:
     given = [text for text in labels if text is not None]
-    classes = sorted({part for text in given for part in _split(text, task, separator)}, key=natural)
-    if len(classes) > _MANY and 2 * len(classes) > len(given):
-        raise DataError(
-            f"The labels have {len(classes):,} different values for {len(given):,} recordings, such as {classes[0]!r} "
-            f"and {classes[1]!r}: a label names one of a few classes."
-        )
-    return tuple(classes)
+    _refuse_joined(set(given), task, separator)
+    return tuple(sorted({part for text in given for part in _split(text, task, separator)}, key=natural))
+
+
+def _why_no_classes(labels: Sequence[str | None], classes: tuple[str, ...]) -> str:
+    """Say that the labels are measurements, which are not used; empty where they are classes."""
+    given = sum(text is not None for text in labels)
+    if len(classes) <= _MANY or 2 * len(classes) <= given:
+        return ""
+    return (
+        f"the labels have {len(classes):,} different values for {given:,} recordings, such as {classes[0]!r} and "
+        f"{classes[1]!r}, and a label names one of a few classes; they are not used"
+    )
+
+
+def _refuse_joined(texts: set[str], task: Task, separator: str) -> None:
+    """Raise DataError where a label of a task with one class per recording seems to join several classes.
+
+    A label with the separator does; with another mark, a label that contains the name of another label.
+    An empty separator allows every name.
+    """
+    for mark in dict.fromkeys(separator + _MARKS) if task.kind == "one_of" and separator else ():
+        for text in sorted(texts):
+            parts = [part.strip() for part in text.split(mark) if part.strip()]
+            if len(parts) > 1 and (mark == separator or texts & set(parts)):
+                raise DataError(
+                    f"The label {text!r} looks like {len(parts)} classes of one recording, {' and '.join(parts)}, and "
+                    f"the task {task.name!r} would make it a class of its own. With `task='findings'` and "
+                    f"`label_separator={mark!r}` a recording can have several classes; with `label_separator=''` the "
+                    "label is one name."
+                )
 
 
 def _label(text: str | None, number: dict[str, int], task: Task, separator: str) -> Label:

@@ -29,6 +29,7 @@ def describe_array(path: Path, asked: tuple[str, ...]) -> Found:
         channels=file.channels,
         channel_count=size.get("channel", 1),
         sampling_rate=file.sampling_rate,
+        shortest=size["sample"],
     )
 
 

@@ -49,6 +49,7 @@ def describe_parquet(path: Path) -> Found:
         labels=labels if any(label is not None for label in labels) else None,
         channels=channels,
         channel_count=len(channels),
+        shortest=min(run.stop - run.start for run in runs.values()),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import torch
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 Implementation: TypeAlias = Literal["auto", "reference", "chunked", "fused"]
 Precision: TypeAlias = Literal["fp16", "near-fp32"]
+Check = TypeVar("Check", bound=Callable[..., Any])
 
 SMALL = 2**20
 """Similarities up to which the plain version is faster than chunks on a CPU: two views of 1024, or 512 in NT-Xent."""
@@ -42,6 +44,12 @@ def choose(impl: Implementation, views: Tensor, temperature: float | Tensor, sim
     return "reference" if similarities <= SMALL else "chunked"
 
 
+def _constant_when_compiled(check: Check) -> Check:
+    """Mark a function as torch.compiler.assume_constant_result does, which takes 2 s to import torch's compiler."""
+    check._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return check
+
+
 def _refusal(views: Tensor, temperature: float | Tensor) -> str:
     """Return what the kernels cannot compute, as the end of a sentence; empty if nothing."""
     if views.dtype not in (torch.float16, torch.bfloat16, torch.float32):
@@ -54,12 +62,12 @@ def _refusal(views: Tensor, temperature: float | Tensor) -> str:
 
 
 # Constants for torch.compile, which cannot trace checks of the machine; it accepts numbers and strings, not devices.
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no types for it
+@_constant_when_compiled
 def _missing(kind: str, index: int | None) -> str:
     return missing_for_triton(_device(kind, index))
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@_constant_when_compiled
 def _can_run(kind: str, index: int | None) -> bool:
     return can_run_triton(_device(kind, index))
 

@@ -9,7 +9,7 @@ import click
 from clocs_core import RunFolderError
 
 
-@click.command("tensorboard")
+@click.command("tensorboard", epilog="\b\nExamples:\n  clocs tensorboard runs")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 def tensorboard_command(folder: Path) -> None:
     """Show the finished evaluations below FOLDER in TensorBoard.

@@ -87,9 +87,9 @@ def _curve(init: str, curve: Mapping[str, Any], wall_time: float) -> Iterator[Ev
 
 
 def _rows(cls: type[Row], rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Build records from JSON, in which null stands for NaN and text for infinity."""
-    names = [field.name for field in attrs.fields(cls)]
-    return [cls(**{name: _read_back(name, row[name]) for name in names}) for row in rows]
+    """Build records from JSON, in which null stands for NaN and text for infinity. Older reports lack newer fields."""
+    names = {field.name for field in attrs.fields(cls)}
+    return [cls(**{name: _read_back(name, value) for name, value in row.items() if name in names}) for row in rows]
 
 
 def _read_back(name: str, value: Any) -> Any:

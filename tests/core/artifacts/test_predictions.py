@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from damaged_files import flip_bit
+from faults.mutations import flip_bit
 
 from clocs_core.artifacts.predictions import Predictions, read_predictions, save_predictions
 from clocs_core.errors import RunFolderError

@@ -153,6 +153,14 @@ def test_an_evaluation_is_no_run_and_says_what_to_open_instead(tmp_path):
 # ------------------------------------------------------------------------------------------------------- other settings
 
 
+def test_a_framing_that_is_not_asked_for_may_follow_from_the_recordings(tmp_path):
+    """A call that is repeated to resume a run does not know it before the files are read."""
+    stored = {**TABLES, "pretrain_framing": {"source_samples": 250}}
+    refuse_other_settings(tmp_path, stored, TABLES)
+    with pytest.raises(RunFolderError, match=r"pretrain_framing\.source_samples is 250 there and 500 here"):
+        refuse_other_settings(tmp_path, stored, {**TABLES, "pretrain_framing": {"source_samples": 500}})
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -44,6 +44,14 @@ def test_verify_finds_a_flipped_bit_and_says_what_to_do(tmp_path, capsys):
     assert "Delete that folder and prepare again." in err
 
 
+def test_quiet_prints_results_and_no_progress(tmp_path, capsys):
+    asked = ("data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
+    assert clocs(capsys, *asked)[2] == "preparing recordings …\n"
+    code, out, err = clocs(capsys, *asked, "--quiet")
+    assert (code, err) == (0, "")
+    assert out.startswith("Found ")
+
+
 @pytest.mark.filterwarnings("default::clocs_core.errors.ClocsWarning")
 def test_damaged_frames_are_prepared_again_and_the_user_is_told(tmp_path, capsys):
     clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *SMALL)
@@ -60,9 +68,15 @@ def test_damaged_frames_are_prepared_again_and_the_user_is_told(tmp_path, capsys
 def test_the_advice_on_frames_that_are_too_long_can_be_followed(tmp_path, capsys):
     np.savez(tmp_path / "a.npz", x=np.random.default_rng(0).normal(size=(9, 200)), sampling_rate=100.0)
     asked = ("data", "prepare", "arrays", "--root", tmp_path / "a.npz", "--data-root", tmp_path)
-    code, _, err = clocs(capsys, *asked)
+    code, _, err = clocs(capsys, *asked, "--frame-samples", "500")
     assert code == 2
-    assert "Ask for shorter frames: `--frame-samples …`." in err
+    assert "Windows of half of it can be resampled to a frame each: `--source-samples 100`." in err
+    code, out, _ = clocs(capsys, *asked, "--frame-samples", "500", "--source-samples", "100")
+    assert code == 0
+    assert "18 frames x 1 channels x 500 samples at 500 Hz" in out
+    code, out, _ = clocs(capsys, *asked)
+    assert code == 0
+    assert "18 frames x 1 channels x 2500 samples" in out, "without a framing, it follows from the recordings"
     code, out, _ = clocs(capsys, *asked, "--frame-samples", "100")
     assert code == 0
     assert "18 frames x 1 channels x 100 samples" in out

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from begun_folders import begin_folder
 from clocs_process import run_clocs
 from fake_encoders import PATIENTS
 
@@ -66,3 +68,44 @@ def test_a_data_set_is_read_with_leads_that_the_encoder_never_saw(place: Path) -
     assert main(["embed", "run", "--part", "test", "--leads", "V5", "--out", "z.npz"]) == 0
     with np.load(place / "z.npz", allow_pickle=False) as held:
         assert set(held["channel"]) == {"V5"}
+
+
+def test_embeddings_are_a_table_where_the_file_ends_in_csv(place: Path) -> None:
+    """The same rows as in the .npz: names first, then every number of the embedding, all digits of it."""
+    for name in ("z.npz", "z.csv"):
+        assert main(["embed", "run", "--part", "test", "--out", name]) == 0
+    with (place / "z.csv").open(encoding="utf-8", newline="") as file:
+        heading, *rows = csv.reader(file)
+    assert heading == ["patient", "record", "channel", "start", "part", "label", *(f"e{n}" for n in range(8))]
+    with np.load(place / "z.npz", allow_pickle=False) as held:
+        for place_of, name in enumerate(heading[:6]):
+            assert [row[place_of] for row in rows] == [str(one) for one in held[name]]
+        np.testing.assert_array_equal(np.array([row[6:] for row in rows], dtype=np.float32), held["embedding"])
+
+
+@pytest.mark.parametrize(
+    ("words", "endings"),
+    [
+        (["embed", "gone", "--out", "z.parquet"], ".npz or .csv"),
+        (["embed", "gone", "--out", "z"], ".npz or .csv"),
+        (["export", "gone", "--out", "e.pt"], ".onnx"),
+        (["data", "show", "gone", "--out", "ecg.jpeg"], ".png or .svg or .pdf"),
+    ],
+)
+def test_a_file_of_another_ending_is_refused_before_anything_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], endings: str
+) -> None:
+    """It was written in the format of the command, whatever its name said."""
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"Error: --out {words[-1]}: expected a name that ends in {endings}.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_is_named_as_such_and_leads_to_its_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was called a run that is not finished, to be resumed."""
+    begin_folder(place / "run" / "evaluations" / "e", {"evaluation": {}})
+    assert main(["embed", "run/evaluations/e", "--out", "z.npz"]) == 2
+    said = capsys.readouterr().err
+    assert f"run/evaluations/e is an evaluation, not a run: its encoder is that of the run {place / 'run'}." in said
+    assert "not finished" not in said

@@ -69,7 +69,7 @@ def document(folder: Path) -> dict:
         (["RUN", "--protocol", "knn"], "`--protocol …`: expected one of linear, finetune, got 'knn'."),
         (["RUN", "--fraction-of", "leads"], "`--fraction-of …`: expected one of frames, patients, got 'leads'."),
         (["RUN", "--part", "train"], "`--part …`: expected one of validation, test, got 'train'."),
-        (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got (2.0,)."),
+        (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got 2.0."),
         (["RUN", "--epochs", "3"], "Linear evaluation trains no network, so epochs would do nothing;"),
         (["RUN", "--protocol", "finetune", "--epochs", "0"], "`--epochs …`: must be positive, got 0."),
         (["RUN", "--leads", "left", "--channels", "left"], "--leads and --channels are two names for one setting"),
@@ -111,7 +111,7 @@ def test_flags_reach_the_settings_and_the_report_has_all_fields(run: Path, place
     flags += ["--split-seed", "3", "--split", "60/20/20", "--leads", "right", "--learning-rate", "0.005", "--seed", "4"]
     assert clocs(run, *TUNE, *flags, "-o", "normalise=none", "-o", "patience=4", "--out", "e") == 0
     held = document(place / "e")
-    assert list(held) == [field.name for field in attrs.fields(EvaluationReport)]
+    assert list(held) == [*(field.name for field in attrs.fields(EvaluationReport)), "digest"]
     assert all(list(cell) == [field.name for field in attrs.fields(CellSummary)] for cell in held["cells"])
     settings = held["settings"]
     assert settings["finetune"] == {"epochs": 2, "batch_size": 64, "learning_rate": 0.005, "patience": 4}
@@ -143,7 +143,7 @@ def test_it_writes_into_the_run_and_a_second_call_prints_the_table_again(
         ["prior", "class"],
     ]
     assert lines[-1] == f"Report: {folder / 'report.json'}"
-    assert any("(finetune, hits, frame level, F = 1.0)" in line for line in lines)
+    assert any("(finetune, hits, frame level, F = 1.0, one seed)" in line for line in lines)
     assert clocs(run / "encoder.safetensors", *TUNE) == 0
     again = capsys.readouterr()
     assert again.out == first.out

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
 
+import attrs
 import pytest
 from clocs_process import run_clocs
 from fake_offers import offers, tiny, together
-from fake_plugins import FakePoint, fake_point
+from fake_plugins import FakePoint, fake_module, fake_point
 
-from clocs_core import API_VERSION, Variant, __version__
+from clocs_core import API_VERSION, Variant, __version__, option
 from clocs_core.cli import main
 
+T = TypeVar("T")
 BROKEN = FakePoint("late", ImportError("No module named 'x'"), "clocs-late")
 
 
@@ -37,6 +43,14 @@ def test_the_list_in_the_words_of_its_plugins(capsys: pytest.CaptureFixture[str]
     ]
     assert err.startswith("Warning: Plugin 'late' (clocs-late 1.0) could not be loaded: ImportError: ")
     assert err.count("\n") == 1
+
+
+def test_a_long_name_does_not_run_into_its_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a-name-of-more-than-sixteen-letters"
+    point = fake_point("all", clocs_datasets=lambda: [tiny(), attrs.evolve(tiny(), name=name)])
+    assert main(["plugins"], [point]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert rows == [f"  dataset      {one:<37}{tiny().summary}" for one in ("tiny", name)]
 
 
 def test_two_plugins_with_one_offer_cost_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +89,23 @@ def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]
     assert by_name["method", "together"]["options"] == []
 
 
+class Side(Enum):
+    LEFT = "left"
+
+
+@attrs.frozen
+class Places:
+    side: Side = option(Side.LEFT, "an enum")
+    files: tuple[Path, ...] = option((Path("/a"),), "paths")
+
+
+def test_json_has_defaults_that_are_enums_or_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    point = fake_point("all", clocs_datasets=lambda: [attrs.evolve(tiny(), options=Places)])
+    assert main(["plugins", "--json"], [point]) == 0
+    (offer,) = json.loads(capsys.readouterr().out)["offers"]
+    assert {one["name"]: one["default"] for one in offer["options"]} == {"side": "left", "files": ["/a"]}
+
+
 def test_json_of_what_is_installed_is_json() -> None:
     done = run_clocs("plugins", "--json")
     assert done.returncode == 0
@@ -90,3 +121,36 @@ def test_the_variants_of_a_method_are_listed_for_people_and_for_programs(capsys:
     assert main(["plugins", "--json"], [fake_point("all", **offers()), point]) == 0
     document = json.loads(capsys.readouterr().out)
     assert next(one for one in document["offers"] if one["name"] == "varied")["variants"] == {"old": "As it was."}
+
+
+def say(text: str, result: T) -> T:
+    """Print a text, as a plugin might, and return the result."""
+    sys.stdout.write(f"{text}\n")
+    return result
+
+
+def test_json_is_json_whatever_plugins_print(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At import, while they make offers or commands, and later, when a command imports the rest of them."""
+
+    class Chatty(FakePoint):
+        def load(self) -> Any:
+            return say("at import", super().load())
+
+    def late(*_given: object) -> dict[str, object]:
+        return say("later", {"api": "x"})
+
+    hooks = {"clocs_datasets": lambda: say("offering", [tiny()]), "clocs_commands": lambda cli: say("commanding", None)}
+    monkeypatch.setattr("clocs_core.cli.plugins._document", late)
+    assert main(["plugins", "--json"], [Chatty("chatty", fake_module("chatty", **hooks))]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"api": "x"}
+    assert err.split("\n") == ["at import", "offering", "commanding", "later", ""]
+    say("again", None)
+    assert capsys.readouterr().out == "again\n"
+
+
+def test_a_hook_that_returns_none_costs_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins"], [fake_point("a", clocs_datasets=lambda: None)]) == 0
+    assert capsys.readouterr().err.startswith("Warning: clocs_datasets of plugin 'a' (fakes 1.0) returns None")

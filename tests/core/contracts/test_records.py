@@ -44,3 +44,17 @@ def test_drops_are_counted_by_reason_with_the_first_names():
     assert (both.counts, len(both.first["flat"])) == ({"flat": 22, "NaN": 1}, DropReport.NAMED)
     assert both.reasons() == "22 flat (A1 V2, A7, …), 1 NaN (A3)"
     assert DropReport().sentence() == "nothing dropped"
+
+
+@pytest.mark.parametrize(
+    ("shortest", "parts", "window"),
+    [(500, 2, 250), (1000, 2, 500), (1000, 4, 250), (4999, 2, 2499), (5000, 2, None), (5000, 4, 1250), (1, 2, 1)],
+)
+def test_a_framing_is_fitted_to_short_recordings_only(shortest, parts, window):
+    """Windows of a part of the shortest, so that it gives as many frames as a method needs."""
+    assert Framing().fitted(shortest, parts) == Framing(source_samples=window)
+
+
+def test_a_time_scale_that_was_asked_for_stays():
+    for asked in (Framing(sampling_rate=100), Framing(source_samples=900), Framing(frames_per_record=2)):
+        assert asked.fitted(500, 2) == asked

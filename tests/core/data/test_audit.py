@@ -8,7 +8,8 @@ from fake_recordings import FakeOptions, fake_entries, fake_load
 
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.records import Entry
-from clocs_core.data.audit import audit
+from clocs_core.data import audit as module
+from clocs_core.data.audit import audit, certified_audit
 from clocs_core.data.splits import split_patients
 
 
@@ -75,3 +76,19 @@ def test_tiles_do_not_hide_a_pair(tmp_path, monkeypatch):
     for tile in (1, 7, 49):
         monkeypatch.setattr("clocs_core.data.audit.TILE", tile)
         assert audit(prepared, split) == whole
+
+
+def test_the_audit_is_kept_beside_the_frames_and_made_again_where_that_file_was_damaged(tmp_path, monkeypatch):
+    """A digit that flips in it would say that no patient is shared, or that one is."""
+    entries = fake_entries()
+    prepared, split = prepared_with_copies(tmp_path, entries), parts_of(entries, p0="train")
+    first = certified_audit(prepared, split)
+    (kept,) = prepared.folder.glob("certificate-*.json")
+    whole = kept.read_text(encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "audit", lambda *_: pytest.fail("it was kept"))
+        assert certified_audit(prepared, split) == first
+    for damaged in (whole.replace('"shared_patients": 0', '"shared_patients": 1'), whole[:40], "[" * 100_000):
+        kept.write_text(damaged, encoding="utf-8")
+        assert certified_audit(prepared, split) == first
+        assert kept.read_text(encoding="utf-8") == whole

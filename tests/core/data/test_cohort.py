@@ -90,9 +90,11 @@ def test_labels_are_counted_by_frame(tmp_path):
     assert cohort(tmp_path).labelled_frames() == {"a": 40, "b": 40}
 
 
-def test_one_class_only_is_refused_with_its_name(tmp_path):
-    with pytest.raises(DataError, match=r"All labelled recordings of 'made' have one class for 'kind' \(b\)"):
-        cohort(tmp_path, options=Options(label=1))
+def test_one_class_only_leaves_no_score_and_says_why(tmp_path):
+    """Recordings serve pre-training whatever their labels are."""
+    found = cohort(tmp_path, options=Options(label=1)).listing.no_score
+    assert found.startswith("all labelled recordings of 'made' have one class for 'kind' (b), so there is nothing to")
+    assert cohort(tmp_path).listing.no_score == ""
 
 
 def test_a_channel_that_the_recordings_lack_is_refused_with_those_they_have(tmp_path):

@@ -157,15 +157,17 @@ def test_an_answer_without_a_length_ends_where_the_server_said_before(tmp_path: 
 
 
 def test_leftovers_of_a_killed_download_are_swept_and_received_bytes_stay(tmp_path: Path):
-    old = time.time() - 2 * 86_400
-    for name in ("y.part", "y.part.json", ".y.part.json.7.tmp", ".z.part.json.8.tmp"):
+    """Temporary files have the number of the process that writes them; this one's parent is alive."""
+    old, live = time.time() - 2 * 86_400, f".z.part.json.{os.getppid()}.tmp"
+    for name in ("y.part", "y.part.json", ".y.part.json.999999999.tmp", live):
         (tmp_path / name).write_bytes(b"1")
-    (tmp_path / ".y.abc.unpacking").mkdir()
-    for name in ("y.part", "y.part.json", ".y.part.json.7.tmp", ".y.abc.unpacking"):
+    for name in (".y.abc.unpacking", ".z.abc.unpacking"):
+        (tmp_path / name).mkdir()
+    for name in ("y.part", "y.part.json", ".y.abc.unpacking"):
         os.utime(tmp_path / name, (old, old))
     with serve(x=Behaviour(BODY)) as site:
         fetch(site.url("x"), tmp_path / "x")
-    assert left(tmp_path) == [".z.part.json.8.tmp", "x", "y.part", "y.part.json"]
+    assert left(tmp_path) == [".z.abc.unpacking", live, "x", "y.part", "y.part.json"]
 
 
 def test_a_server_that_promises_less_than_it_has_is_caught_by_size_or_checksum(tmp_path: Path):

@@ -6,6 +6,7 @@ import cmath
 import math
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 
 from clocs_core.contracts.records import Drop, Episode, Framing, Record
 from clocs_core.data.framing import cut_frames, frame_labels
+from clocs_core.errors import DataError
+
+KINDS = ["one_of", "any_of"]
 
 
 def make_record(samples, rate=100.0, channels=None):
@@ -242,25 +246,80 @@ def test_frames_start_in_order_inside_the_recording(n, rate, new_rate, resampler
     assert all(0 <= start < n for start in starts)
 
 
-def test_a_class_or_a_set_of_classes_holds_for_every_frame():
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_or_a_set_of_classes_holds_for_every_frame(kind):
     """A label of the recording is the label of its frames."""
-    assert frame_labels(3, np.array([0, 5])) == [3, 3]
-    assert frame_labels(frozenset({1, 2}), np.array([0])) == [frozenset({1, 2})]
-    assert frame_labels(None, np.array([0, 5, 10])) == [None, None, None]
+    assert frame_labels(3, np.array([0, 5]), kind) == [3, 3]
+    assert frame_labels(frozenset({1, 2}), np.array([0]), kind) == [frozenset({1, 2})]
+    assert frame_labels(None, np.array([0, 5, 10]), kind) == [None, None, None]
 
 
 def test_an_episode_labels_the_frames_whose_first_sample_it_holds():
     """Both ends included; a frame in a gap has no label rather than the one before it."""
     episodes = (Episode(20, 29, 1), Episode(0, 9, 0))
-    assert frame_labels(episodes, np.array([0, 9, 10, 19, 20, 29, 30])) == [0, 0, None, None, 1, 1, None]
-    assert frame_labels((), np.array([0])) == [None]
+    starts = np.array([0, 9, 10, 19, 20, 29, 30])
+    assert frame_labels(episodes, starts, "one_of") == [0, 0, None, None, 1, 1, None]
+    one, zero = frozenset({1}), frozenset({0})
+    assert frame_labels(episodes, starts, "any_of") == [zero, zero, None, None, one, one, None]
+    assert frame_labels((), np.array([0]), "one_of") == frame_labels((), np.array([0]), "any_of") == [None]
 
 
-def test_of_overlapping_episodes_the_one_that_starts_last_counts():
+def test_of_overlapping_episodes_the_one_that_starts_last_counts_where_one_class_holds():
     """The later onset says what the rhythm changed to, in whichever order a file lists them."""
     episodes = (Episode(10, 15, 2), Episode(0, 20, 1))
-    assert frame_labels(episodes, np.array([9, 10, 15, 16])) == [1, 2, 2, 1]
-    assert frame_labels((Episode(0, 5, 1), Episode(0, 5, 2)), np.array([0])) == [2]
+    assert frame_labels(episodes, np.array([9, 10, 15, 16]), "one_of") == [1, 2, 2, 1]
+    assert frame_labels((Episode(0, 5, 1), Episode(0, 5, 2)), np.array([0]), "one_of") == [2]
+
+
+def test_overlapping_episodes_are_united_where_any_class_may_hold():
+    """An arousal during an apnoea is both; a stretch that was looked at and holds neither is not unlabelled."""
+    episodes = (Episode(0, 40, frozenset()), Episode(10, 20, 0), Episode(15, 30, frozenset({1, 2})))
+    found = frame_labels(episodes, [0, 10, 15, 20, 21, 31, 40, 41], "any_of")
+    assert [None if one is None else sorted(one) for one in found] == [
+        [], [0], [0, 1, 2], [0, 1, 2], [1, 2], [], [], None
+    ]  # fmt: skip
+
+
+def test_a_set_of_classes_is_refused_where_one_class_holds():
+    """Nothing says which of them to take."""
+    with pytest.raises(DataError, match="An episode has a set of classes, in a task whose frames have one class"):
+        frame_labels((Episode(0, 5, frozenset({1})),), [0], "one_of")
+
+
+def labels_in_loops(episodes, starts, kind):
+    """Look at every episode for every frame."""
+    found = []
+    for start in starts:
+        here = [one for one in episodes if one.onset <= start <= one.offset]
+        if kind == "any_of":
+            found.append(frozenset(number for one in here for number in one.classes) if here else None)
+        else:
+            latest = None
+            for one in here:
+                latest = one if latest is None or one.onset >= latest.onset else latest
+            found.append(None if latest is None else latest.label)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), kind=st.sampled_from(KINDS))
+def test_labels_of_frames_are_those_that_loops_find(data, kind):
+    """Episodes in any order, nested, touching, equal, even backwards; frames in any order, twice too."""
+    classes = st.integers(0, 3)
+    label = classes if kind == "one_of" else classes | st.frozensets(classes)
+    episode = st.builds(Episode, st.integers(0, 30), st.integers(0, 35), label)
+    episodes = tuple(data.draw(st.lists(episode, max_size=9)))
+    starts = data.draw(st.lists(st.integers(0, 40), max_size=12))
+    assert frame_labels(episodes, starts, kind) == labels_in_loops(episodes, starts, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_thousand_episodes_are_swept_once(kind):
+    """A night of events: every episode times every frame takes 12 s, a sweep a few hundredths of one."""
+    episodes = tuple(Episode(1600 * i, 1600 * i + 2000, i % 3) for i in range(10_000))
+    before = time.process_time()
+    assert None not in frame_labels(episodes, range(0, 16_000_000, 1000), kind)
+    assert time.process_time() - before < 2
 
 
 def test_framing_imports_neither_torch_nor_scipy_signal_unless_it_filters():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from enum import Enum, auto
 from hashlib import sha256
 from pathlib import Path
 from zlib import crc32
@@ -173,6 +174,23 @@ def test_labels_are_no_part_of_the_fingerprint_and_everything_else_is(tmp_path):
     assert len(others | {first}) == 8
 
 
+class Filter(Enum):
+    NONE = auto()
+    NOTCH = auto()
+
+
+@attrs.frozen
+class EnumOptions(FakeOptions):
+    filter: Filter = Filter.NONE
+    table: Path = Path("a")
+
+
+def test_options_that_are_enums_or_paths_are_in_the_fingerprint(tmp_path):
+    """An enum was a TypeError, told once the run's folder was made."""
+    chosen = [EnumOptions(), EnumOptions(filter=Filter.NOTCH), EnumOptions(table=Path("b"))]
+    assert len({make(tmp_path, fake_entries(2), options=one).fingerprint for one in chosen}) == 3
+
+
 def test_a_changed_file_is_noticed(tmp_path):
     """Old frames of a corrected file would be a silent error; size or time of change is enough to see it."""
     file = tmp_path / "a.txt"
@@ -324,7 +342,9 @@ def test_a_gain_is_converted_with_the_unit(tmp_path):
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE])
 def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_path, number):
     """A permission that was missing for a minute left recordings out for good."""
-    entries, failing, log = fake_entries(150), {"r0003", "r0140"}, tmp_path / "log"
+    entries, log = fake_entries(150, visits=1), tmp_path / "log"
+    order = [entry.record for entry in entries]  # shards have 64 of them
+    failing = {order[3], order[140]}
 
     def load(entry, options):
         record = fake_load(entry, options)
@@ -332,7 +352,7 @@ def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_
             raise DataError(f"{entry.record} cannot be read") from OSError(number, os.strerror(number))
         return record
 
-    with pytest.raises(DataError, match=r"2 of 150 recordings could not be read now.* The first, r0003: r0003 cannot"):
+    with pytest.raises(DataError, match=rf"2 of 150 recordings could not be read now.* The first, {min(failing)}: "):
         make(tmp_path / "p", entries, FakeOptions(log=log), load=load)
     assert all(name.endswith(".partial") for name in folders(tmp_path / "p"))
     failing.clear()
@@ -340,7 +360,7 @@ def test_what_the_system_cannot_read_today_is_no_drop_and_is_read_next_time(tmp_
     found = make(tmp_path / "p", entries, FakeOptions(log=log), load=load)
     assert found.drops.counts == {}
     assert found.records == make(tmp_path / "q", entries).records
-    assert set(names(log)) == {f"r{i:04d}" for i in (*range(64), *range(128, 150))}  # the shard between was kept
+    assert set(names(log)) == {*order[:64], *order[128:]}  # the shard between was kept
 
 
 def test_files_that_vanish_while_they_are_read_are_no_drops(tmp_path):
@@ -369,25 +389,25 @@ def test_files_that_vanish_while_they_are_read_are_no_drops(tmp_path):
 
 def test_the_first_recording_decides_even_if_it_cannot_be_read_today(tmp_path):
     def load(entry, options):
-        if entry.record == "r0000":
-            raise PermissionError(errno.EACCES, "Permission denied", "r0000.hea")
+        if entry.record == "r0-0":
+            raise PermissionError(errno.EACCES, "Permission denied", "r0-0.hea")
         return fake_load(entry, options)
 
     with pytest.raises(DataError, match=r"1 of 3 recordings could not be read now.*Permission denied"):
-        make(tmp_path, fake_entries(3), load=load)
+        make(tmp_path, fake_entries(3, visits=1), load=load)
 
 
 def test_an_absurd_sampling_rate_costs_one_recording(tmp_path):
     """A rate of 0.001 Hz asked for 112 GiB, and ended the preparation."""
-    rates = {"r0001": 0.001, "r0002": 0.02, "r0003": 1e9, "r0004": 1e-300}
+    rates = {"r1-0": 0.001, "r2-0": 0.02, "r3-0": 1e9, "r4-0": 1e-300}
 
     def load(entry, options):
         return attrs.evolve(fake_load(entry, options), sampling_rate=rates.get(entry.record, 100.0))
 
     framing = Framing(frame_samples=8, sampling_rate=250.0)
-    found = make(tmp_path, fake_entries(6), FakeOptions(samples=2000), framing, load=load)
+    found = make(tmp_path, fake_entries(6, visits=1), FakeOptions(samples=2000), framing, load=load)
     assert found.drops.counts == {"implausible sampling rate": 3, "stretched more than 20 times": 1}
-    assert [record for record, _ in found.records] == ["r0000", "r0005"]
+    assert [record for record, _ in found.records] == ["r0-0", "r5-0"]
 
 
 def test_leftovers_of_killed_preparations_are_swept_and_those_of_live_ones_are_not(tmp_path):
@@ -396,14 +416,15 @@ def test_leftovers_of_killed_preparations_are_swept_and_those_of_live_ones_are_n
     for name in ("old.partial", "new.partial", "live.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "shard-00000.bin").write_bytes(b"1")
-    for name in (".manifest.json.77.tmp", ".a.json.78.tmp"):
+    live = f".a.json.{os.getppid()}.tmp"
+    for name in (".manifest.json.999999999.tmp", live):
         (tmp_path / name).write_bytes(b"1")
-    for name in ("old.partial", "live.partial", ".manifest.json.77.tmp"):
+    for name in ("old.partial", "live.partial"):
         os.utime(tmp_path / name, (week, week))
     with FileLock(tmp_path / "live.lock"):
         found = make(tmp_path, fake_entries(3))
     left = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
-    assert left == {found.fingerprint, "new.partial", "live.partial", ".a.json.78.tmp"}
+    assert left == {found.fingerprint, "new.partial", "live.partial", live}
 
 
 def test_odd_recordings_are_mended_or_dropped_one_by_one(tmp_path):
@@ -472,11 +493,11 @@ def test_no_frame_in_all_names_the_longest_recording_and_the_way_out(tmp_path):
         make(tmp_path, fake_entries(70), FakeOptions(samples=50), Framing(frame_samples=2500))
     message = str(caught.value)
     assert "no recording gives a frame of 2500 samples. The longest, r9-1, has 50 samples (0.5 s at 100 Hz)" in message
-    assert "`frame_samples=...`" in message
+    assert "Windows of half of it can be resampled to a frame each: `source_samples=25`." in message
     assert folders(tmp_path) == []
-    with pytest.raises(DataError, match=r"a frame of 51 samples.*`source_samples=\.\.\.`"):
+    with pytest.raises(DataError, match=r"a frame of 51 samples.*`source_samples=25`"):
         make(tmp_path, fake_entries(3), FakeOptions(samples=50), Framing(frame_samples=100, source_samples=51))
-    with pytest.raises(DataError, match="a frame of 80 samples at 150 Hz"):
+    with pytest.raises(DataError, match=r"a frame of 80 samples at 150 Hz.*`frame_samples=37`"):
         make(tmp_path, fake_entries(3), FakeOptions(samples=50), Framing(frame_samples=80, sampling_rate=150))
 
 

@@ -369,6 +369,19 @@ def test_other_formats_are_left_to_the_package(tmp_path):
     assert (record.gain, record.unit, record.header.channels) == (1.0, "mV", ("I", "II"))
 
 
+@pytest.mark.parametrize("form", [None, "16", "24", "32"])
+@pytest.mark.parametrize("offset", [1000, -5])
+def test_a_signal_far_from_zero_is_read_as_the_package_wrote_it(tmp_path, form, offset):
+    """`wfdb.wrsamp` then writes a baseline of ten digits, and format 24 or 32 where it is not told another."""
+    values = np.random.default_rng(0).normal(offset, 1e-3, (200, 1))
+    how = {} if form is None else {"fmt": [form]}
+    with warnings.catch_warnings(action="ignore"):  # wfdb uses deprecated functions of pandas
+        import wfdb
+
+        wfdb.wrsamp("a", fs=250, units=["mV"], sig_name=["I"], p_signal=values, write_dir=str(tmp_path), **how)
+    np.testing.assert_array_equal(physical(read_wfdb(tmp_path / "a")), by_package(tmp_path / "a.hea"))
+
+
 @pytest.mark.parametrize("line", ["a 2 500 {}", "a 2 500 20\n#"])
 def test_the_package_is_not_asked_for_more_than_a_file_can_hold(tmp_path, line):
     (tmp_path / "a.dat").write_bytes(bytes(40))

@@ -113,7 +113,7 @@ OF_TRAINING = [
 ]
 
 
-@pytest.mark.parametrize("change", [*CHANGES, *OF_NETWORKS, *OF_TRAINING], ids=str)
+@pytest.mark.parametrize("change", [*CHANGES, *OF_NETWORKS, *OF_TRAINING], ids=", ".join)
 def test_whatever_changes_a_control_changes_its_name(change):
     """Shared under one name, a control would be compared with classifiers of other labels, patients or training."""
     assert name_of(**change) != name_of()

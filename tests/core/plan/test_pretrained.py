@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from begun_folders import begin_folder
 from fake_plugins import no_offers, points
 from fake_runs import make_run
 from safetensors.torch import load_file
@@ -77,7 +78,7 @@ def test_what_is_no_encoder_of_a_finished_run_is_refused(run, catalogue, tmp_pat
         open_encoder(tmp_path / "nowhere", catalogue)
     with pytest.raises(RunFolderError, match=r"is not a run folder"):
         open_encoder(tmp_path, catalogue)
-    (tmp_path / "settings.toml").write_text("schema = 1\n")
+    begin_folder(tmp_path, {"run": {"method": "m"}})
     with pytest.raises(RunFolderError, match=rf"not finished.*`pretrain\(\.\.\., out='{tmp_path}'\)`"):
         open_encoder(tmp_path, catalogue)
     with pytest.raises(RunFolderError, match=r"checkpoint\.safetensors"):

@@ -151,7 +151,7 @@ def test_perturbations_that_share_a_class_of_options_are_set_together_or_apart()
         ("bias=yes", "`encoder.bias=...`: expected true or false, got 'yes'."),
         ("widths=4,x", "`encoder.widths=...`: expected a whole number, got 'x'."),
         ("seed=x", "`run.seed=...`: expected a whole number, got 'x'."),
-        ("label_fraction=2", "`evaluate.label_fraction=...`: must be between 0 and 1, got (2.0,)."),
+        ("label_fraction=2", "`evaluate.label_fraction=...`: must be between 0 and 1, got 2.0."),
     ],
 )
 def test_a_mistake_in_an_assignment_is_one_sentence(assignment: str, message: str) -> None:
@@ -253,7 +253,7 @@ def test_perturbations_are_the_methods_own_unless_given() -> None:
     assert names(planned(method="noisy")) == ["noise"]
     assert names(planned("perturbations=hum,noise", method="noisy")) == ["hum", "noise"]
     assert names(planned("perturbations=", method="noisy")) == []
-    assert names(planned("perturbations=none", method="noisy")) == ["noise"]
+    assert names(planned("perturbations=none", method="noisy")) == []
 
 
 @pytest.mark.parametrize("name", ["loss", "run", "train", "dataset"])
@@ -329,7 +329,8 @@ def test_a_method_that_contrasts_leads_refuses_one() -> None:
     """Before anything is read: with one lead there is nothing to contrast."""
     assert planned(method="leads").needs.least_channels == 2
     assert refused("channels=left", method="leads") == (
-        "Method 'leads' needs at least 2 channels, got left; name more with `channels=...`, or choose another method."
+        "Method 'leads' needs at least 2 channels, got 1 (left); name more with `channels=...`, or choose another "
+        "method."
     )
 
 
@@ -342,7 +343,9 @@ def test_channels_that_the_first_encoder_lacks_are_refused(own: tuple[int, int |
     catalogue = catalogue_of(clocs_views=lambda: [views], clocs_methods=lambda: [method])
     tables: Tables = {"run": {"method": "sides", "dataset": "tiny"}}
     assert resolve(catalogue, tables).needs.of_first(("left", "right")) == ("left", "right")[slice(*own)]
-    with pytest.raises(SettingsError, match="Method 'sides' needs at least 2 channels, got left; name more with"):
+    with pytest.raises(
+        SettingsError, match=r"Method 'sides' needs at least 2 channels, got 1 \(left\); name more with"
+    ):
         resolve(catalogue, tables, ["channels=left"])
 
 
@@ -385,3 +388,23 @@ def test_a_plan_can_be_pickled(method: str, assignments: list[str]) -> None:
     """A process pool, torchrun or a cluster gets it that way."""
     plan = planned(*assignments, method=method)
     assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("given", "fit"),
+    [
+        ((), 2),
+        (("segments=4",), 4),
+        (("keep_flat=true",), 2),
+        (("frame_samples=100",), 0),
+        (("evaluate_framing.sampling_rate=50",), 0),
+    ],
+)
+def test_frames_follow_from_the_recordings_unless_a_framing_is_asked_for(given: tuple[str, ...], fit: int) -> None:
+    plan = planned(*given)
+    assert (plan.fit, plan.recordings.fit) == (fit, fit)
+
+
+def test_a_settings_file_with_a_framing_asks_for_it() -> None:
+    """That of a run has one, so that a run is repeated as it was."""
+    assert resolve(catalogue_of(), planned().tables()).fit == 0

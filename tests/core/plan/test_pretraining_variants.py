@@ -8,9 +8,11 @@ from fake_plugins import fake_point
 
 from clocs_core import Encoder, Needs, NoOptions, Perturbation, Variant, ViewGenerator
 from clocs_core.errors import SettingsError, UnknownName
+from clocs_core.plan.layers import Assignment
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
 from clocs_core.plugins.host import load_plugins
+from clocs_core.settings.toml_file import Tables
 
 OLD = Variant(
     summary="as it was",
@@ -106,14 +108,16 @@ def test_the_plan_of_a_variant_is_made_again_from_its_tables() -> None:
     assert plan.tables()["run"]["variant"] == "old"
 
 
-@pytest.mark.parametrize(("chosen", "accepted"), [("mirror", False), ("", False), ("mirror,noise", True)])
+@pytest.mark.parametrize(
+    ("chosen", "accepted"), [("mirror", False), ("", False), ("none", False), ("mirror,noise", True)]
+)
 def test_copies_that_nothing_random_tells_apart_are_refused(chosen: str, accepted: bool) -> None:
     """Two equal inputs differ by dropout alone, and train without complaint."""
     if accepted:
         assert planned(f"perturbations={chosen}", method="copied").run.perturbations == ("mirror", "noise")
         return
-    what = chosen or "nothing"
-    message = rf"contrasts two copies of a signal, and {what} makes the same of both; .*\(noise, hum\)"
+    what = f"{chosen} makes the same of both" if chosen == "mirror" else "without perturbations both are the same"
+    message = rf"contrasts two copies of a signal, and {what}; .*\(noise, hum\)"
     with pytest.raises(SettingsError, match=message):
         planned(f"perturbations={chosen}", method="copied")
 
@@ -122,6 +126,24 @@ def test_a_method_about_perturbations_needs_one_random_or_not() -> None:
     assert planned(method="asked").run.perturbations == ("mirror",)
     with pytest.raises(SettingsError, match="Method 'asked' is about perturbations, and the run has none"):
         planned("perturbations=", method="asked")
+
+
+@pytest.mark.parametrize("given", ["", "none", "None", (), "in a file"])
+def test_no_perturbations_are_not_the_perturbations_of_the_method(given: object) -> None:
+    """An ablation without perturbations would be trained with them, and reported as one without."""
+    tables: Tables = {"run": {"method": "noisy", "dataset": "tiny"}}
+    if given == "in a file":
+        plan = resolve(catalogue(), {"run": {**tables["run"], "perturbations": "none"}})
+    else:
+        plan = resolve(catalogue(), tables, [Assignment("run", "perturbations", given, isinstance(given, str))])
+    assert plan.run.perturbations == plan.perturbations == ()
+    assert plan.tables()["run"]["perturbations"] == []
+
+
+def test_an_argument_that_is_none_in_python_leaves_a_method_its_own_perturbations() -> None:
+    given = Assignment("run", "perturbations", None, is_text=False)
+    plan = resolve(catalogue(), {"run": {"method": "noisy", "dataset": "tiny"}}, [given])
+    assert plan.run.perturbations == ("noise",)
 
 
 def test_a_settings_file_of_one_variant_is_not_run_under_the_name_of_another() -> None:

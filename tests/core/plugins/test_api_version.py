@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from clocs_core.contracts import hookspecs
 from clocs_core.plugins.host import Broken, load_plugins
 
 MAJOR, MINOR = API_VERSION
-STABILITY = (Path(__file__).parents[3] / "docs" / "stability.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+STABILITY = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
 
 
 def declaring(version: object, **hooks: object) -> FakePoint:
@@ -75,3 +77,10 @@ def test_the_version_is_looked_at_before_the_hooks() -> None:
     problem = the_broken(f"{MAJOR}.{MINOR + 1}", clocs_diagnoses=no_offers).problem
     assert "no hook" not in problem
     assert "upgrade clocs," in problem
+
+
+def test_our_own_plugin_sets_no_upper_bound_since_the_page_says_that_none_is_needed() -> None:
+    assert "An upper bound is not needed" in STABILITY
+    text = (ROOT / "plugins" / "clocs-plugin-ppg" / "pyproject.toml").read_text(encoding="utf-8")
+    needed = tomllib.loads(text)["project"]["dependencies"]
+    assert [one for one in needed if re.match(r"clocs\b", one)] == ["clocs>=0.1"]

@@ -202,3 +202,20 @@ def test_the_catalogue_asks_every_plugin_once_and_in_order() -> None:
     hooks = {name: (lambda name=name: calls.append(name)) for name in offers()}
     built(fake_point("a", **hooks))
     assert calls == list(offers())
+
+
+@pytest.mark.parametrize(("returned", "told"), [(None, True), ([], False)])
+def test_a_hook_that_forgets_to_return_is_told_so(returned: Any, told: bool) -> None:
+    """pluggy drops None in silence, and the author wonders where the data set is. Other offers stay."""
+    point = fake_point("a", clocs_datasets=lambda: returned, clocs_metrics=offers()["clocs_metrics"])
+    catalogue, host = build_catalogue(load_plugins([point, fake_point("b")]))
+    assert [plugin.name for plugin in host.plugins] == ["a", "b"]
+    assert catalogue.metrics.names()
+    assert host.remarks == (
+        (
+            "clocs_datasets of plugin 'a' (fakes 1.0) returns None, so it offers nothing. Does it lack a `return`? "
+            "If there is nothing to offer, it should return [].",
+        )
+        if told
+        else ()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 
 import pytest
@@ -52,16 +53,74 @@ def test_an_entry_point_without_a_distribution_is_loaded() -> None:
     assert (plugin.distribution, plugin.version) == ("unknown distribution", "?")
 
 
-def test_two_distributions_with_one_name_are_both_set_aside() -> None:
-    """pluggy would skip one of them without a word, so that a stranger could replace a built-in."""
-    module = fake_module("twin", clocs_datasets=lambda: ["twin"])
-    broken = the_broken(FakePoint("twin", module, "first", "1"), FakePoint("twin", module, "second", "2"))
-    assert broken == Broken(
+def twin(distribution: str, version: str = "1") -> FakePoint:
+    module = fake_module(distribution, clocs_datasets=lambda: [distribution])
+    return FakePoint("twin", module, distribution, version)
+
+
+@pytest.mark.parametrize(
+    ("owners", "names"),
+    [
+        (["clocs", "stranger"], ["twin", "stranger:twin"]),
+        (["stranger", "clocs"], ["twin", "stranger:twin"]),
+        (["clocs", "a-stranger"], ["a-stranger:twin", "twin"]),
+        (["first", "second"], ["first:twin", "second:twin"]),
+        (["first"], ["twin"]),
+    ],
+)
+def test_a_name_that_two_distributions_have_is_that_of_the_built_in(owners: list[str], names: list[str]) -> None:
+    """Neither was loaded: to install a stranger's plugin could switch a built-in one off."""
+    host = load_plugins([twin(owner) for owner in owners])
+    assert [plugin.name for plugin in host.plugins] == names
+    assert host.broken == ()
+    called = {plugin.name: result for plugin, result in host.results("clocs_datasets")}
+    assert called == {one.name: [one.distribution] for one in host.plugins}
+
+
+def test_one_distribution_that_has_a_name_twice_is_set_aside() -> None:
+    assert the_broken(twin("first"), twin("first")) == Broken(
         "twin",
-        "first 1 and second 2",
-        "Plugin name 'twin' is taken twice, by first 1 and second 2; neither is loaded. Uninstall one of them, "
+        "first 1 and first 1",
+        "Plugin name 'twin' is taken twice, by first 1 and first 1; neither is loaded. Uninstall one of them, "
         "or silence this with `--without twin`.",
     )
+
+
+@pytest.mark.parametrize(
+    ("owners", "without", "left"),
+    [
+        (["clocs", "stranger"], "twin", ["stranger:twin"]),
+        (["clocs", "stranger"], "clocs:twin", ["stranger:twin"]),
+        (["clocs", "stranger"], "stranger:twin", ["twin"]),
+        (["first", "second"], "first:twin", ["second:twin"]),
+        (["first", "second"], "twin", []),
+        (["first"], "first:twin", []),
+    ],
+)
+def test_a_plugin_is_left_out_by_its_name_or_with_its_distribution(
+    owners: list[str], without: str, left: list[str]
+) -> None:
+    host = load_plugins([twin(owner) for owner in owners], without=[without])
+    assert [plugin.name for plugin in host.plugins] == left
+    with pytest.raises(PluginError, match=r"No plugin 'second:good' to leave out\."):
+        load_plugins([twin("first"), good()], without=["second:good"])
+
+
+def test_the_message_of_a_broken_plugin_names_it_with_its_distribution() -> None:
+    """Otherwise its advice would leave out the built-in one."""
+    host = load_plugins([twin("clocs"), FakePoint("twin", RuntimeError("boom"), "stranger", "2")])
+    assert [plugin.name for plugin in host.plugins] == ["twin"]
+    assert host.broken[0].problem.endswith("or silence this with `--without stranger:twin`.")
+
+
+def test_what_a_plugin_prints_at_import_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    class Chatty(FakePoint):
+        def load(self) -> ModuleType:
+            sys.stdout.write("loading weights\n")
+            return fake_module("chatty")
+
+    load_plugins([Chatty("chatty", None)])
+    assert capsys.readouterr() == ("", "loading weights\n")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,61 @@ def test_the_last_epoch_is_told_in_a_line():
     assert shown(lambda show: show.epoch(one, 5)).startswith("trained for 1 epoch: ")
 
 
+def told_of_epochs(epochs, seconds, first=1, **more):
+    """The lines of a run whose epochs take `seconds` each."""
+    moment = [0.0]
+
+    def act(show):
+        show.stage("pre-training")
+        for epoch in range(first, epochs + 1):
+            moment[0] += seconds
+            done = attrs.evolve(EPOCH, epoch=epoch, last=epoch == epochs, instances=500, seconds=seconds)
+            show.epoch(done, epochs)
+
+    return shown(act, clock=lambda: moment[0], **more).splitlines()
+
+
+def test_without_a_terminal_every_tenth_of_the_epochs_is_a_line():
+    lines = told_of_epochs(100, 2.0)
+    assert [line.partition(":")[0] for line in lines[1:-1]] == [f"epoch {n} of 100" for n in range(10, 100, 10)]
+    losses = "loss 0.500, validation 0.250, best epoch 1"
+    assert lines[1] == f"epoch 10 of 100: {losses}; 250 instances/s, at most 3 min left"
+    assert told_of_epochs(20, 2.0, first=11)[1].endswith("at most 16 s left"), "the time of this process counts"
+
+
+def test_slow_epochs_are_a_line_a_minute_and_quick_ones_none():
+    names = [line.partition(" of ")[0] for line in told_of_epochs(400, 25.0)]
+    assert names[1:6] == ["epoch 3", "epoch 6", "epoch 9", "epoch 12", "epoch 15"]
+    assert [line.partition(":")[0] for line in told_of_epochs(3, 3600.0)[1:-1]] == ["epoch 1 of 3", "epoch 2 of 3"]
+    assert "at most 2 h 00 min left" in told_of_epochs(3, 3600.0)[1]
+    assert len(told_of_epochs(10, 0.01)) == 2, "the stage and the end"
+
+
+def test_a_long_stage_without_a_terminal_says_how_far_it_is_once_a_minute():
+    moment = [0.0]
+
+    def act(show):
+        show.stage("preparing recordings")
+        for number in range(1, 201):
+            moment[0] += 1.0
+            show.tick(number, 200)
+
+    lines = shown(act, clock=lambda: moment[0]).splitlines()
+    assert lines == ["preparing recordings …", *(f"preparing recordings: {n} of 200" for n in (60, 120, 180))]
+
+
+def test_quiet_shows_warnings_alone():
+    def act(show):
+        show.stage("pre-training")
+        show.tick(1, 2)
+        show.say("text")
+        show.warn("careful")
+        show.epoch(attrs.evolve(EPOCH, last=True), 2)
+
+    assert shown(act, quiet=True) == "Warning: careful\n"
+    assert shown(act, quiet=True, terminal=True) == "Warning: careful\n"
+
+
 def test_wording_changes_every_message():
     def act(show):
         show.say("give `a=1`")

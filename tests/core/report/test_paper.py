@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clocs_core.contracts.records import Record
-from clocs_core.report.paper import draw_recording
+from clocs_core.report.paper import draw_paper, draw_recording
 
 
 def size(png):
@@ -53,3 +53,30 @@ def test_names_are_drawn_as_they_are_and_never_as_mathematics(name):
     """matplotlib reads text between two dollars as a formula, and raises where it is none."""
     whole = Record(name, name, (name,), name, 100.0, np.zeros((1, 1000)))
     assert size(draw_recording(whole, name))
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.0, 10.0])
+@pytest.mark.parametrize(
+    "title", ["cardiology  r1  patient 7  AFIB", ", ".join(f"AFIB from sample {n:,}" for n in range(20))]
+)
+def test_a_title_of_any_length_is_within_the_picture_whole(title, seconds):
+    """A recording of many rhythms has a long one, and a picture of a second has little room."""
+    figure = draw_paper(record(np.random.default_rng(0).normal(size=(2, 1000))), title, seconds)
+    figure.canvas.draw()
+    drawn, paper = figure._suptitle.get_window_extent(), figure.bbox
+    assert drawn.x0 >= 0
+    assert drawn.x1 <= paper.x1
+    assert drawn.y1 <= paper.y1
+    words = " ".join(figure._suptitle.get_text().split())
+    assert words.startswith(" ".join(title.split()))
+    assert words.endswith("25 mm/s, 10 mm/mV, 100 Hz")
+    axes = figure.axes[0].get_window_extent()
+    assert drawn.y0 >= axes.y1 - 1, "the title must not cover the traces"
+
+
+@pytest.mark.parametrize(("ending", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_a_picture_is_of_the_format_of_its_ending_and_always_the_same(ending, start):
+    one = record(np.random.default_rng(0).normal(size=(1, 200)))
+    first, second = (draw_recording(one, "title", ending=ending) for _ in range(2))
+    assert first.startswith(start)
+    assert first == second

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clocs_core.scaffold.naming import KINDS, LONGEST, name_plugin
+from clocs_core.scaffold.naming import KINDS, LONGEST, OFFERS, name_plugin
 from clocs_core.scaffold.rendering import BY_KIND, render_plugin, write_plugin
 
 
@@ -18,7 +18,8 @@ def test_every_kind_of_offer_has_an_example(tmp_path: Path) -> None:
     from clocs_core.plugins.host import load_plugins
 
     catalogue, _ = build_catalogue(load_plugins([]))
-    assert [shelf.kind.kind for shelf in catalogue.shelves()] == list(KINDS) == list(BY_KIND)
+    assert [shelf.kind.kind for shelf in catalogue.shelves()] == list(OFFERS)
+    assert list(BY_KIND) == list(KINDS)
 
 
 def test_a_folder_that_cannot_be_finished_does_not_appear(tmp_path: Path) -> None:

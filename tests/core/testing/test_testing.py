@@ -167,6 +167,26 @@ def test_an_objective_is_tried_on_the_views_of_a_method_that_uses_it():
     assert "finite" in failures(checks_of(fake.OBJECTIVE, catalogue=catalogue))
 
 
+@attrs.frozen
+class Layered:
+    """Build an objective for encoders that have a layer of this name."""
+
+    layer: str
+
+    def __call__(self, options, setup):
+        getattr(setup.encoder, self.layer)
+        return fake.build_objective(Flaw(""), setup)
+
+
+@pytest.mark.parametrize(("layer", "fits"), [("convolution", True), ("attention", False)])
+def test_an_objective_is_tried_with_the_encoder_of_a_method_that_uses_it(layer, fits):
+    """Some objectives read layers that only their own encoder has."""
+    method = Method(name="other", summary="s", views="fake", encoder="fake", objective="fake")
+    offer = attrs.evolve(fake.OBJECTIVE, build=Layered(layer))
+    catalogue = attrs.evolve(CATALOGUE, methods=shelf(method), objectives=shelf(offer))
+    assert ("scalar" in failures(checks_of(offer, catalogue=catalogue))) is not fits
+
+
 # ------------------------------------------------------------------------------------------------ the page of rules
 
 CONFORMANCE = Path(__file__).parents[3] / "docs" / "conformance.md"

@@ -1,4 +1,4 @@
-"""The update in pieces is torch's own update."""
+"""The updates, of each weight by itself and in pieces, are torch's own updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from clocs_core.train.adam import PIECE, SplitAdam
+from clocs_core.train.adam import PIECE, Adam, SplitAdam
 from clocs_core.train.learner import start
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -28,7 +28,7 @@ def train(made, optimiser, steps=4):
         optimiser.zero_grad()
         for name in ("large", "small"):
             for weight in made[name].parameters():
-                weight.grad = torch.randn(weight.shape, generator=generator).to(weight.device)
+                weight.grad = torch.randn(weight.shape, generator=generator).to(weight)
         optimiser.step()
     return [weight.detach().cpu() for weight in made.parameters()]
 
@@ -42,13 +42,33 @@ def test_weights_are_those_of_torchs_fused_adam_to_the_last_bit(device):
         assert torch.equal(a, b)
 
 
-def test_its_state_is_that_of_torchs_adam():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_on_a_cpu_weights_are_those_of_torchs_adam_to_the_last_bit(dtype):
+    """All published scores come from them."""
+    ours, theirs = network().to(dtype), network().to(dtype)
+    adam = torch.optim.Adam(theirs.parameters(), lr=1e-2)
+    for a, b in zip(train(ours, Adam(ours.parameters(), 1e-2), 50), train(theirs, adam, 50), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_weights_of_two_types_are_updated_each_in_its_own():
+    """One launch takes one type."""
+    ours, theirs = network(), network()
+    for made in (ours, theirs):
+        made["small"].double()
+    adam = torch.optim.Adam(theirs.parameters(), lr=1e-2, fused=True)
+    for a, b in zip(train(ours, SplitAdam(ours.parameters(), 1e-2)), train(theirs, adam), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("ours_is", [Adam, SplitAdam])
+def test_its_state_is_that_of_torchs_adam(ours_is):
     """A checkpoint that was written on a GPU goes on on a CPU, and the other way round."""
     ours, theirs = network(), network()
-    split, adam = SplitAdam(ours.parameters(), 1e-2), torch.optim.Adam(theirs.parameters(), lr=1e-2)
+    split, adam = ours_is(ours.parameters(), 1e-2), torch.optim.Adam(theirs.parameters(), lr=1e-2)
     train(ours, split)
     train(theirs, adam)
-    saved, expected = split.state_dict()["state"], adam.state_dict()["state"]
+    saved, expected = split.state_dict(), adam.state_dict()["state"]
     assert saved.keys() == expected.keys()
     for number, state in expected.items():
         assert {name: value.shape for name, value in saved[number].items()} == {
@@ -59,6 +79,17 @@ def test_its_state_is_that_of_torchs_adam():
     theirs.load_state_dict(ours.state_dict())
     for a, b in zip(train(ours, split), train(theirs, adam), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_a_loaded_state_is_a_copy_in_the_type_of_the_weights():
+    ours, other = network(), network()
+    first, second = Adam(ours.parameters(), 1e-2), Adam(other.double().parameters(), 1e-2)
+    train(ours, first)
+    second.load_state_dict(first.state_dict())
+    train(ours, first)
+    (large, *_), (doubled, *_) = first.state_dict().values(), second.state_dict().values()
+    assert (large["step"], doubled["step"], doubled["step"].dtype) == (8, 4, torch.float32)
+    assert doubled["exp_avg"].dtype == torch.float64
 
 
 @pytest.mark.parametrize(("values", "most"), [(1, 1), (48_000, 13), (3_000_017, 257)])

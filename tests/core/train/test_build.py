@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
-from fake_encoders import installed
+import torch
+from fake_encoders import installed, plan_of
+from torch import nn
 
-from clocs_core.errors import SettingsError
+from clocs_core.errors import PluginError, SettingsError, Unavailable
 from clocs_core.plan.data import Chosen
+from clocs_core.plan.pretrained import Pretrained
+from clocs_core.plan.pretraining import resolve
 from clocs_core.settings.options import structure
 from clocs_core.train import build
+
+CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize(
@@ -35,3 +42,93 @@ def test_a_fault_of_a_plugin_is_not_taken_for_a_lack_of_memory():
 def test_a_system_that_does_not_say_its_memory_sets_no_limit(monkeypatch):
     monkeypatch.delattr(build.os, "sysconf")
     assert build.physical_memory() == float("inf")
+
+
+class Odd(nn.Module):
+    """An encoder that gives whatever a function makes of the promised embeddings."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.layer, self.norm, self.make = nn.Linear(1, 8), nn.BatchNorm1d(8), make
+
+    def forward(self, signal):
+        return self.make(self.norm(self.layer(signal.mean((1, 2)).unsqueeze(1))))
+
+
+def raising(problem):
+    def make(z):
+        raise problem
+
+    return make
+
+
+def train_with(encoder):
+    """Build the encoders of a run."""
+    plan = plan_of(installed())
+    offer = attrs.evolve(plan.encoder.offer, build=lambda *given: encoder)
+    return build.build_encoders(attrs.evolve(plan, encoder=attrs.evolve(plan.encoder, offer=offer)), 12, CPU)
+
+
+def evaluate_with(encoder):
+    """Build the encoder of an evaluation, linear or fine-tuned."""
+    offered = installed().encoders.get("cnn")
+    chosen = Chosen(attrs.evolve(offered.offer, build=lambda *given: encoder), None, offered.owner)
+    return build.build_encoder(Pretrained(init="random", encoder=chosen, embedding_dim=8), 2500, 0, False, CPU)
+
+
+@pytest.mark.parametrize("use", [train_with, evaluate_with])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda z: z[:, :7], r"and gives float32 of shape \(2, 7\) on cpu\."),
+        (lambda z: z[:, None].expand(-1, 3, -1), r"and gives float32 of shape \(2, 3, 8\) on cpu\."),
+        (lambda z: z.flatten(), r"and gives float32 of shape \(16,\) on cpu\."),
+        (lambda z: z.long(), r"and gives int64 of shape \(2, 8\) on cpu\."),
+        (lambda z: z.to("meta"), r"and gives float32 of shape \(2, 8\) on meta\."),
+        (lambda z: (z, None), "and gives a tuple"),
+        (raising(RuntimeError("mat1 and mat2")), "and fails: RuntimeError: mat1 and mat2"),
+    ],
+)
+def test_an_encoder_that_gives_anything_else_is_refused_before_the_first_step(use, make, said):
+    """With the name of its plugin. Seven numbers would reach the report; a sequence would end it."""
+    start = r"Encoder 'cnn' of plugin 'cnn' \(clocs [^)]*\) must give floats of shape \(2, 8\) on cpu for a signal "
+    with pytest.raises(PluginError, match=start + r"of shape \(2, 1, 2500\), " + said):
+        use(Odd(make))
+
+
+@pytest.mark.parametrize("use", [train_with, evaluate_with])
+def test_looking_at_the_output_changes_neither_the_encoder_nor_the_random_state(use):
+    """Or every number would change: statistics of batch normalisation, dropout, parts that are frozen in eval mode."""
+    encoder = Odd(lambda z: (z + torch.rand_like(z)).double())
+    encoder.norm.eval()
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    use(encoder)
+    after_building = torch.rand(3)
+    torch.manual_seed(build.seeds.derive(0, "weights"))
+    assert torch.equal(after_building, torch.rand(3))
+    assert (encoder.training, encoder.norm.training) == (True, False)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
+
+
+def test_a_way_to_compute_that_this_machine_lacks_is_told_as_such():
+    """It is no fault of the plugin."""
+    with pytest.raises(Unavailable, match="no kernels here"):
+        train_with(Odd(raising(Unavailable("no kernels here"))))
+
+
+@pytest.mark.parametrize("method", ["cmsc", "simclr", "cmlc"])
+@pytest.mark.parametrize("sizes", [("batch_size=1",), ("batch_size=1", "contrast_batch=1")])
+def test_a_batch_of_one_instance_is_refused_where_it_has_nothing_to_contrast(method, sizes):
+    """The loss is 0 from the first step on, and the run ends without a word, its weights as they were drawn."""
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
+    with pytest.raises(SettingsError, match=r"`batch_size=1` leaves the loss '.*' nothing to contrast"):
+        build.refuse_lone_instances(plan, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("method", "sizes"),
+    [("cmsc", ("batch_size=1", "contrast_batch=2")), ("simclr", ("batch_size=2",)), ("byol", ("batch_size=1",))],
+)
+def test_a_step_of_two_instances_and_a_method_that_contrasts_none_are_accepted(method, sizes):
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
+    build.refuse_lone_instances(plan, torch.device("cpu"))

@@ -43,7 +43,7 @@ def test_a_whole_checkpoint_is_loaded(written):
     assert torch.equal(after.encoders[0][0].weight, before.encoders[0][0].weight)
     assert torch.equal(after.best["0.0.weight"], before.best["0.0.weight"])
     assert after.progress == before.progress
-    states = [one.optimiser.state_dict()["state"] for one in (before, after)]
+    states = [one.optimiser.state_dict() for one in (before, after)]
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(states[0][n]["exp_avg"], states[1][n]["exp_avg"]) for n in states[0])
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 
 from clocs_core import seeds
 from clocs_core.data.store import Instances
-from clocs_core.train.epochs import equal_views, order_of, pairs_per_anchor, seed_epoch
+from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.epochs import equal_views, order_of, pairs_per_anchor, seed_epoch, share_of_lone_patients
 
 
 def training(make_views, seed=5, instances=3):
@@ -67,6 +69,15 @@ def test_pairs_per_anchor_are_counted_without_the_anchor():
     """Three instances of one patient and one of another, in one batch."""
     frames = Instances(torch.arange(4)[:, None], torch.zeros(4, 1, dtype=torch.int64))
     store = SimpleNamespace(patient=torch.tensor([7, 7, 7, 8]))
-    settings = SimpleNamespace(contrast_batch=None, batch_size=4)
+    settings = TrainSettings(batch_size=4)
     found = pairs_per_anchor(SimpleNamespace(store=store, train=frames, settings=settings, seed=0))
     assert found == ((3 * 1 + 1 * 3) / 4, (3 * 2 + 0) / 4)
+
+
+@pytest.mark.parametrize(("patients", "size", "share"), [([7] * 8, 2, 1.0), (range(8), 2, 0.0), (range(8), 1, 1.0)])
+def test_batches_of_one_patient_are_counted(patients, size, share):
+    """Where nearly all are, the patients are never told apart."""
+    frames = Instances(torch.arange(8)[:, None], torch.zeros(8, 1, dtype=torch.int64))
+    store = SimpleNamespace(patient=torch.tensor(list(patients)))
+    found = SimpleNamespace(store=store, train=frames, settings=TrainSettings(batch_size=size), seed=0)
+    assert share_of_lone_patients(found) == share

@@ -28,8 +28,7 @@ def test_a_parameter_that_encoder_and_objective_share_is_updated_once():
     encoder.bias.requires_grad_(False)
     objective = nn.Sequential(encoder, nn.Linear(2, 1))
     learner = start(nn.ModuleList([encoder]), objective, 0.1)
-    (group,) = learner.optimiser.param_groups
-    assert [id(one) for one in group["params"]] == [id(encoder.weight), *map(id, objective[1].parameters())]
+    assert [id(one) for one in learner.optimiser.weights] == [id(encoder.weight), *map(id, objective[1].parameters())]
 
 
 def test_the_best_weights_are_a_copy():

@@ -159,7 +159,8 @@ def story(tmp_path_factory):
     around, keeper = surroundings(host, end), Kept()
     keeper.checkpoint = folder / "checkpoint"
     with pytest.MonkeyPatch.context() as patch:
-        for drawing in ("draw_views", "draw_pictures", "render"):  # they take longer than the run
+        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: "")  # longer than the run, as are these
+        for drawing in ("draw_views", "render"):
             patch.setattr(pretrain, drawing, lambda *_: "")
         patch.setattr(pretrain, "score_own_encoder", score)
         patch.setattr(training, "save_checkpoint", watch)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
+import torch
 from fake_offers import TinyOptions, tiny, tiny_scan
 from fake_plugins import fake_point
 from fake_runs import RUN, points
@@ -19,7 +21,11 @@ from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.run_keeper import FolderKeeper
 from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.cli import main
+from clocs_core.contracts.offers import Needs
+from clocs_core.data.store import Instances
+from clocs_core.settings.sections import TrainSettings
 from clocs_core.train import checkpoint
+from clocs_core.workflows.training import _describe_contrast
 
 Stop = Callable[[str, int], bool]
 """stop(event, epoch) -> whether the process is interrupted while it tells a listener of this event."""
@@ -53,7 +59,7 @@ class Listening:
 def _no_pictures() -> Iterator[None]:
     """They take most of the time of so small a run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clocs_core.workflows.pretrain, "draw_pictures", lambda *_: [])
+        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: [])
         patch.setattr(clocs_core.workflows.pretrain, "draw_views", lambda *_: None)
         yield
 
@@ -76,13 +82,16 @@ def resume(folder: Path, listening: Listening, **hooks: Any) -> int:
 
 
 def report_of(folder: Path) -> dict[str, Any]:
+    """A report without the digest, which changes with the times inside."""
     found: dict[str, Any] = json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
-    return found
+    return {key: value for key, value in found.items() if key != "digest"}
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("seconds", "digest")} for line in lines
+    ]
 
 
 @pytest.mark.parametrize("epoch", [1, 3], ids=["the first", "the last"])
@@ -194,3 +203,16 @@ def test_a_run_whose_recordings_changed_is_not_resumed(tmp_path: Path, capsys: p
         assert f"The recordings have changed since {tmp_path / 'run'} was begun: {why}. Put them back" in said
         assert (tmp_path / "run" / "split.json").read_bytes() == split
     assert resume(tmp_path, Listening()) == 0
+
+
+@pytest.mark.parametrize(("patients", "warned"), [([3] * 8, True), (range(8), False)])
+def test_a_run_warns_where_its_batches_have_one_patient_each(patients, warned) -> None:
+    frames = Instances(torch.arange(8)[:, None], torch.zeros(8, 1, dtype=torch.int64))
+    store = SimpleNamespace(patient=torch.tensor(list(patients)))
+    training = SimpleNamespace(store=store, train=frames, settings=TrainSettings(batch_size=4), seed=0)
+    plan = SimpleNamespace(needs=Needs(), loss="some")
+    said: list[str] = []
+    show = SimpleNamespace(say=lambda text: None, warn=said.append)
+    _describe_contrast(plan, training, show)  # type: ignore[arg-type]  # the parts that it reads
+    start = "100% of the batches have instances of one patient only, so that patients are hardly ever told apart; there"
+    assert said == ([f"{start} are 1 to train on. Use a larger `batch_size`, or recordings of more patients"] * warned)

@@ -99,6 +99,7 @@ def test_every_form_gives_the_samples_to_the_last_bit(tmp_path: Path, write):
     assert {record.sampling_rate for record in records} == {125.0}
     assert listing.channels == records[0].channels
     assert listing.form
+    assert listing.shortest == min(record.samples.shape[1] for record in records)
 
 
 @pytest.mark.parametrize("write", FORMS)
@@ -168,6 +169,14 @@ def test_text_is_read_with_and_without_a_heading(tmp_path: Path, lines: list[str
     assert same(records, [signal, signal])
     assert records[0].channels == listing.channels == names
     assert listing.numbered == (names == ("0", "1"))
+
+
+def test_the_shortest_file_of_a_folder_is_told(tmp_path: Path):
+    """Frames follow from it; only the smallest file is read for it."""
+    for patient, length in (("a", 900), ("b", 300), ("c", 2000)):
+        (tmp_path / patient).mkdir()
+        np.savetxt(tmp_path / patient / "x.csv", np.random.default_rng(0).normal(size=length), fmt="%.4f")
+    assert scan(tmp_path, ONE, AT_125).shortest == 300
 
 
 def test_an_empty_cell_is_a_missing_sample(tmp_path: Path):

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core import DataError, DataNotFound, Entry, Task
+from clocs_core.plan.layers import Assignment, overlaid
+from clocs_core.settings.options import structure
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
 ONE, MANY = clocs_datasets()[0].tasks
@@ -129,6 +131,38 @@ def test_several_classes_of_a_recording_are_findings(x: Path, tmp_path: Path):
     assert listing.entries[3].label == frozenset({2, 3})
 
 
+@pytest.mark.parametrize(
+    ("labels", "label", "mark"),
+    [
+        (["slow", "fast;odd", "fast", "odd"], "fast;odd", ";"),
+        (["slow", "fast; odd", "slow", "slow"], "fast; odd", ";"),
+        (["odd", "fast|odd", "fast", "slow"], "fast|odd", "|"),
+        (["odd", "fast + odd", "slow", "slow"], "fast + odd", "+"),
+    ],
+)
+def test_several_classes_in_one_label_are_not_made_a_class(x: Path, tmp_path: Path, labels, label, mark):
+    """Each combination would be a class of its own, and every score would be of other classes than the user has."""
+    (tmp_path / "y.txt").write_text("\n".join(labels) + "\n")
+    options = attrs.evolve(AT_125, labels=str(tmp_path / "y.txt"))
+    text = fails(x, options)
+    assert (
+        f"The label {label!r} looks like 2 classes of one recording, fast and odd, and the task 'label' would" in text
+    )
+    assert f"With `task='findings'` and `label_separator={mark!r}` a recording can have several classes" in text
+    findings = scan(x, MANY, attrs.evolve(options, label_separator=mark)).task
+    names = scan(x, ONE, attrs.evolve(options, label_separator="")).task
+    assert findings is not None
+    assert names is not None
+    assert (label in findings.classes, label in names.classes) == (False, True)
+
+
+def test_a_mark_within_a_name_is_part_of_the_name(x: Path, tmp_path: Path):
+    (tmp_path / "y.txt").write_text("I/II block\nsinus, slow\nsinus, fast\nI/II block\n")
+    listing = scan(x, ONE, attrs.evolve(AT_125, labels=str(tmp_path / "y.txt")))
+    assert listing.task is not None
+    assert listing.task.classes == ("I/II block", "sinus, fast", "sinus, slow")
+
+
 def test_labels_may_belong_to_patients(x: Path, tmp_path: Path):
     (tmp_path / "ids.csv").write_text("1\n1\n2\n3\n")
     (tmp_path / "y.csv").write_text("patient,label\n1,a\n2,b\n")
@@ -177,10 +211,33 @@ def test_other_mistakes_with_tables_are_one_sentence_too(x: Path, tmp_path: Path
     assert "holds Python objects" in fails(x, attrs.evolve(AT_125, labels=str(tmp_path / "o.npy")))
     (tmp_path / "ids.csv").write_bytes(b"\xff\xfe1\x00")
     assert "is not text in UTF-8" in fails(x, attrs.evolve(AT_125, patients=str(tmp_path / "ids.csv")))
+
+
+def test_labels_that_are_measurements_are_not_used_and_block_nothing(tmp_path: Path):
     np.save(tmp_path / "many.npy", np.zeros((50, 100)))
     np.save(tmp_path / "ages.npy", np.linspace(20, 90, 50))
-    text = fails(tmp_path / "many.npy", attrs.evolve(AT_125, labels=str(tmp_path / "ages.npy")))
-    assert "50 different values for 50 recordings" in text
+    listing = scan(tmp_path / "many.npy", ONE, attrs.evolve(AT_125, labels=str(tmp_path / "ages.npy")))
+    assert listing.no_score.startswith("the labels have 50 different values for 50 recordings, such as '20' and ")
+    assert listing.task is not None
+    assert listing.task.classes == ()
+    assert {entry.label for entry in listing.entries} == {None}
+
+
+@pytest.mark.parametrize(("asked", "labelled"), [("own", True), ("none", False)])
+def test_labels_in_the_file_of_the_recordings_are_used_unless_none_are_wanted(tmp_path: Path, asked: str, labelled):
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 100)), label=["a", "b", "a", "b"], sampling_rate=125)
+    options = structure(ArraysOptions, overlaid(ArraysOptions, {}, [Assignment("", "labels", asked)]), "dataset")
+    listing = scan(tmp_path / "x.npz", ONE, options)
+    assert any(entry.label is not None for entry in listing.entries) == labelled
+    assert any("No labels were given" in note for note in listing.notes) != labelled
+
+
+def test_a_table_of_labels_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A word that is no choice is a path, and made absolute, in text and in Python."""
+    monkeypatch.chdir(tmp_path)
+    for value, is_text in (("y.csv", True), ("y.csv", False), (Path("y.csv"), False)):
+        given = overlaid(ArraysOptions, {}, [Assignment("", "labels", value, is_text)])
+        assert structure(ArraysOptions, given, "dataset").labels == tmp_path / "y.csv"
 
 
 def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):

@@ -218,7 +218,7 @@ def test_no_gradient_flows_into_the_target():
 def test_the_optimiser_is_given_the_predictor_but_not_the_target():
     """Adam's weight decay or momentum would otherwise move what only the average may move."""
     made = learner()
-    optimised = {id(one) for group in made.optimiser.param_groups for one in group["params"]}
+    optimised = set(map(id, made.optimiser.weights))
     wanted = {id(one) for one in [*made.encoders.parameters(), *made.objective.predictor.parameters()]}
     assert optimised == wanted
 

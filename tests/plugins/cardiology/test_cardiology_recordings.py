@@ -96,7 +96,7 @@ def test_the_real_set_has_the_patients_and_frames_of_the_paper(real: Path, tmp_p
     assert prepared.unit == "counts"
     counts: Counter[str | None] = Counter()
     for entry in listing.entries:
-        for label in frame_labels(entry.label, range(0, 23 * 256, 256)):
+        for label in frame_labels(entry.label, range(0, 23 * 256, 256), "one_of"):
             counts[None if label is None else TASK.classes[label]] += 1
     assert counts.pop(None) == 120
     assert counts == {
@@ -120,7 +120,9 @@ def test_sudden_bradycardia_can_count_as_av_block_as_its_authors_have_it(real: P
     """Then no recording is lost: 328 patients, every one of 7,544 frames labelled."""
     listing = scan(real, "avb")
     assert (len(listing.entries), listing.drops) == (328, ())
-    labels = [label for entry in listing.entries for label in frame_labels(entry.label, range(0, 23 * 256, 256))]
+    labels = [
+        label for entry in listing.entries for label in frame_labels(entry.label, range(0, 23 * 256, 256), "one_of")
+    ]
     assert len(labels) == 7544
     assert Counter(labels)[TASK.classes.index("AVB")] == 325 + (7544 - 7079)
 
@@ -141,7 +143,8 @@ def test_signals_and_labels_are_those_of_the_file(real: Path):
             for one in json.loads(archive.read(members[labels]))["episodes"]:
                 for sample in range(one["onset"] - 1, one["offset"]):
                     expected[sample] = one["rhythm_name"]
-            for sample, label in zip(range(0, 6000, 50), frame_labels(entry.label, range(0, 6000, 50)), strict=True):
+            labels = frame_labels(entry.label, range(0, 6000, 50), "one_of")
+            for sample, label in zip(range(0, 6000, 50), labels, strict=True):
                 name = names.get(expected[sample], expected[sample])
                 assert (None if name == "SUDDEN_BRADY" else name) == (None if label is None else TASK.classes[label])
 
@@ -156,7 +159,7 @@ def test_flat_lead_frames_are_kept_and_are_all_noise(real: Path):
         for frame in range(23):
             window = record.samples[0, frame * 256 : frame * 256 + 256]
             if window.min() == window.max():
-                flat.append(frame_labels(entry.label, [frame * 256])[0])
+                flat.append(frame_labels(entry.label, [frame * 256], "one_of")[0])
     assert flat == [TASK.classes.index("NOISE")] * 3
 
 

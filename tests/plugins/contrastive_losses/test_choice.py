@@ -92,3 +92,10 @@ def test_the_options_are_checked_before_a_run(options):
         structure(options, {"impl": "fast"}, "loss")
     with pytest.raises(SettingsError, match=r"precision.*expected one of fp16, near-fp32, got 'fp8'"):
         structure(options, {"precision": "fp8"}, "loss")
+
+
+@pytest.mark.slow  # the decorator imports torch's compiler
+def test_checks_of_the_machine_are_marked_as_constant_as_torch_marks_them():
+    marked = torch.compiler.assume_constant_result(lambda: None)
+    assert vars(marked)
+    assert vars(choice._missing) == vars(choice._can_run) == vars(marked)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_ptbxl import COLUMNS, row, write_record, write_set
 
 from clocs_core import DataError, DataNotFound, Record
 from clocs_core.data.framing import cut_frames
@@ -22,8 +23,6 @@ from clocs_plugins.ptbxl import LEADS, PtbxlOptions, clocs_datasets
 
 (OFFER,) = clocs_datasets()
 RHYTHM, SUPERCLASS = OFFER.tasks
-IN_FILES = ("I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
-COLUMNS = ("ecg_id", "patient_id", "report", "scp_codes", "strat_fold", "filename_lr", "filename_hr")
 
 
 @pytest.fixture(scope="session")
@@ -46,53 +45,6 @@ def scan(root: Path, task=RHYTHM, **options):
 
 def load(entry) -> Record:
     return OFFER.load(entry, PtbxlOptions())
-
-
-def row(number: int, codes: str = "{'SR': 0.0}", patient: str = "", fold: str = "1", **others: str) -> dict[str, str]:
-    stem = f"{number // 1000:02d}000/{number:05d}"
-    return {
-        "ecg_id": str(number),
-        "patient_id": patient or f"{1000 + number}.0",
-        "report": 'trace only, "äöü"\nsecond line',
-        "scp_codes": codes,
-        "strat_fold": fold,
-        "filename_lr": f"records100/{stem}_lr",
-        "filename_hr": f"records500/{stem}_hr",
-        **others,
-    }
-
-
-def write_record(path: Path, rate: int, samples: int | None = None) -> np.ndarray:
-    """A recording as PhysioNet has it; returns its counts (channel, sample)."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(list(path.name.encode()))
-    counts = rng.integers(-900, 900, (12, samples or 10 * rate)).astype("<i2")
-    path.with_suffix(".dat").write_bytes(counts.T.tobytes())
-    lines = [f"{path.name} 12 {rate} {counts.shape[1]}"]
-    for lead, values in zip(IN_FILES, counts, strict=True):
-        total = int(values.astype(np.int64).sum()) % 65536
-        lines.append(f"{path.name}.dat 16 1000.0(0)/mV 16 0 {values[0]} {total} 0 {lead}")
-    path.with_suffix(".hea").write_text("\n".join(lines) + "\n")
-    return counts
-
-
-def write_set(root: Path, rows: list[dict[str, str]], rates=(100,), absent=()) -> Path:
-    root.mkdir(parents=True, exist_ok=True)
-    with open(root / "ptbxl_database.csv", "w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        table.writeheader()
-        table.writerows(rows)
-    (root / "scp_statements.csv").write_text(
-        ",description,diagnostic,form,rhythm,diagnostic_class\n"
-        "NORM,normal,1.0,,,NORM\nIMI,infarction,1.0,,,MI\nLVH,hypertrophy,1.0,,,HYP\n"
-        "NDT,T,1.0,1.0,,STTC\nCLBBB,block,1.0,,,CD\nSR,sinus,,,1.0,\nABQRS,odd,,1.0,,\n"
-    )
-    for one in rows:
-        for rate in rates:
-            name = one["filename_lr" if rate == 100 else "filename_hr"]
-            if name.startswith("records") and one["ecg_id"] not in absent:
-                write_record(root / name, rate)
-    return root
 
 
 # ------------------------------------------------------------------------------------------------------ the real subset
