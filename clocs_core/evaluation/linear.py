@@ -17,29 +17,43 @@ from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
+from clocs_core.evaluation.memory import within_memory
 
 _C = 1.0  # inverse strength of the L2 penalty
 
 
 def linear(train: Features, test: Features, task: Task, device: torch.device | None = None) -> Predictions:
-    """Fit on the training rows, predict the test rows. Raise DataError if the training rows have only one class.
+    """Fit on the training rows, predict the test rows.
 
-    device: where to compute; default: the CPU.
+    device: where to compute; default: the CPU. Raise DataError if the training rows have only one class, or if an
+    embedding is not finite.
     """
-    x_train, x_test = _standardise(train, test, device or torch.device("cpu"))
+    _refuse_non_finite(train, test)
+    if task.kind == "one_of":
+        refuse_one_class(train.label, task)
     predict = _one_of if task.kind == "one_of" else _any_of
-    probability, notes = predict(x_train, train.label, x_test, task)
+
+    def compute(where: torch.device, share: float) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        return predict(*_standardise(train, test, where), train.label, task, share)
+
+    probability, notes = within_memory(compute, device or torch.device("cpu"))
     return Predictions(probability, test.label, test.patient, test.record, notes)
+
+
+def _refuse_non_finite(train: Features, test: Features) -> None:
+    for frames, rows in (("training", train), ("scored", test)):
+        bad = ~np.isfinite(rows.embedding).all(axis=1)
+        if bad.any():
+            raise DataError(
+                f"The encoder's embeddings of {bad.sum():,} of {len(rows):,} {frames} frames are not finite, so no "
+                "classifier can be trained or scored on them. Look at the losses of its training; a smaller "
+                "`learning_rate` may help."
+            )
 
 
 def _standardise(train: Features, test: Features, device: torch.device) -> tuple[Tensor, Tensor]:
     """Scale both by the mean and standard deviation of the training rows, in float64."""
     x_train, x_test = (torch.from_numpy(one.embedding).to(device, torch.float64) for one in (train, test))
-    if not bool(x_train.isfinite().all()):
-        raise DataError(
-            "The encoder's embeddings of the training frames are not all finite, so no classifier can be trained on "
-            "them. Look at the losses of its training; a smaller `learning_rate` may help."
-        )
     sd, mean = torch.std_mean(x_train, dim=0, correction=0)
     sd = torch.where(sd == 0, 1.0, sd)  # a dimension that is constant over all rows
     return (x_train - mean) / sd, (x_test - mean) / sd
@@ -73,14 +87,13 @@ def by_record(rows: Predictions) -> Predictions:
 
 
 def _one_of(
-    x: Tensor, label: NDArray[np.int64], x_test: Tensor, task: Task
+    x: Tensor, x_test: Tensor, label: NDArray[np.int64], task: Task, share: float
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    refuse_one_class(label, task)
     present, number = np.unique(label, return_inverse=True)
     y = torch.from_numpy(number).to(x.device)
-    one_hot = torch.nn.functional.one_hot(y).to(x.dtype).unsqueeze(1)  # (row, 1, class)
+    one_hot = torch.nn.functional.one_hot(y, len(present)).to(x.dtype).unsqueeze(1)  # (row, 1, class)
     two = len(present) == 2  # one logit, as in scikit-learn: two would share the penalty and be shrunk less
-    fitted = fit(x, AnyOf(one_hot[..., 1]) if two else OneOf(one_hot), x.new_full((1,), _C))
+    fitted = fit(x, AnyOf(one_hot[..., 1]) if two else OneOf(one_hot), x.new_full((1,), _C), share)
     at = fitted.logits(x_test)[:, 0]  # (row, logit)
     found = torch.cat([torch.sigmoid(-at), torch.sigmoid(at)], dim=1) if two else torch.softmax(at, dim=1)
     probability = np.zeros((len(x_test), len(task.classes)))
@@ -89,14 +102,14 @@ def _one_of(
 
 
 def _any_of(
-    x: Tensor, label: NDArray[np.int64], x_test: Tensor, task: Task
+    x: Tensor, x_test: Tensor, label: NDArray[np.int64], task: Task, share: float
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     varies = label.min(axis=0) != label.max(axis=0)
     probability = np.tile(label[0].astype(np.float64), (len(x_test), 1))  # always or never there: nothing to learn
     if not varies.any():
         return probability, ()
     y = torch.from_numpy(label[:, varies]).to(x.device, x.dtype)  # (row, class)
-    fitted = fit(x, AnyOf(y), x.new_full((y.shape[1],), _C))
+    fitted = fit(x, AnyOf(y), x.new_full((y.shape[1],), _C), share)
     probability[:, varies] = torch.sigmoid(fitted.logits(x_test)[..., 0]).cpu().numpy()
     return probability, _notes(fitted)
 

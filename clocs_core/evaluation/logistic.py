@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 TOLERANCE = 1e-10  # estimated distance to the optimum, as a share of the objective
+_MEMORY = 2**30  # bytes of the problems that are solved together
 _STEPS = 100  # Newton's steps at most; problems of an evaluation take 5 to 20
 _PRODUCTS = 250  # conjugate gradients in one step at most
 _HALVINGS = 40
-_SAMPLE = 4  # rows of the preconditioner for each weight: with 4, a step takes 4 products instead of 50
+_SAMPLE = 8  # rows of the preconditioner for each weight of a logit: a step takes 7 products instead of 50
 _LARGEST = 6000  # weights of a problem up to which its Hessian is formed: 290 MB
 
 
@@ -43,6 +44,9 @@ class Link(Protocol):
     def logits(self) -> int:
         """Logits of a problem."""
 
+    def part(self, problems: slice) -> Link:
+        """Return some of the problems."""
+
     def loss(self, at: Tensor) -> Tensor:
         """Return the sum over rows, `(problem,)`."""
 
@@ -59,6 +63,10 @@ class AnyOf:
 
     label: Tensor
     logits: int = 1
+
+    def part(self, problems: slice) -> AnyOf:
+        """Return the questions of these columns."""
+        return AnyOf(self.label[:, problems])
 
     def loss(self, at: Tensor) -> Tensor:
         """Return the binary log loss."""
@@ -85,6 +93,10 @@ class OneOf:
     def logits(self) -> int:
         """One for each class."""
         return int(self.label.shape[2])
+
+    def part(self, problems: slice) -> OneOf:
+        """Return itself: all problems have the same labels."""
+        return self
 
     def loss(self, at: Tensor) -> Tensor:
         """Return the negative log of the softmax."""
@@ -113,14 +125,33 @@ class Fitted:
         return _logits(x, self.weight) + self.intercept  # (row, problem, logit)
 
 
-def fit(x: Tensor, link: Link, c: Tensor) -> Fitted:
-    """Solve the problems of `link` on rows `(row, feature)` in float64. c: the C of each problem, `(problem,)`."""
+def fit(x: Tensor, link: Link, c: Tensor, share: float = 1.0) -> Fitted:
+    """Solve the problems of `link` on rows `(row, feature)` in float64.
+
+    c: the C of each problem, `(problem,)`. share: of the usual number of problems that are solved together, to use
+    less memory.
+    """
     z = torch.cat([x, x.new_ones(len(x), 1)], dim=1)  # (row, weight): features and the intercept
+    size = min(z.shape[1] * link.logits, _LARGEST)
+    bytes_each = 16 * size**2 + 80 * len(x) * link.logits  # a Hessian and its factor; about ten tensors of logits
+    together = max(1, int(share * _MEMORY / bytes_each))
+    parts = (slice(at, at + together) for at in range(0, len(c), together))
+    solved = [_solve(z, link.part(part), c[part]) for part in parts]
+    return Fitted(
+        torch.cat([one.weight for one in solved], dim=1),
+        torch.cat([one.intercept for one in solved]),
+        torch.cat([one.converged for one in solved]),
+        max(one.steps for one in solved),
+    )
+
+
+def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
+    """Run Newton's method on all problems together. z: features and a column of ones, `(row, weight)`."""
     penalty = (1 / c).repeat(z.shape[1], 1).unsqueeze(-1)  # (weight, problem, 1)
     penalty[-1] = 0
-    w = x.new_zeros(z.shape[1], len(c), link.logits)  # (weight, problem, logit)
-    at = x.new_zeros(len(x), len(c), link.logits)  # (row, problem, logit)
-    value, done = _objective(link, at, w, penalty), torch.zeros(len(c), dtype=torch.bool, device=x.device)
+    w = z.new_zeros(z.shape[1], len(c), link.logits)  # (weight, problem, logit)
+    at = z.new_zeros(len(z), len(c), link.logits)  # (row, problem, logit)
+    value, done = _objective(link, at, w, penalty), torch.zeros(len(c), dtype=torch.bool, device=z.device)
     steps = 0
     while steps < _STEPS and not bool(done.all()):
         steps += 1
@@ -175,9 +206,7 @@ def _preconditioner(z: Tensor, link: Link, at: Tensor, penalty: Tensor, done: Te
     size = weights * logits
     if size > _LARGEST:
         return lambda rest: rest
-    every = (
-        1 if z.is_cuda else max(1, len(z) // (_SAMPLE * size))
-    )  # on a GPU the whole Hessian costs less than a launch
+    every = 1 if z.is_cuda else max(1, len(z) // (_SAMPLE * weights))  # a GPU forms the whole Hessian in milliseconds
     rows, curvature = z[::every], link.curvature(at, every)
     factors = torch.eye(size, dtype=z.dtype, device=z.device).repeat(problems, 1, 1)
     for problem in (~done).nonzero().flatten().tolist():

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 from fake_frames import TASK
 from sklearn.linear_model import LogisticRegression
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError
+from clocs_core.evaluation import linear as module
+from clocs_core.evaluation import logistic
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import by_record, linear, prior
 
@@ -52,11 +55,43 @@ def test_any_of_tasks_get_a_model_per_class_and_a_constant_where_nothing_varies(
     assert (found.probability[:, 2] == 1).all()
 
 
-def test_embeddings_that_are_not_finite_are_refused():
-    broken = features(seed=1)
-    broken.embedding[3, 1] = np.nan
-    with pytest.raises(DataError, match="not all finite"):
-        linear(broken, features(seed=2), TASK)
+@pytest.mark.parametrize("part", ["training", "scored"])
+def test_embeddings_that_are_not_finite_are_refused(part):
+    rows = {"training": features(seed=1), "scored": features(seed=2)}
+    rows[part].embedding[3:5, 1] = np.nan, np.inf
+    with pytest.raises(DataError, match=f"embeddings of 2 of 60 {part} frames are not finite, so no classifier"):
+        linear(rows["training"], rows["scored"], TASK)
+
+
+def test_more_classes_than_rows_and_equal_rows_are_fitted():
+    """Neither is an error of linear algebra: the penalty alone determines the weights."""
+    many = Task("rhythm", classes=tuple("abcdefgh"))
+    few = linear(features(label=np.array([1, 4, 6])), features(9), many)
+    assert not few.notes
+    np.testing.assert_allclose(few.probability[:, [1, 4, 6]].sum(1), 1.0)
+    same = features(label=np.array([0, 1, 1, 2] * 5))
+    same.embedding[:] = 0.25
+    np.testing.assert_allclose(linear(same, same, TASK).probability, np.tile([0.25, 0.5, 0.25], (20, 1)), atol=1e-8)
+
+
+def test_a_gpu_without_memory_gets_smaller_chunks_and_then_the_cpu_computes(monkeypatch):
+    train, test = features(seed=1), features(seed=2)
+    expected = linear(train, test, TASK)
+    asked = []
+
+    def short(x, link, c, share):
+        asked.append(share)
+        if len(asked) < 4:
+            raise torch.OutOfMemoryError
+        return logistic.fit(x, link, c, share)
+
+    standardise = module._standardise
+    monkeypatch.setattr(module, "_standardise", lambda train, test, device: standardise(train, test, None))
+    monkeypatch.setattr(module, "fit", short)
+    with pytest.warns(ClocsWarning, match="memory of cuda does not suffice"):
+        found = linear(train, test, TASK, torch.device("cuda"))
+    assert asked == [1.0, 1 / 8, 1 / 64, 1.0]
+    np.testing.assert_array_equal(found.probability, expected.probability)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -108,6 +108,22 @@ def test_problems_solved_together_are_those_solved_alone() -> None:
         torch.testing.assert_close(together[:, problem], alone[:, 0], rtol=0, atol=1e-5)
 
 
+def test_problems_solved_in_chunks_are_those_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is short of memory takes them a few at a time."""
+    x = torch.from_numpy(make_features(200, 6, hard=False))
+    y = torch.from_numpy((np.random.default_rng(3).random((200, 5)) < 0.4).astype(float))
+    c = torch.tensor([1.0, 100.0, 0.01, 1.0, 10.0], dtype=torch.float64)
+    together = fit(x, AnyOf(y), c)
+    solved = []
+    solve = logistic._solve
+    monkeypatch.setattr(logistic, "_solve", lambda z, link, c: solved.append(len(c)) or solve(z, link, c))
+    monkeypatch.setattr(logistic, "_MEMORY", 5 * (16 * 7**2 + 80 * 200))
+    torch.testing.assert_close(fit(x, AnyOf(y), c, share=0.5).logits(x), together.logits(x), rtol=0, atol=1e-6)
+    one_hot = torch.nn.functional.one_hot(torch.arange(200) % 3).double()[:, None]
+    assert fit(x, OneOf(one_hot), c, share=0.0).logits(x).shape == (200, 5, 3)
+    assert solved == [2, 2, 1, *[1] * 5]
+
+
 def test_a_problem_too_large_for_a_hessian_has_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     x = make_features(300, 8, hard=True)
     y = draw_labels(x, 3)
