@@ -159,10 +159,10 @@ def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
         helper = _preconditioner(z, link, at, penalty, done)
         direction = _conjugate_gradients(z, link.curvature(at), penalty, gradient, helper, value, done)
         slope = (gradient * direction).sum((0, 2))  # (problem,): about minus twice the distance to the optimum
-        done = done | (-slope / 2 <= TOLERANCE * value)
         along = _logits(z, direction)
         length = _step_length(link, (at, along), (w, direction), penalty, (value, slope), done)
         w, at = w + length * direction, at + length * along
+        done = done | (-slope / 2 <= TOLERANCE * value)  # after its last step a problem is much nearer than this
         value = _objective(link, at, w, penalty)
     return Fitted(w[:-1], w[-1], done, steps)
 

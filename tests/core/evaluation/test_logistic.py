@@ -56,7 +56,7 @@ def fit_one_of(x: Floats, y: NDArray[np.int64], c: float) -> Fitted:
 def converged(x: Floats, y: NDArray[np.int64], c: float) -> LogisticRegression:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that it cannot get below its own rounding
-        return LogisticRegression(C=c, tol=1e-12, max_iter=20000).fit(x, y)
+        return LogisticRegression(C=c, tol=1e-12, max_iter=20_000).fit(x, y)
 
 
 CASES = [
@@ -83,6 +83,36 @@ def test_one_rare_class_has_the_same_optimum() -> None:
     y[y == 2] = 0
     y[:2] = 2
     check(x, y, 1.0)
+
+
+def test_any_of_classes_together_have_the_optimum_of_each() -> None:
+    """Half of the rows, a rare class, one that a single feature separates, and noise, on hard features."""
+    x = make_features(500, 12, hard=True)
+    rng = np.random.default_rng(2)
+    columns = [draw_labels(x, 2), np.arange(500) < 3, x[:, 5] > 0.3, rng.random(500) < 0.1]
+    y = np.stack(columns, axis=1).astype(np.int64)
+    c = torch.ones(4, dtype=torch.float64)
+    found = fit(torch.from_numpy(x), AnyOf(torch.from_numpy(y).double()), c)
+    assert bool(found.converged.all())
+    for column in range(4):
+        expected = converged(x, y[:, column], 1.0)
+        w, b = found.weight[:, column].T.numpy(), found.intercept[column].numpy()
+        theirs = objective(x, y[:, column], expected.coef_, expected.intercept_, 1.0)
+        assert objective(x, y[:, column], w, b, 1.0) <= theirs * (1 + 1e-8)
+        probability = torch.sigmoid(found.logits(torch.from_numpy(x))[:, column, 0])
+        np.testing.assert_allclose(probability.numpy(), expected.predict_proba(x)[:, 1], atol=1e-5)
+
+
+@pytest.mark.cuda
+def test_a_gpu_finds_the_optimum_of_the_cpu() -> None:
+    x = torch.from_numpy(make_features(500, 12, hard=True))
+    y = torch.from_numpy(np.random.default_rng(3).random((500, 5)) < [0.5, 0.01, 0.9, 0.3, 0.1]).double()
+    one_hot = torch.nn.functional.one_hot(torch.from_numpy(draw_labels(x.numpy(), 4)), 4).double()[:, None]
+    c = torch.tensor([1.0, 100.0, 0.01, 1.0, 10.0], dtype=torch.float64)
+    for link, there in ((AnyOf(y), AnyOf(y.cuda())), (OneOf(one_hot), OneOf(one_hot.cuda()))):
+        expected, found = fit(x, link, c), fit(x.cuda(), there, c.cuda())
+        assert bool(found.converged.all())
+        torch.testing.assert_close(found.logits(x.cuda()).cpu(), expected.logits(x), rtol=0, atol=1e-5)
 
 
 def check(x: Floats, y: NDArray[np.int64], c: float) -> None:
