@@ -164,6 +164,8 @@ def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
         w, at = w + length * direction, at + length * along
         done = done | (-slope / 2 <= TOLERANCE * value)  # after its last step a problem is much nearer than this
         value = _objective(link, at, w, penalty)
+    if link.logits > 1:
+        w[-1] -= w[-1].mean(-1, keepdim=True)  # the softmax does not determine the sum of the intercepts
     return Fitted(w[:-1], w[-1], done, steps)
 
 
@@ -217,7 +219,7 @@ def _preconditioner(z: Tensor, link: Link, at: Tensor, penalty: Tensor, done: Te
                 hessian[first, :, second] = block
                 hessian[second, :, first] = block
         factors[problem] *= len(z) / len(rows)
-        ridge = penalty[:, problem].clamp_min(1e-9 * len(z))  # the softmax does not determine the sum of intercepts
+        ridge = penalty[:, problem].clamp_min(1e-9 * len(z))  # of intercepts, whose sum the softmax leaves open
         factors[problem].diagonal().add_(ridge.expand(-1, logits).T.flatten())
     factors = torch.linalg.cholesky_ex(factors)[0]
 
