@@ -2,11 +2,10 @@
 
 A problem minimises the sum of its log losses plus |w|^2 / 2C; the intercept is not penalised. Problems on the same
 rows (the classes of an any-of task, several C) are solved together. The solver is Newton's method: conjugate gradients
-find each step, and the Hessian of a sample of the rows preconditions them.
+find each step, and the Hessians of the single logits, from a sample of the rows, precondition them.
 
-Why our own: scikit-learn's solver runs on the CPU, one problem at a time, and stops early. With its default tolerance,
-probabilities are up to 0.05 away from the optimum on collinear features; with a tolerance that reaches the optimum
-it takes 8 times as long as this module (20,000 rows, 128 features, 4 classes, one core).
+Why our own: scikit-learn's solver runs on the CPU, one problem at a time, and by default stops early: its
+probabilities are up to 0.1 away from the optimum (benchmarks/results/linear_differences.json).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _STEPS = 100  # Newton's steps at most; problems of an evaluation take 5 to 20
 _PRODUCTS = 250  # conjugate gradients in one step at most
 _HALVINGS = 40
 _SAMPLE = 8  # rows of the preconditioner for each weight of a logit: a step takes 7 products instead of 50
-_LARGEST = 6000  # weights of a problem up to which its Hessian is formed: 290 MB
+_LARGEST = 6000  # weights of a logit up to which its Hessian is formed: 290 MB
 
 
 class Curvature(Protocol):
@@ -33,8 +32,8 @@ class Curvature(Protocol):
     def times(self, direction: Tensor) -> Tensor:
         """Multiply it with a direction `(row, problem, logit)`."""
 
-    def entry(self, problem: int, first: int, second: int) -> Tensor:
-        """Return the derivative of one problem by two of its logits, `(row,)`."""
+    def diagonal(self) -> Tensor:
+        """Return the derivative by each logit twice, `(row, problem, logit)`."""
 
 
 class Link(Protocol):
@@ -53,8 +52,8 @@ class Link(Protocol):
     def residual(self, at: Tensor) -> Tensor:
         """Return the derivative by each logit, `(row, problem, logit)`."""
 
-    def curvature(self, at: Tensor, every: int = 1) -> Curvature:
-        """Return the second derivative, of every n-th row."""
+    def curvature(self, at: Tensor) -> Curvature:
+        """Return the second derivative."""
 
 
 @attrs.frozen(eq=False)
@@ -77,9 +76,9 @@ class AnyOf:
         """Return the probability minus the label."""
         return torch.sigmoid(at) - self.label.unsqueeze(-1)
 
-    def curvature(self, at: Tensor, every: int = 1) -> Curvature:
+    def curvature(self, at: Tensor) -> Curvature:
         """Return p (1 - p)."""
-        probability = torch.sigmoid(at[::every])
+        probability = torch.sigmoid(at)
         return _Diagonal(probability * (1 - probability))
 
 
@@ -106,9 +105,9 @@ class OneOf:
         """Return the probability minus the label."""
         return torch.softmax(at, -1) - self.label
 
-    def curvature(self, at: Tensor, every: int = 1) -> Curvature:
+    def curvature(self, at: Tensor) -> Curvature:
         """Return diag(p) - p p'."""
-        return _Softmax(torch.softmax(at[::every], -1))
+        return _Softmax(torch.softmax(at, -1))
 
 
 @attrs.frozen(eq=False)
@@ -132,8 +131,8 @@ def fit(x: Tensor, link: Link, c: Tensor, share: float = 1.0) -> Fitted:
     less memory.
     """
     z = torch.cat([x, x.new_ones(len(x), 1)], dim=1)  # (row, weight): features and the intercept
-    size = min(z.shape[1] * link.logits, _LARGEST)
-    bytes_each = 16 * size**2 + 80 * len(x) * link.logits  # a Hessian and its factor; about ten tensors of logits
+    size = min(z.shape[1], _LARGEST)
+    bytes_each = (16 * size**2 + 80 * len(x)) * link.logits  # a Hessian and its factor; about ten tensors of logits
     together = max(1, int(share * _MEMORY / bytes_each))
     parts = (slice(at, at + together) for at in range(0, len(c), together))
     solved = [_solve(z, link.part(part), c[part]) for part in parts]
@@ -156,8 +155,9 @@ def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
     while steps < _STEPS and not bool(done.all()):
         steps += 1
         gradient = _products(z, link.residual(at)) + penalty * w
-        helper = _preconditioner(z, link, at, penalty, done)
-        direction = _conjugate_gradients(z, link.curvature(at), penalty, gradient, helper, value, done)
+        curvature = link.curvature(at)
+        helper = _preconditioner(z, curvature.diagonal(), penalty, done)
+        direction = _conjugate_gradients(z, curvature, penalty, gradient, helper, value, done)
         slope = (gradient * direction).sum((0, 2))  # (problem,): about minus twice the distance to the optimum
         along = _logits(z, direction)
         length = _step_length(link, (at, along), (w, direction), penalty, (value, slope), done)
@@ -202,30 +202,29 @@ def _conjugate_gradients(
     return direction
 
 
-def _preconditioner(z: Tensor, link: Link, at: Tensor, penalty: Tensor, done: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function that solves with the Hessian of a sample of rows, of each problem that is not done."""
-    weights, problems, logits = z.shape[1], at.shape[1], at.shape[2]
-    size = weights * logits
-    if size > _LARGEST:
+def _preconditioner(z: Tensor, curvature: Tensor, penalty: Tensor, done: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function that solves with the Hessian of each logit by itself, from a sample of rows.
+
+    curvature: second derivative of the loss by each logit, `(row, problem, logit)`. Gradients and weights of a softmax
+    sum to 0 over its logits, and so must the solution.
+    """
+    weights, (problems, logits) = z.shape[1], curvature.shape[1:]
+    if weights > _LARGEST:
         return lambda rest: rest
     every = 1 if z.is_cuda else max(1, len(z) // (_SAMPLE * weights))  # a GPU forms the whole Hessian in milliseconds
-    rows, curvature = z[::every], link.curvature(at, every)
-    factors = torch.eye(size, dtype=z.dtype, device=z.device).repeat(problems, 1, 1)
+    rows, curvature = z[::every], curvature[::every]
+    factors = torch.eye(weights, dtype=z.dtype, device=z.device).repeat(problems, logits, 1, 1)
     for problem in (~done).nonzero().flatten().tolist():
-        hessian = factors[problem].view(logits, weights, logits, weights)
-        for first in range(logits):
-            for second in range(first, logits):
-                block = rows.T @ (rows * curvature.entry(problem, first, second)[:, None])
-                hessian[first, :, second] = block
-                hessian[second, :, first] = block
-        factors[problem] *= len(z) / len(rows)
-        ridge = penalty[:, problem].clamp_min(1e-9 * len(z))  # of intercepts, whose sum the softmax leaves open
-        factors[problem].diagonal().add_(ridge.expand(-1, logits).T.flatten())
+        for logit in range(logits):
+            hessian = rows.T @ (rows * curvature[:, problem, logit, None]) * (len(z) / len(rows))
+            hessian.diagonal().add_(penalty[:, problem, 0].clamp_min(1e-9 * len(z)))  # intercepts have no penalty
+            factors[problem, logit] = hessian
     factors = torch.linalg.cholesky_ex(factors)[0]
 
     def solve(rest: Tensor) -> Tensor:
-        right = rest.permute(1, 2, 0).reshape(problems, size, 1)
-        return torch.cholesky_solve(right, factors).view(problems, logits, weights).permute(2, 0, 1)
+        right = rest.permute(1, 2, 0).unsqueeze(-1)  # (problem, logit, weight, 1)
+        solution = torch.cholesky_solve(right, factors)[..., 0].permute(2, 0, 1)  # (weight, problem, logit)
+        return solution - solution.mean(-1, keepdim=True) if logits > 1 else solution
 
     return solve
 
@@ -269,8 +268,8 @@ class _Diagonal:
     def times(self, direction: Tensor) -> Tensor:
         return self.value * direction
 
-    def entry(self, problem: int, first: int, second: int) -> Tensor:
-        return self.value[:, problem, 0]
+    def diagonal(self) -> Tensor:
+        return self.value
 
 
 @attrs.frozen(eq=False)
@@ -281,6 +280,5 @@ class _Softmax:
         scaled = self.probability * direction
         return scaled - self.probability * scaled.sum(-1, keepdim=True)
 
-    def entry(self, problem: int, first: int, second: int) -> Tensor:
-        p = self.probability[:, problem]
-        return p[:, first] * (float(first == second) - p[:, second])
+    def diagonal(self) -> Tensor:
+        return self.probability * (1 - self.probability)

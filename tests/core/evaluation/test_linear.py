@@ -12,7 +12,7 @@ from clocs_core.errors import ClocsWarning, DataError
 from clocs_core.evaluation import linear as module
 from clocs_core.evaluation import logistic
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import by_record, linear, prior
+from clocs_core.evaluation.linear import GRID, by_record, linear, linear_with_best_c, prior
 
 ANY_OF = Task("finding", classes=("a", "b", "c"), kind="any_of")
 
@@ -59,8 +59,38 @@ def test_any_of_tasks_get_a_model_per_class_and_a_constant_where_nothing_varies(
 def test_embeddings_that_are_not_finite_are_refused(part):
     rows = {"training": features(seed=1), "scored": features(seed=2)}
     rows[part].embedding[3:5, 1] = np.nan, np.inf
-    with pytest.raises(DataError, match=f"embeddings of 2 of 60 {part} frames are not finite, so no classifier"):
+    with pytest.raises(DataError, match="embeddings of 2 of 60 frames are not finite, so no classifier"):
         linear(rows["training"], rows["scored"], TASK)
+
+
+@pytest.mark.parametrize("kind", ["one_of", "any_of"])
+def test_the_best_c_is_that_of_the_highest_score_on_validation_rows(kind):
+    """All C are fitted as one batch; each must predict what it does alone."""
+    task = Task("finding", classes=("a", "b", "c"), kind=kind)
+    label = np.arange(60) % 3
+    label = (label[:, None] > [0, 1, -1]).astype(int) if kind == "any_of" else label
+    train, validation, test = (features(seed=seed, label=label) for seed in (1, 2, 3))
+
+    def closeness(probability, label, weight):
+        truth = label if label.ndim == 2 else np.eye(3)[label]
+        return -float(((probability - truth) ** 2).sum())
+
+    alone = {c: linear(train, validation, task, c=c) for c in GRID}
+    best = max(GRID, key=lambda c: closeness(alone[c].probability, label, None))
+    found, c, score = linear_with_best_c(train, validation, test, task, closeness)
+    assert c == best != GRID[0]
+    assert score == pytest.approx(closeness(alone[c].probability, label, None))
+    np.testing.assert_allclose(found.probability, linear(train, test, task, c=c).probability, atol=1e-7)
+    assert found.patient is test.patient
+
+
+def test_the_smallest_of_equally_good_c_is_chosen_and_1_where_there_is_no_score():
+    train, test = features(seed=1), features(seed=2)
+    assert linear_with_best_c(train, test, test, TASK, lambda *rows: 0.5)[1:] == (0.001, 0.5)
+    found, c, score = linear_with_best_c(train, test, test, TASK, lambda *rows: float("nan"))
+    assert c == 1
+    assert np.isnan(score)
+    np.testing.assert_allclose(found.probability, linear(train, test, TASK).probability, atol=1e-7)
 
 
 def test_more_classes_than_rows_and_equal_rows_are_fitted():
@@ -86,7 +116,7 @@ def test_a_gpu_without_memory_gets_smaller_chunks_and_then_the_cpu_computes(monk
         return logistic.fit(x, link, c, share)
 
     standardise = module._standardise
-    monkeypatch.setattr(module, "_standardise", lambda train, test, device: standardise(train, test, None))
+    monkeypatch.setattr(module, "_standardise", lambda train, others, device: standardise(train, others, None))
     monkeypatch.setattr(module, "fit", short)
     with pytest.warns(ClocsWarning, match="memory of cuda does not suffice"):
         found = linear(train, test, TASK, torch.device("cuda"))

@@ -147,7 +147,7 @@ def test_problems_solved_in_chunks_are_those_solved_together(monkeypatch: pytest
     solved = []
     solve = logistic._solve
     monkeypatch.setattr(logistic, "_solve", lambda z, link, c: solved.append(len(c)) or solve(z, link, c))
-    monkeypatch.setattr(logistic, "_MEMORY", 5 * (16 * 7**2 + 80 * 200))
+    monkeypatch.setattr(logistic, "_MEMORY", 5 * (16 * 7**2 + 80 * 200))  # of five problems of one logit
     torch.testing.assert_close(fit(x, AnyOf(y), c, share=0.5).logits(x), together.logits(x), rtol=0, atol=1e-6)
     one_hot = torch.nn.functional.one_hot(torch.arange(200) % 3).double()[:, None]
     assert fit(x, OneOf(one_hot), c, share=0.0).logits(x).shape == (200, 5, 3)
