@@ -5,7 +5,7 @@ rows (the classes of an any-of task, several C) are solved together. The solver 
 find each step, and the Hessians of the single logits, from a sample of the rows, precondition them.
 
 Why our own: scikit-learn's solver runs on the CPU, one problem at a time, and by default stops early: its
-probabilities are up to 0.1 away from the optimum (benchmarks/results/linear_differences.json).
+probabilities are up to 0.2 away from the optimum (benchmarks/results/linear_differences.json).
 """
 
 from __future__ import annotations

@@ -38,9 +38,10 @@ def test_differences_are_ours_minus_theirs_for_every_score_of_both_levels() -> N
 @pytest.mark.slow
 def test_the_optimum_on_real_features_is_that_of_scikit_learn(test_data: Path) -> None:
     root = str(test_data / "cardiology")
-    problems = record(f"run --plugin simclr --dataset cardiology --root {root} --epochs 1".split())
-    assert len(problems) == 2
-    for problem in problems:
+    problems = record(
+        f"run --plugin simclr --dataset cardiology --root {root} --epochs 1 --label-fraction 0.25".split()
+    )
+    for problem in problems[:1]:  # scikit-learn takes a minute for one
         label = problem.train.label
         x = problem.train.embedding.astype(np.float64)
         x = (x - x.mean(0)) / np.where(x.std(0) == 0, 1.0, x.std(0))
