@@ -159,7 +159,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     refuse_other_channels(plan.encoder.together, cohort.channels)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
-    needed: tuple[Part, ...] = ("train", plan.scoring.part)
+    needed: tuple[Part, ...] = plan.scoring.parts
     refuse_unlabelled(frames, (*needed, "validation") if plan.settings.protocol == "finetune" else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))
