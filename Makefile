@@ -69,10 +69,12 @@ $(VENV)/bin/python:
 
 # Stamps: a changed pyproject.toml or constraints.txt installs again.
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing clocs and what it needs, torch included, into $(VENV): a few minutes the first time."
 	$(PIP) --editable .
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing clocs and what its tests need into $(VENV): a few minutes the first time."
 	$(PIP) --editable '.[test]'
 	touch $@ $(VENV)/.run
 

@@ -20,7 +20,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = 1  # raise it when the same facts give another classifier or another file; older controls are then ignored
+_REVISION = 2  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:
@@ -70,9 +70,13 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
             "inputs": encoder.inputs,
             "embedding_dim": encoder.embedding_dim,
         },
-        "normalise": plan.data.normalise,
+        "normalise": plan.data.normalise if plan.data.constant is None else [plan.data.normalise, plan.data.constant],
         "seed": plan.settings.seed,
     }
+    if protocol == "linear":
+        facts |= {"C": plan.scoring.C}
+        if plan.scoring.C == "auto":
+            facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses
     if protocol == "finetune":
         facts |= {
             "finetune": plain(plan.finetune),

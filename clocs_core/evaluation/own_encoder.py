@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import torch
 
-from clocs_core.contracts.records import Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError
@@ -15,6 +14,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.patient_distances import PatientDistances, patient_distances
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.plan.evaluation import EvaluationPlan
+from clocs_core.train.normalise import normaliser
 
 
 @attrs.frozen(eq=False)
@@ -32,7 +32,8 @@ def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device
 
     Raise DataError if no recording of the scored part has a frame.
     """
-    frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
+    normalise = normaliser(plan.data.normalise, plan.data.constant)
+    frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
     part = plan.scoring.part
     if not frames.counts[part]:
         raise DataError(f"No recording of the {part} patients has a frame; use shorter frames (`frame_samples=...`).")
@@ -60,8 +61,8 @@ def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> s
         return cohort.listing.no_score
     if not cohort.has_labels:
         return f"{scoring.dataset} has no labels"
-    parts: tuple[Part, ...] = ("train", scoring.settings.part)
-    for part, word in zip(parts, ("training", scoring.settings.part), strict=True):
+    for part in scoring.settings.parts:
         if not len(frames.parts[part]):
+            word = "training" if part == "train" else part
             return f"no {word} frame of {scoring.dataset} has a label for {scoring.task.name!r}"
     return scoring.why_no_metric()

@@ -13,7 +13,7 @@ from clocs_core.contracts.offers import Dataset, Encoder, Metric
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
@@ -53,14 +53,17 @@ class EvaluationPlan:
         of = self.settings.fraction_of
         share = f"a share F of the labelled training {of}"
         if self.settings.protocol == "linear":
+            c = self.scoring.C
+            penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
             return (
-                f"The encoder is frozen, in eval mode; a logistic regression (L2, C = 1) on its standardised "
+                f"The encoder is frozen, in eval mode; a logistic regression (L2, {penalty}) on its standardised "
                 f"representations is fitted to {share}."
             )
         loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
         how = self.finetune
+        by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
         return (
-            f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "
+            f"All weights and a new linear head are trained on {share}: {loss}, {how.sentence()}{by_layer}, "
             f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
             f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
             "scored."
@@ -75,6 +78,8 @@ class EvaluationPlan:
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
+        if self.scoring.C == 1:
+            del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
         return made
 
     @property
@@ -103,6 +108,8 @@ def resolve_evaluation(
     if asked.protocol == "linear":
         _refuse_training(tables, given)
         del classes["finetune"]
+    else:
+        _refuse_penalty(tables, given)
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
@@ -113,6 +120,7 @@ def resolve_evaluation(
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
+    refuse_idle_constant(core["data"], given)
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
     return EvaluationPlan(
@@ -156,6 +164,7 @@ def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, 
             embedding_dim=run.embedding_dim,
             channels=channels,
             normalise=plan.data.normalise,
+            constant=plan.data.constant,
             weights=weights,
             dataset=run.dataset,
         ),
@@ -211,6 +220,8 @@ def _defaults(
         made["data"] = {**made["data"], **inherit_data(read, data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
+    else:
+        _keep_preparation(made, opened)
     made["framing"]["frame_samples"] = opened.frame_samples
     if opened.together:
         missing = [name for name in opened.together if dataset.channels and name not in dataset.channels]
@@ -224,6 +235,17 @@ def _defaults(
     return made
 
 
+def _keep_preparation(made: Tables, opened: Pretrained) -> None:
+    """Filter and normalise other recordings as the encoder's own.
+
+    Min-max and none follow the data set instead, as in the transfers of the paper; the notes of an evaluation say so.
+    """
+    framing = opened.tables.get("evaluate_framing", {})
+    made["framing"] |= {name: framing[name] for name in ("band_pass", "notch") if name in framing}
+    if opened.normalise in ("z-score", "constant"):
+        made["data"] |= {"normalise": opened.normalise, "constant": opened.constant or "none"}
+
+
 def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
     kinds = field_types(FinetuneSettings)
     named = [*tables.get("finetune", {}), *(one.name for one in given if one.name in kinds)]
@@ -232,6 +254,11 @@ def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
             f"Linear evaluation trains no network, so {' and '.join(named)} would do nothing; leave it out, or ask for "
             "`protocol='finetune'`."
         )
+
+
+def _refuse_penalty(tables: Tables, given: Sequence[Assignment]) -> None:
+    if "C" in tables.get("evaluate", {}) or any(one.name == "C" for one in given):
+        raise SettingsError("Fine-tuning has no L2 penalty, so C would do nothing; leave it out.")
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from types import SimpleNamespace
 
 import attrs
@@ -27,6 +28,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 METRICS = (Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),)
@@ -35,10 +37,10 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 @pytest.fixture(scope="module")
 def frames(cohort):
-    return list_labelled_frames(cohort, False, False, CPU)
+    return list_labelled_frames(cohort, False, leave, CPU)
 
 
-def plan(init="method", fractions=(0.5, 1.0), **settings):
+def plan(init="method", fractions=(0.5, 1.0), c=1.0, **settings):
     """The evaluation of an encoder with weights of its own."""
     torch.manual_seed(7)
     network = build_flat(FlatOptions(), 1, FRAME, DIM)
@@ -46,7 +48,7 @@ def plan(init="method", fractions=(0.5, 1.0), **settings):
         settings=EvaluationSettings(**settings),
         data=DataSettings(),
         finetune=FinetuneSettings(epochs=1),
-        scoring=ScoringSettings(label_fraction=fractions),
+        scoring=ScoringSettings(label_fraction=fractions, C=c),
         framing=Framing(frame_samples=FRAME),
         dataset=None,
         encoder=Pretrained(
@@ -107,6 +109,21 @@ def test_the_method_and_its_control_differ_and_the_control_follows_from_the_seed
     assert not np.allclose(control, other)
 
 
+def test_c_is_as_given_or_the_best_on_validation_frames_and_is_kept_with_the_classifier(frames):
+    key = ("linear", "method", 1.0)
+    weak, strong = (maker(frames, plan(c=c)).make(key)[0] for c in (100.0, 0.001))
+    assert (weak.summary.C, strong.summary.C) == (100.0, 0.001)
+    assert np.ptp(weak.rows.probability) > np.ptp(strong.rows.probability)
+    chosen = maker(frames, plan(c="auto")).make(key)[0]
+    alone = maker(frames, plan(c=chosen.summary.C)).make(key)[0]
+    np.testing.assert_allclose(chosen.rows.probability, alone.rows.probability, atol=1e-6)
+    assert re.fullmatch(
+        rf"Linear evaluation of method, F = 1: C = {chosen.summary.C:g} \(hits \d\.\d{{3}} of validation frames\)\.",
+        chosen.summary.notes[-1],
+    )
+    assert maker(frames, plan()).make(("prior", "random", 1.0))[0].summary.C is None
+
+
 def test_the_class_prior_knows_the_share_of_each_class_and_nothing_else(frames):
     found, network = maker(frames, plan()).make(("prior", "random", 1.0))
     share = np.bincount(frames.rows["train"].label, minlength=3) / len(frames.rows["train"])
@@ -122,7 +139,7 @@ def test_a_classifier_learns_from_the_fraction_of_the_split_seed_and_from_no_oth
     assert 0 < len(chosen) < len(frames.rows["train"])
     torch.manual_seed(7)
     encoder = build_flat(FlatOptions(), 1, FRAME, DIM)
-    train, test = (embed(encoder, frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test"))
+    train, test = (embed(encoder, frames.store, frames.parts[part], leave, WATCH.tick) for part in ("train", "test"))
     for protocol, expected in (
         ("linear", linear(train.take(chosen), test, TASK)),
         ("prior", prior(train.take(chosen), test, TASK)),

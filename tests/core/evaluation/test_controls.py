@@ -18,6 +18,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.train.normalise import leave
 
 
 def bench_of(folder, without=(), corrected=()):
@@ -27,7 +28,7 @@ def bench_of(folder, without=(), corrected=()):
         for one in cohort.listing.entries
     ]
     cohort = attrs.evolve(cohort, listing=attrs.evolve(cohort.listing, entries=entries))
-    return list_labelled_frames(cohort, False, False, torch.device("cpu"))
+    return list_labelled_frames(cohort, False, leave, torch.device("cpu"))
 
 
 def test_a_corrected_label_gives_other_rows_and_the_same_rows_the_same(tmp_path):
@@ -96,9 +97,11 @@ CHANGES = [
     {"task": attrs.evolve(TASK, per="frame")},
     {"dataset": Chosen(tiny(), TinyOptions(gain=2.0))},
     {"framing": Framing(frame_samples=50, sampling_rate=200.0)},
+    {"framing": Framing(frame_samples=50, notch=50.0)},
 ]
 OF_NETWORKS = [
     {"data__normalise": "none"},
+    {"data__constant": 0.2},
     {"settings__seed": 1},
     {"encoder__encoder": Chosen(flat(), FlatOptions(bias=False))},
     {"encoder__encoder": Chosen(flat("other"), FlatOptions())},
@@ -125,3 +128,11 @@ def test_whatever_changes_a_control_changes_its_name(change):
 def test_what_does_not_change_a_control_does_not_change_its_name(protocol, changes):
     """Else it would be made again for every evaluation; the class prior depends on no network."""
     assert {name_of(protocol, **change) for change in changes} == {name_of(protocol)}
+
+
+def test_the_penalty_changes_linear_controls_alone():
+    assert len({name_of("linear", scoring__C=c) for c in (1.0, 10.0, "auto")}) == 3
+    assert name_of("finetune", scoring__C=10.0) == name_of("finetune")
+    other = (Metric(name="misses", summary="miss rate", score=hit_rate),)
+    assert name_of("linear", metrics=other) == name_of("linear")
+    assert name_of("linear", metrics=other, scoring__C="auto") != name_of("linear", scoring__C="auto")

@@ -23,6 +23,7 @@ from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
 from clocs_core.train.build import draw_encoders
+from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 WATCH = Watch(clock=lambda: 0.0, tick=lambda done, total: None, epoch_done=pytest.fail, warn=pytest.fail)
@@ -79,7 +80,7 @@ def test_each_is_scored_with_its_own_weights(tmp_path, init, seed):
     scored = score(tmp_path)
     frames = scored.frames
     train, test = (
-        embed(network(seed), frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test")
+        embed(network(seed), frames.store, frames.parts[part], leave, WATCH.tick) for part in ("train", "test")
     )
     expected = linear(train, test, TASK)
     np.testing.assert_array_equal(scored.features[init].embedding, test.embedding)
@@ -155,3 +156,13 @@ def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
         DataError, match=r"No recording of the test patients has a frame; .* \(`frame_samples=\.\.\.`\)"
     ):
         score_own_encoder(plan_of(), emptied, CPU, WATCH)
+
+
+def test_c_is_chosen_on_validation_frames_and_the_notes_say_so(tmp_path):
+    found = score(tmp_path / "a", C="auto", label_fraction=(1.0,)).evaluation
+    assert [note.partition(" = 1: C = ")[0] for note in found.notes if "C = " in note] == [
+        "Linear evaluation of method, F",
+        "Linear evaluation of random, F",
+    ]
+    without = score(tmp_path / "b", records_of("validation"), C="auto").evaluation
+    assert without.notes == ("There is no score: no validation frame of tiny has a label for 'kind'.",)
