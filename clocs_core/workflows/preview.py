@@ -65,6 +65,9 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float])
     run_epoch = choose_epochs(plan, device, lambda text: None)
     asked = plan.recordings
     listing = scan(asked)
+    plan = attrs.evolve(plan, task=listing.task or plan.task)
+    if plan.data.normalise == "constant" and plan.data.constant is None:
+        plan = attrs.evolve(plan, data=attrs.evolve(plan.data, constant=1.0))  # a run measures it; any takes as long
     split = divide(asked, listing)
     pretrain = plan.pretrain_framing
     if asked.fit and listing.shortest is not None:
@@ -77,7 +80,7 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float])
             prepared = prepare_recordings(attrs.evolve(asked, data=data), few, pretrain, 1, lambda done, total: None)
         channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
         labels = {entry.record: entry.label for entry in few}
-        store = fill_store(prepared, labels, listing.task or plan.task, channels, device)
+        store = fill_store(prepared, labels, plan.task, channels, device)
         owners = frozenset(entry.patient for entry in few)
         needs, together = plan.needs, plan.needs.channels == "all"
         instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device)

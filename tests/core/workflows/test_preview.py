@@ -28,6 +28,16 @@ def test_a_preview_counts_what_the_run_will_count(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("more", [["method=supervised"], ["normalise=constant"], ["method=simclr", "instances=20"]])
+def test_every_kind_of_run_has_a_preview(tmp_path: Path, more: list[str]):
+    """A classifier needs the task, a constant is measured by the run, and instances may be limited."""
+    asked = ["run.method=cmsc", "run.dataset=demo", "patients=12", "epochs=2", "batch_size=16", "embedding_dim=8"]
+    plan = resolve(open_session().catalogue, {}, [*asked, *more, f"data_root={tmp_path}"])
+    found = preview_run(plan, Path("runs/a"), 1, iter(range(10**6)).__next__)
+    assert found.training > 0
+    assert found.instances <= (plan.train.instances or found.instances)
+
+
 def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
