@@ -64,7 +64,7 @@ SMALLER = (
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
 _COMMANDS = "compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
 _NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
-_PARTS = ("clocs evaluate --protocol finetune", "clocs run --profile")
+_PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
