@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
+from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
@@ -71,16 +73,16 @@ def run_command(
     path = Path(out) if out else _new_folder(plan, datetime.now())
     refuse_taken(path)
     if dry_run:
-        _preview(plan, path, workers)
+        _preview(plan, path, workers, flags_of(context.command))
         return None
     return _run(session, plan, path, None, workers, profile, began)
 
 
-def _preview(plan: Plan, path: Path, workers: int) -> None:
+def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str]) -> None:
     from clocs_core.workflows.preview import preview_run
 
     for line in preview_run(plan, path, workers, time.monotonic).lines():
-        echo(line)
+        echo(as_flags(line, flags))
 
 
 def _resume(session: Session, path: Path, workers: int, profile: bool, began: float) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from clocs_core.cli import main
@@ -48,6 +49,15 @@ def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pyt
     assert "Would write here: " in said
     assert said.endswith("Nothing was written.")
     assert not list(tmp_path.iterdir())
+
+
+def test_its_lines_name_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(20, 600)), sampling_rate=100)
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    given = ["run", "--dataset", "arrays", "--root", str(tmp_path / "x.npz"), *SMALL[2:], "--dry-run"]
+    assert main(given) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No patients were given (`-o patients=FILE`): each recording counts as one patient." in said
 
 
 def test_a_run_that_is_resumed_has_nothing_to_preview(capsys):
