@@ -288,6 +288,8 @@ class Metric(Offer):
     each row occurs in a bootstrap sample. Rows without a label are left out before.
     score_draws(probability, label, weights (draw, n)) -> (draw,): the scores of many bootstrap samples at once, for a
     metric that saves work this way, such as sorting once; without it, core calls `score` for each sample.
+    score_tensors: the same for torch tensors, which lie on the device of the run, and with a tensor as its result. Core
+    uses it on a GPU; without it, samples are scored on the CPU.
     """
 
     kind: ClassVar[str] = "metric"
@@ -296,3 +298,4 @@ class Metric(Offer):
     score_draws: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]] | None = (
         None
     )
+    score_tensors: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None

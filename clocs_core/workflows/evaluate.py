@@ -147,7 +147,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
-    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed, device)
     if cohort.listing.no_score:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
