@@ -389,6 +389,8 @@ METRICS = [
     Mutant("unknown-task", changed(fake.METRIC, tasks=("regression",)), "tasks"),
     Mutant("tasks-can-change", changed(fake.METRIC, tasks=["one_of"]), "tasks"),
     slow(changed(fake.METRIC, score=fake.Score("slow")), "quick", options=None),
+    Mutant("draws-unweighted", changed(fake.METRIC, score_draws=fake.Draws("unweighted")), "draws"),
+    Mutant("tensors-unweighted", changed(fake.METRIC, score_tensors=fake.Tensors("unweighted")), "draws"),
     *by_score(
         {
             "text": "number absent-class",  # whichever classes occur; what compares scores is skipped

@@ -401,4 +401,28 @@ class Score:
         return score
 
 
+@attrs.frozen
+class Draws:
+    """The score of every draw."""
+
+    flaw: str = ""
+
+    def __call__(
+        self, probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.array([Score(self.flaw)(probability, label, weight) for weight in weights])
+
+
+@attrs.frozen
+class Tensors:
+    """The score of every draw, from tensors."""
+
+    flaw: str = ""
+
+    def __call__(self, probability: Tensor, label: Tensor, weights: Tensor) -> Tensor:
+        import torch
+
+        return torch.from_numpy(Draws(self.flaw)(probability.numpy(), label.numpy(), weights.numpy()))
+
+
 METRIC = Metric(name="fake", summary="accuracy", score=Score())
