@@ -61,6 +61,9 @@ from .contracts.batches import (
     Batch as Batch,
 )
 from .contracts.batches import (
+    Encode as Encode,
+)
+from .contracts.batches import (
     Views as Views,
 )
 from .contracts.events import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import attrs
 
@@ -36,3 +36,16 @@ class Views:
     encoder_of_view: tuple[int, ...] = ()  # index of the encoder that reads each view; empty: the first reads all
     pairs: tuple[tuple[int, int], ...] = ()  # pairs of views that a loss compares; empty: all pairs
     perturb: Literal["every", "but the first", "one each"] = "every"
+
+
+class Encode(Protocol):
+    """The encoders of a run, as an objective gets them. Each encoder is called once, on all of its views."""
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """Embed views (view, batch, channel, sample) as (view, batch, embedding_dim)."""
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Encode views (view, batch, channel, sample) as (view, batch, time, width), for signals of any length.
+
+        An objective that calls it declares `Objective(sequence=True)`.
+        """

@@ -199,10 +199,14 @@ class Encoder(Offer):
     """A network from signals (n, channel, sample) to representations (n, embedding_dim).
 
     build(options, channels, samples, embedding_dim) -> nn.Module; torch's default generator draws its weights.
+    sequence: the module also has `sequence(signal)`, from signals of any length to (n, time, width), and two integers:
+    `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
+    t * stride on.
     """
 
     kind: ClassVar[str] = "encoder"
     build: Callable[[Any, int, int, int], nn.Module]
+    sequence: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -237,10 +241,12 @@ class Objective(Offer):
     build(options, setup) -> nn.Module with forward(encode, views) -> scalar, where
     encode((view, batch, channel, sample)) -> (view, batch, dim). It may have after_step(encoder), which must use
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
+    sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
     """
 
     kind: ClassVar[str] = "objective"
     build: Callable[[Any, Setup], nn.Module]
+    sequence: bool = False
 
 
 Presets: TypeAlias = Mapping[str, Mapping[str, object]]

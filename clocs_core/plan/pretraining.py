@@ -102,6 +102,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _refuse_contrast_batch(method, core["train"], run)
+    _refuse_no_sequence(method, run.encoder, catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -271,6 +272,19 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
         )
     if run.step == "captured":
         raise SettingsError("`step='captured'` and `contrast_batch` do not go together; leave one of them out.")
+
+
+def _refuse_no_sequence(method: Method, encoder: str, catalogue: Catalogue) -> None:
+    """Raise SettingsError where an objective reads the encoder's sequence, and the encoder has none."""
+    if method.objective is None or not catalogue.objectives.get(method.objective).offer.sequence:
+        return
+    if not catalogue.encoders.get(encoder).offer.sequence:
+        able = sorted(item.offer.name for item in catalogue.encoders if item.offer.sequence)
+        instead = " or ".join(f"`encoder={name!r}`" for name in able) or "a plugin that offers such an encoder"
+        raise SettingsError(
+            f"Method {method.name!r} reads an encoder's sequence over time, and the encoder {encoder!r} has none; "
+            f"use {instead}."
+        )
 
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:

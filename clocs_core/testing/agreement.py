@@ -31,7 +31,7 @@ from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.gradcache import contrast_step
 from clocs_core.train.learner import Learner, start
-from clocs_core.train.step import ContrastiveObjective, encode
+from clocs_core.train.step import ContrastiveObjective, Encoding, encode, loss_of
 
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; reached by a fused loss with half-precision operands
 SEEDS = {"cpu": (1,), "cuda": (1, 2, 3)}
@@ -185,7 +185,7 @@ def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
     rows = torch.arange(len(training.train), device=training.store.device)
     views = training.make_views(training.store.gather(training.train, rows), generator)
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        loss = learner.objective(partial(encode, list(learner.encoders), views.encoder_of_view), views)
+        loss = loss_of(learner.objective, Encoding(list(learner.encoders), views.encoder_of_view), views, generator)
         learner.optimiser.zero_grad()
         loss.backward()
     return float(loss.detach()), _gradients(learner)

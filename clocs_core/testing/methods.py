@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unittest
-from functools import partial
 from typing import Any
 
 import attrs
@@ -18,7 +17,7 @@ from clocs_core.settings.options import structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
-from clocs_core.train.step import ContrastiveObjective, encode
+from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of
 
 DIM, SAMPLES = 16, 2500
 TASK = Task("rhythm", classes=("a", "b", "c"))
@@ -93,7 +92,8 @@ def _one_step(case: _Case) -> None:
         channels = views.signal.shape[2]
         encoders = nn.ModuleList(source.encoder(channels, SAMPLES, DIM) for _ in range(source.needs.encoders))
         objective = _objective(case.offer, parts, encoders)
-        loss = objective(partial(encode, list(encoders), views.encoder_of_view), views)
+        encode = Encoding(list(encoders), views.encoder_of_view)
+        loss = loss_of(objective, encode, views, torch.Generator().manual_seed(0))
     expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "Find the part that causes it; its checks report it.")
     loss.backward()
     reached = any(one.grad is not None for one in encoders.parameters())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import attrs
@@ -26,7 +25,7 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
-from clocs_core.train.step import encode, train_step
+from clocs_core.train.step import Encoding, after_step, loss_of, train_step
 
 DIM, SAMPLES = 16, 1000
 STEPS = 3  # before and after a run is resumed
@@ -42,8 +41,8 @@ class _Made:
     views: Views
 
     def loss(self) -> Tensor:
-        found: Tensor = self.objective(partial(encode, list(self.encoders), self.views.encoder_of_view), self.views)
-        return found
+        encode = Encoding(list(self.encoders), self.views.encoder_of_view)
+        return loss_of(self.objective, encode, self.views, torch.Generator().manual_seed(0))
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> _Made:
         """Apply a function to each tensor of the views."""
@@ -165,9 +164,9 @@ def _resumes(case: _Case) -> None:
 
 
 def _own_randomness(case: _Case) -> None:
-    """Random numbers are drawn in training only, and only by torch's generator: a run seeds it for every epoch."""
+    """Random numbers come from forward's argument `generator`, or in training from torch's: a run seeds both."""
     made = case.make()
-    advice = "Use torch.rand and its like, in training mode; neither numpy's nor Python's generators are seeded."
+    advice = "Draw with forward's argument `generator`; neither numpy's nor Python's generators are seeded."
     refuse_other_randomness(lambda: _train(case, made, range(1)), advice, ("numpy", "random"))
     refuse_other_randomness(made.eval().loss, advice)
 
@@ -244,10 +243,7 @@ def _after_step_no_host_sync(case: _Case) -> None:
 
 
 def _after_step(made: _Made) -> None:
-    after_step = getattr(made.objective, "after_step", None)
-    if after_step is not None:
-        with torch.no_grad():
-            after_step(made.encoders[0])
+    after_step(made.objective, list(made.encoders))
 
 
 def _train(case: _Case, made: _Made, steps: range) -> None:
@@ -256,7 +252,9 @@ def _train(case: _Case, made: _Made, steps: range) -> None:
     with torch.random.fork_rng(devices=[]):
         for step in steps:
             torch.manual_seed(step)
-            train_step(list(made.encoders), made.objective, optimiser, case.source.views(SAMPLES, seed=step))
+            generator = torch.Generator().manual_seed(step)
+            views = case.source.views(SAMPLES, seed=step)
+            train_step(list(made.encoders), made.objective, optimiser, views, generator=generator)
 
 
 def _backward(made: _Made) -> None:

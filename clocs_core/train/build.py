@@ -41,8 +41,11 @@ def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.Module
     inputs = channels if plan.needs.encoder_channels == "all" else 1
     samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
     encoders = draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+    reads_sequence = plan.objective is not None and plan.objective.offer.sequence
     for encoder in encoders:
         _refuse_other_output(encoder, plan.encoder, torch.Size((inputs, samples)), dim, device)
+        if reads_sequence:
+            _refuse_other_sequence(encoder, plan.encoder, torch.Size((inputs, samples)), device)
     return encoders
 
 
@@ -98,17 +101,55 @@ def _refuse_other_output(
 
     Without this, embeddings of another size reach the report, and sequences end the run after all its training.
     """
-    name = f"Encoder {chosen.offer.name!r}{chosen.owner and f' of {chosen.owner}'}"
     promised = f"floats of shape (2, {embedding_dim}) on {device.type} for a signal of shape {(2, *frame)}"
+    _refuse_other(encoder, encoder, f"{_named(chosen)} must give {promised}", frame, (2, embedding_dim), device)
+
+
+def _refuse_other_sequence(
+    encoder: nn.Module, chosen: Chosen[Encoder], frame: torch.Size, device: torch.device
+) -> None:
+    """Raise PluginError unless an encoder's sequence is as promised, SettingsError where frames are too short."""
+    name = _named(chosen)
+    stride, width = (getattr(encoder, size, None) for size in ("stride", "width"))
+    if not callable(getattr(encoder, "sequence", None)) or not all(type(n) is int and n > 0 for n in (stride, width)):
+        raise PluginError(
+            f"{name} is offered with `sequence=True`, so its module must have the method `sequence` and the positive "
+            f"integers `stride` and `width`; it has stride {stride!r} and width {width!r}. Its plugin has to be "
+            "repaired."
+        )
+    assert isinstance(stride, int)
+    if stride > frame[1]:
+        raise SettingsError(
+            f"Positions in the sequence of encoder {chosen.offer.name!r} are {stride} samples apart, and a frame has "
+            f"{frame[1]}. Use longer frames (`frame_samples=...`), or an encoder with a shorter stride."
+        )
+    promised = f"{name} must give a sequence of floats (2, time, {width}) on {device.type}"
+    _refuse_other(encoder, encoder.sequence, promised, frame, (2, None, width), device)  # type: ignore[arg-type]
+
+
+def _named(chosen: Chosen[Encoder]) -> str:
+    return f"Encoder {chosen.offer.name!r}{chosen.owner and f' of {chosen.owner}'}"
+
+
+def _refuse_other(
+    encoder: nn.Module,
+    call: Callable[[Tensor], object],
+    promised: str,
+    frame: torch.Size,
+    shape: tuple[int | None, ...],
+    device: torch.device,
+) -> None:
+    """Call the encoder on two frames, in eval mode. Raise PluginError unless it gives floats of a shape; None: any."""
     modes = [(module, module.training) for module in encoder.modules()]
     signal = torch.linspace(0, 1, frame[1], device=device).expand(2, *frame)
+    encoder.eval()
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
-            found = encoder.eval()(signal.clone())
+            found = call(signal.clone())
     except (ClocsError, torch.OutOfMemoryError):
         raise
     except Exception as problem:  # code of a plugin may raise anything
-        raise PluginError(f"{name} must give {promised}, and fails: {type(problem).__name__}: {problem}") from problem
+        raise PluginError(f"{promised}, and fails: {type(problem).__name__}: {problem}") from problem
     finally:
         for module, mode in modes:
             module.training = mode
@@ -116,9 +157,10 @@ def _refuse_other_output(
         given = f"a {type(found).__name__}"
     else:
         given = f"{str(found.dtype).removeprefix('torch.')} of shape {tuple(found.shape)} on {found.device.type}"
-        if found.shape == (2, embedding_dim) and found.is_floating_point() and found.device.type == device.type:
+        fits = found.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, found.shape, strict=True))
+        if fits and found.is_floating_point() and found.device.type == device.type:
             return
-    raise PluginError(f"{name} must give {promised}, and gives {given}. Its plugin has to be repaired.")
+    raise PluginError(f"{promised}, and gives {given}. Its plugin has to be repaired.")
 
 
 def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:

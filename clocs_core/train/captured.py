@@ -136,7 +136,12 @@ class _Steps:
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
         loss = train_step(
-            list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view
+            list(learner.encoders),
+            learner.objective,
+            learner.optimiser,
+            views,
+            training.settings.per_view,
+            self.generator,
         )
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)

@@ -50,7 +50,9 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
         losses.append(
-            train_step(list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view)
+            train_step(
+                list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view, generator
+            )
         )
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)

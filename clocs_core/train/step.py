@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import cast
+from weakref import WeakKeyDictionary
 
 import attrs
 import torch
 from torch import Generator, Tensor, nn
 
-from clocs_core.contracts.batches import Batch, Views
+from clocs_core.contracts.batches import Batch, Encode, Views
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import min_max
 
 Perturb = Callable[[Tensor, Generator], Tensor]
+Network = Callable[[Tensor], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
@@ -65,20 +68,43 @@ def encode(
 
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
     """
-    views, batch = signal.shape[:2]
+    return _by_view(encoders, encoder_of_view, signal, per_view)
+
+
+@attrs.frozen
+class Encoding:
+    """What an objective gets as `encode`: the encoders, the encoder of each view, and `per_view` as above."""
+
+    encoders: Sequence[nn.Module]
+    encoder_of_view: tuple[int, ...] = ()
+    per_view: bool = False
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """Embed views, as `encode` does."""
+        return _by_view(self.encoders, self.encoder_of_view, signal, self.per_view)
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Encode views (view, batch, channel, sample) as (view, batch, time, width), with one call per encoder."""
+        calls = [cast("Network", encoder.sequence) for encoder in self.encoders]
+        return _by_view(calls, self.encoder_of_view, signal, self.per_view)
+
+
+def _by_view(calls: Sequence[Network], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool) -> Tensor:
+    """Give each view of (view, batch, channel, sample) to its function; return (view, batch, ...)."""
+    shape = views, _ = signal.shape[:2]
     if per_view:
         which = encoder_of_view or (0,) * views
-        return torch.stack([_tensor(encoders[which[view]](signal[view])) for view in range(views)])
+        return torch.stack([_tensor(calls[which[view]](signal[view])) for view in range(views)])
     if not any(encoder_of_view):
-        return _tensor(encoders[0](signal.flatten(0, 1))).view(views, batch, -1)  # (view, batch, dim)
+        return _tensor(_tensor(calls[0](signal.flatten(0, 1))).unflatten(0, shape))  # (view, batch, ...)
     parts: list[Tensor] = [signal] * views
-    for number, encoder in enumerate(encoders):
+    for number, call in enumerate(calls):
         mine = [view for view, which in enumerate(encoder_of_view) if which == number]
         if mine:
-            z = _tensor(encoder(_views(signal, mine).flatten(0, 1))).view(len(mine), batch, -1)
-            for row, view in zip(z, mine, strict=True):
+            made = _tensor(call(_views(signal, mine).flatten(0, 1))).unflatten(0, (len(mine), shape[1]))
+            for row, view in zip(made, mine, strict=True):
                 parts[view] = row
-    return torch.stack(parts)  # (view, batch, dim)
+    return torch.stack(parts)  # (view, batch, ...)
 
 
 def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
@@ -89,36 +115,80 @@ def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
     return torch.stack([signal[view] for view in chosen])
 
 
+@attrs.frozen
+class _Asks:
+    """What an objective asks for by the names of its arguments."""
+
+    generator: bool
+    all_encoders: bool
+
+
+_ASKED: WeakKeyDictionary[nn.Module, _Asks] = WeakKeyDictionary()  # signatures are read once, not in every step
+
+
+def _asks(objective: nn.Module) -> _Asks:
+    found = _ASKED.get(objective)
+    if found is None:
+        after = getattr(objective, "after_step", None)
+        forward, after_step = (inspect.signature(one).parameters if one else {} for one in (objective.forward, after))
+        found = _ASKED[objective] = _Asks("generator" in forward, "encoders" in after_step)
+    return found
+
+
+def loss_of(objective: nn.Module, encode: Encode, views: Views, generator: Generator | None) -> Tensor:
+    """Compute the loss of one batch; an objective gets the generator if its forward has an argument of this name."""
+    if _asks(objective).generator:
+        return _tensor(objective(encode, views, generator=generator))
+    return _tensor(objective(encode, views))
+
+
+def after_step(objective: nn.Module, encoders: Sequence[nn.Module]) -> None:
+    """Call the objective's `after_step`, if it has one: with all encoders if it asks for them, else with the first."""
+    call = getattr(objective, "after_step", None)
+    if call is not None:
+        with torch.no_grad():
+            call(encoders if _asks(objective).all_encoders else encoders[0])
+
+
 def train_step(
     encoders: Sequence[nn.Module],
     objective: nn.Module,
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Update the weights once. Return the loss, detached, on the device, without a host sync."""
-    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
+    """Update the weights once. Return the loss, detached, on the device, without a host sync.
+
+    generator: handed to an objective that asks for it.
+    """
+    loss = loss_of(objective, Encoding(encoders, views.encoder_of_view, per_view), views, generator)
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    after_step = getattr(objective, "after_step", None)
-    if after_step is not None:
-        with torch.no_grad():
-            after_step(encoders[0])
+    after_step(objective, encoders)
     return loss.detach()
 
 
-def validation_step(encoders: Sequence[nn.Module], objective: nn.Module, views: Views) -> tuple[Tensor, Tensor]:
+@attrs.frozen
+class _Remembering(Encoding):
+    """Keeps the embeddings of every call."""
+
+    seen: list[Tensor] = attrs.field(factory=list)
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        self.seen.append(super().__call__(signal))
+        return self.seen[-1]
+
+
+def validation_step(
+    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, generator: Generator | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
-    seen: list[Tensor] = []
-
-    def remember(signal: Tensor) -> Tensor:
-        seen.append(encode(encoders, views.encoder_of_view, signal))
-        return seen[-1]
-
+    remember = _Remembering(encoders, views.encoder_of_view)
     with torch.no_grad():
-        loss = _tensor(objective(remember, views))
-        z = seen[0] if seen else encode(encoders, views.encoder_of_view, views.signal)
+        loss = loss_of(objective, remember, views, generator)
+        z = remember.seen[0] if remember.seen else remember(views.signal)
     return loss, z
 
 

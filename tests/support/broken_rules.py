@@ -285,7 +285,7 @@ ENCODERS = [
     *by_flaw(
         fake.ENCODER,
         {
-            "one-channel": "shape",
+            "one-channel": "shape sequence-shape",  # every use of several channels fails
             "dim": "shape",
             "silent": "short-frames",
             "short": "short-frames",
@@ -305,6 +305,17 @@ ENCODERS = [
             "device": "device",
             "device-by-name": "device",
             "item": "no-host-sync",
+            "width": "sequence-shape sequence-stride",  # nothing can be compared with it
+            "other-stride": "sequence-stride",
+            "sequence-mean": "sequence-shape sequence-stride",
+            "sequence-double": "sequence-shape",
+            "sequence-cut": "sequence-stride",
+            "sequence-backwards": "sequence-stride",
+            "sequence-batch": "sequence-rows-are-independent",
+            "sequence-dropout": "sequence-eval-is-deterministic",
+            "sequence-detached": "sequence-gradient",
+            "sequence-device": "sequence-device",
+            "sequence-item": "sequence-no-host-sync",
         },
     ),
 ]

@@ -29,6 +29,7 @@ class FakeEncoder(nn.Module):
             raise ValueError("" if flaw == "silent" else f"40 samples are needed, got {samples}")
         self.convolution = nn.Conv1d(1 if flaw == "one-channel" else channels, 4, 8, stride=4)
         self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
+        self.stride, self.width = (8 if flaw == "other-stride" else 4), (4.0 if flaw == "width" else 4)
         if flaw == "unused":
             self.spare = nn.Linear(3, 3)
         if flaw == "hidden-state":
@@ -70,6 +71,28 @@ class FakeEncoder(nn.Module):
         if flaw == "detached":
             return z.detach()
         return z + self.shift if flaw in ("hidden-state", "hidden-number") else z
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """The features of the convolution, with a flaw that begins with `sequence-`, or none."""
+        flaw = self.flaw.removeprefix("sequence-") if self.flaw.startswith("sequence-") else ""
+        if flaw == "cut":
+            signal = signal[..., :1000]
+        if flaw == "batch":
+            signal = signal - signal.mean(0, keepdim=True)
+        if flaw == "dropout":
+            signal = F.dropout(signal, 0.5)
+        if flaw == "device":
+            signal = signal + torch.zeros(1)
+        if flaw == "item":
+            signal = signal + 0 * signal.sum().item()
+        features: Tensor = self.convolution(signal).tanh().transpose(1, 2)  # (n, time, width)
+        if flaw == "mean":
+            return features.mean(1)
+        if flaw == "double":
+            return features.double()
+        if flaw == "detached":
+            return features.detach()
+        return features.flip(1) if flaw == "backwards" else features
 
 
 class FakeObjective(nn.Module):

@@ -280,7 +280,7 @@ def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int
     return FakeEncoder(channels, samples, embedding_dim, options.flaw)
 
 
-ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder)
+ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder, sequence=True)
 
 
 def build_loss(options: Flaw) -> Callable[[Tensor, Tensor], Tensor]:

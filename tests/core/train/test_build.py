@@ -8,6 +8,7 @@ import torch
 from fake_encoders import installed, plan_of
 from torch import nn
 
+from clocs_core import Objective
 from clocs_core.errors import PluginError, SettingsError, Unavailable
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
@@ -132,3 +133,49 @@ def test_a_batch_of_one_instance_is_refused_where_it_has_nothing_to_contrast(met
 def test_a_step_of_two_instances_and_a_method_that_contrasts_none_are_accepted(method, sizes):
     plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
     build.refuse_lone_instances(plan, torch.device("cpu"))
+
+
+class Timed(Odd):
+    """An encoder with a sequence, changed by a function."""
+
+    def __init__(self, make=lambda z: z, stride=50, width=8):
+        super().__init__(lambda z: z)
+        self.change, self.stride, self.width = make, stride, width
+
+    def sequence(self, signal):
+        return self.change(torch.zeros(len(signal), signal.shape[-1] // 50, 8))
+
+
+def train_on_sequences(encoder):
+    """Build the encoders of a run whose objective reads their sequence."""
+    plan = plan_of(installed())
+    encoder_offer = attrs.evolve(plan.encoder.offer, build=lambda *given: encoder, sequence=True)
+    objective = Chosen(Objective(name="future", summary="s", build=lambda *given: None, sequence=True), None)
+    chosen = attrs.evolve(plan.encoder, offer=encoder_offer)
+    return build.build_encoders(attrs.evolve(plan, encoder=chosen, objective=objective), 12, CPU)
+
+
+def test_an_encoder_with_a_sequence_as_promised_is_built():
+    train_on_sequences(Timed())
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"),
+    [
+        (Odd(lambda z: z), r"must have the method `sequence` and the positive integers `stride` and `width`"),
+        (Timed(stride=50.0), r"it has stride 50.0 and width 8\. Its plugin"),
+        (Timed(lambda z: z.mean(1)), r"floats \(2, time, 8\) on cpu, and gives float32 of shape \(2, 8\) on cpu"),
+        (Timed(width=9), r"floats \(2, time, 9\) on cpu, and gives float32 of shape \(2, 50, 8\) on cpu"),
+        (Timed(lambda z: z.long()), "and gives int64"),
+        (Timed(raising(RuntimeError("mat1"))), "and fails: RuntimeError: mat1"),
+    ],
+)
+def test_any_other_sequence_is_refused_before_the_first_step(encoder, said):
+    with pytest.raises(PluginError, match=r"Encoder 'cnn' of plugin 'cnn' \(clocs [^)]*\) .*" + said):
+        train_on_sequences(encoder)
+
+
+def test_a_stride_longer_than_a_frame_is_refused():
+    with pytest.raises(SettingsError, match=r"'cnn' are 2501 samples apart, and a frame has 2500\. Use longer frames"):
+        train_on_sequences(Timed(stride=2501))
+    train_on_sequences(Timed(stride=2500))
