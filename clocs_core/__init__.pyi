@@ -127,6 +127,9 @@ from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (
+    SignalFacts as SignalFacts,
+)
+from .contracts.offers import (
     Source as Source,
 )
 from .contracts.offers import (

@@ -17,7 +17,7 @@ from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
-from clocs_core.train.build import build_learner, build_views
+from clocs_core.train.build import build_learner, build_views, describe_signals
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.loop import train_epochs
@@ -163,17 +163,19 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
         for part in ("train", "validation")
     )
 
+    signals = describe_signals(plan, cohort.pretrain, cohort.channels)
+
     def go_on(learner, epochs):
-        training = Training(store, build_views(plan, "mV"), train, validation, plan.train, 0)
+        training = Training(store, build_views(plan, signals), train, validation, plan.train, 0)
         made = train_epochs(learner, training, plain_epoch, lambda: 0.0, lambda *_: None)
         for done in made:
             if done.epoch == epochs:
                 return learner
         raise AssertionError("training ended early")
 
-    whole = go_on(build_learner(plan, len(cohort.channels), device), 4)
-    save_checkpoint(go_on(build_learner(plan, len(cohort.channels), device), 2), tmp_path / "c.safetensors")
-    resumed = build_learner(plan, len(cohort.channels), device)
+    whole = go_on(build_learner(plan, signals, device), 4)
+    save_checkpoint(go_on(build_learner(plan, signals, device), 2), tmp_path / "c.safetensors")
+    resumed = build_learner(plan, signals, device)
     load_checkpoint(resumed, tmp_path / "c.safetensors")
     go_on(resumed, 4)
     for part in ("encoders", "objective"):

@@ -19,6 +19,7 @@ from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from numpy.typing import NDArray
     from torch import Generator, Tensor, nn
 
@@ -182,16 +183,49 @@ class ViewGenerator(Offer):
 
 
 @attrs.frozen(kw_only=True)
+class SignalFacts:
+    """The signals of a run, as its views have them: (view, batch, channel, sample).
+
+    unit: the data set's, such as "mV". frame_rate: sampling rate of a frame in Hz; None where recordings differ in it.
+    samples: length of a frame. channels: names of the chosen channels.
+    channel_axis: -2 where a view has all these channels, in this order; None where it has one of them.
+    """
+
+    unit: str = ""
+    frame_rate: float | None = None
+    samples: int = 0
+    channels: tuple[str, ...] = ()
+    channel_axis: int | None = None
+
+
+Perturb: TypeAlias = "Callable[[Tensor, Generator], Tensor]"
+
+
+@attrs.frozen(kw_only=True)
 class Perturbation(Offer):
     """A random change of signals (..., sample), batched, on their device. Core applies it to any method's views.
 
     build(options, unit) -> function of (signal, torch.Generator) -> signal. `unit` is the data set's, such as "mV".
+    build_for(options, signals) -> the same, for a perturbation that needs to know more than the unit. It takes the
+    place of `build`. `signals` are SignalFacts. It raises ValueError where it cannot work on such signals.
     random: whether it draws from the generator; without draws, equal signals stay equal.
     """
 
     kind: ClassVar[str] = "perturbation"
-    build: Callable[[Any, str], Callable[[Tensor, Generator], Tensor]]
+    build: Callable[[Any, str], Perturb] | None = None
     random: bool = True
+    build_for: Callable[[Any, SignalFacts], Perturb] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.build is None) == (self.build_for is None):
+            raise ValueError(f"perturbation {self.name!r} must have either `build` or `build_for`")
+
+    def make(self, options: Any, signals: SignalFacts) -> Perturb:
+        """Build the perturbation for the signals of a run."""
+        if self.build_for is not None:
+            return self.build_for(options, signals)
+        assert self.build is not None  # one of the two is there
+        return self.build(options, signals.unit)
 
 
 @attrs.frozen(kw_only=True)
@@ -225,13 +259,22 @@ class Setup:
     """The facts that an objective is built from. New fields may be added here without breaking plugins.
 
     encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
+    encoders: all encoders, in the order of `Views.encoder_of_view`; the same holds for them.
     perturbations: names of the perturbations of the views, in order.
+    signals: unit, rate, length and channels of the signals.
+    steps_per_epoch, steps: updates in an epoch, and in all epochs; a run that stops early makes fewer.
+    device: the device that the run trains on. Core moves the module there after `build`.
     """
 
     encoder: nn.Module
     embedding_dim: int
     task: Task
     perturbations: tuple[str, ...] = ()
+    encoders: tuple[nn.Module, ...] = attrs.field(default=attrs.Factory(lambda self: (self.encoder,), takes_self=True))
+    signals: SignalFacts = SignalFacts()
+    steps_per_epoch: int = 1
+    steps: int = 1
+    device: torch.device | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -241,6 +284,7 @@ class Objective(Offer):
     build(options, setup) -> nn.Module with forward(encode, views) -> scalar, where
     encode((view, batch, channel, sample)) -> (view, batch, dim). It may have after_step(encoder), which must use
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
+    forward may also return (scalar, {name: scalar}): components of the loss to log, such as its terms.
     sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
     """
 

@@ -18,8 +18,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.contracts.offers import Method, Needs, Offer, Setup
-from clocs_core.contracts.records import Task
+from clocs_core.contracts.offers import Method, Needs, Offer
 from clocs_core.data.store import Instances, Store
 from clocs_core.errors import Unavailable
 from clocs_core.plugins.catalogue import Catalogue
@@ -35,7 +34,6 @@ from clocs_core.train.step import ContrastiveObjective, Encoding, encode, loss_o
 
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; reached by a fused loss with half-precision operands
 SEEDS = {"cpu": (1,), "cuda": (1, 2, 3)}
-_TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -110,7 +108,8 @@ class _Bench:
         frame = torch.arange(len(frames), device=self.device).view(self.batch, needs.segments)
         channel = torch.arange(self._channels, device=self.device).expand(self.batch, -1)
         instances = Instances(frame, channel)
-        return Training(store, source_of(self.method, dict(self.parts)).make, instances, instances, settings, self.seed)
+        make = source_of(self.method, dict(self.parts), self.samples).make
+        return Training(store, make, instances, instances, settings, self.seed)
 
     @property
     def needs(self) -> Needs:
@@ -130,7 +129,7 @@ class _Bench:
     def _objective(self, options: Mapping[str, Any], encoders: nn.ModuleList) -> nn.Module:
         if "loss" in self.parts:
             return ContrastiveObjective(self.parts["loss"].build(options["loss"]))  # type: ignore[attr-defined]
-        setup = Setup(encoder=encoders[0], embedding_dim=self.dim, task=_TASK, perturbations=self.method.perturbations)
+        setup = source_of(self.method, dict(self.parts), self.samples).setup(encoders, self.dim)
         made: nn.Module = self.parts["objective"].build(options["objective"], setup)  # type: ignore[attr-defined]
         return made
 
@@ -185,7 +184,7 @@ def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
     rows = torch.arange(len(training.train), device=training.store.device)
     views = training.make_views(training.store.gather(training.train, rows), generator)
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        loss = loss_of(learner.objective, Encoding(list(learner.encoders), views.encoder_of_view), views, generator)
+        loss, _ = loss_of(learner.objective, Encoding(list(learner.encoders), views.encoder_of_view), views, generator)
         learner.optimiser.zero_grad()
         loss.backward()
     return float(loss.detach()), _gradients(learner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,16 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.batches import Views
-from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, ViewGenerator
+from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, Setup, SignalFacts, ViewGenerator
+from clocs_core.contracts.records import Task
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
-from clocs_core.testing.views import batch_for
+from clocs_core.testing.views import batch_for, channels_for
 from clocs_core.train.step import ViewMaker
+
+SAMPLES = 1000
+TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -29,11 +33,27 @@ class ViewSource:
     needs: Needs
     make: ViewMaker
     encoder: Callable[[int, int, int], nn.Module]
+    signals: SignalFacts
     perturbations: tuple[str, ...] = ()
 
     def views(self, samples: int, seed: int = 0) -> Views:
         """Make views of a synthetic batch, the same for the same seed."""
         return self.make(batch_for(self.needs, samples=samples, seed=seed), torch.Generator().manual_seed(seed))
+
+    def setup(self, encoders: Iterable[nn.Module], embedding_dim: int) -> Setup:
+        """Return what an objective is built from, for these encoders."""
+        several = tuple(encoders)
+        return Setup(
+            encoder=several[0],
+            encoders=several,
+            embedding_dim=embedding_dim,
+            task=TASK,
+            perturbations=self.perturbations,
+            signals=self.signals,
+            steps_per_epoch=10,
+            steps=100,
+            device=torch.device("cpu"),
+        )
 
 
 def segments_source() -> ViewSource:
@@ -42,7 +62,16 @@ def segments_source() -> ViewSource:
     def generate(batch: Any, _: torch.Generator) -> Views:
         return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
 
-    return ViewSource(Needs(segments=2), ViewMaker(generate, (), normalise=False), _small_encoder)
+    needs = Needs(segments=2)
+    maker = ViewMaker(generate, (), normalise=False)
+    return ViewSource(needs, maker, _small_encoder, signals_for(needs, SAMPLES))
+
+
+def signals_for(needs: Needs, samples: int) -> SignalFacts:
+    """Describe the signals of a synthetic batch that meets the needs."""
+    channels = tuple(f"lead {number + 1}" for number in range(channels_for(needs)))
+    axis = -2 if needs.encoder_channels == "all" else None
+    return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=channels, channel_axis=axis)
 
 
 def _small_encoder(channels: int, _samples: int, embedding_dim: int) -> nn.Module:
@@ -71,19 +100,21 @@ def options_of_part(method: Method, table: str, part: Offer) -> Any:
         return part.options()
 
 
-def source_of(method: Method, parts: dict[str, Offer]) -> ViewSource:
-    """Return the source of the views that a method trains on, with its encoder."""
+def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -> ViewSource:
+    """Return the source of the views that a method trains on, of frames of `samples`, with its encoder."""
     generator, encoder = parts["views"], parts["encoder"]
     assert isinstance(generator, ViewGenerator)  # each kind has its own shelf
     assert isinstance(encoder, Encoder)
     options = options_of_part(method, "views", generator)
+    needs = generator.needs(options)
+    signals = signals_for(needs, samples)
     perturb = tuple(
-        parts[name].build(options_of_part(method, name, parts[name]), "mV")  # type: ignore[attr-defined]
+        parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
         for name in method.perturbations
     )
     maker = ViewMaker(generator.build(options), perturb, normalise=True)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
-    return ViewSource(generator.needs(options), maker, build, method.perturbations)
+    return ViewSource(needs, maker, build, signals, method.perturbations)
 
 
 def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.offers import Objective, Setup
-from clocs_core.contracts.records import Task
-from clocs_core.testing.assembly import ViewSource
+from clocs_core.contracts.offers import Objective
+from clocs_core.testing.assembly import SAMPLES, ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import (
@@ -27,9 +26,8 @@ from clocs_core.testing.tensors import (
 )
 from clocs_core.train.step import Encoding, after_step, loss_of, train_step
 
-DIM, SAMPLES = 16, 1000
+DIM = 16
 STEPS = 3  # before and after a run is resumed
-TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -41,6 +39,9 @@ class _Made:
     views: Views
 
     def loss(self) -> Tensor:
+        return self.with_components()[0]
+
+    def with_components(self) -> tuple[Tensor, Mapping[str, Tensor]]:
         encode = Encoding(list(self.encoders), self.views.encoder_of_view)
         return loss_of(self.objective, encode, self.views, torch.Generator().manual_seed(0))
 
@@ -79,8 +80,7 @@ class _Case:
             torch.manual_seed(seed)
             if encoders is None:
                 encoders = nn.ModuleList(self.encoder(views) for _ in range(self.source.needs.encoders))
-            setup = Setup(encoder=encoders[0], embedding_dim=DIM, task=TASK, perturbations=self.source.perturbations)
-            objective = self.offer.build(self.options, setup)
+            objective = self.offer.build(self.options, self.source.setup(encoders, DIM))
         return _Made(objective.train(), encoders.train(), views)
 
 
@@ -99,6 +99,16 @@ def _finite(case: _Case) -> None:
     """The loss is finite."""
     finite = bool(case.make().loss().isfinite().all())
     expect(finite, "a finite loss", "a NaN or an infinity", "Guard divisions, logarithms and square roots.")
+
+
+def _components(case: _Case) -> None:
+    """Components of the loss, if forward returns (loss, components), are tensors without dimensions by name."""
+    found = case.make().with_components()[1]
+    advice = "Return (loss, {'name': tensor}), each tensor reduced by a mean over the batch."
+    named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
+    expect(named, "a mapping of names to tensors", repr(found)[:60], advice)
+    odd = [name for name, one in found.items() if not isinstance(one, Tensor) or one.shape != ()]
+    expect(not odd, "tensors of shape ()", f"others for {', '.join(odd)}", advice)
 
 
 def _reaches_encoder(case: _Case) -> None:

@@ -31,8 +31,12 @@ ADVICE = "Draw only from the given generator: torch.randn(..., generator=generat
 
 def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES, seed: int = 0) -> Batch:
     """Make a batch of instances that meets the needs."""
-    channels = 1 if needs.channels == "each" else max(3, needs.least_channels)
-    return synthetic_batch(batch, needs.segments, channels, samples, patients=3, seed=seed)
+    return synthetic_batch(batch, needs.segments, channels_for(needs), samples, patients=3, seed=seed)
+
+
+def channels_for(needs: Needs) -> int:
+    """Return the number of channels of an instance that meets the needs."""
+    return 1 if needs.channels == "each" else max(3, needs.least_channels)
 
 
 @attrs.frozen

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
-from clocs_core.contracts.offers import Encoder, Setup
+from clocs_core.contracts.offers import Encoder, Setup, SignalFacts
+from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
@@ -163,18 +164,35 @@ def _refuse_other(
     raise PluginError(f"{promised}, and gives {given}. Its plugin has to be repaired.")
 
 
-def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
-    """Build an untrained learner for the plan's method."""
-    encoders = build_encoders(plan, channels, device)
+def describe_signals(plan: Plan, frames: Prepared, channels: tuple[str, ...]) -> SignalFacts:
+    """Return what plugins are told of the signals of a run: its prepared frames, of the chosen channels."""
+    return SignalFacts(
+        unit=frames.unit,
+        frame_rate=frames.frame_rate,
+        samples=frames.framing.frame_samples,
+        channels=channels,
+        channel_axis=-2 if plan.needs.encoder_channels == "all" else None,
+    )
+
+
+def build_learner(plan: Plan, signals: SignalFacts, device: torch.device, instances: int = 1) -> Learner:
+    """Build an untrained learner for the plan's method. instances: training instances that there are."""
+    encoders = build_encoders(plan, len(signals.channels), device)
     if plan.loss is not None:
         objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
     else:
         assert plan.objective is not None  # a Method names one of the two
+        steps = -(-min(instances, plan.train.instances or instances) // plan.train.together)
         setup = Setup(
             encoder=encoders[0],
             embedding_dim=plan.run.embedding_dim,
             task=plan.task,
             perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
+            encoders=tuple(encoders),
+            signals=signals,
+            steps_per_epoch=steps,
+            steps=steps * plan.train.epochs,
+            device=device,
         )
         try:
             objective = plan.objective.offer.build(plan.objective.options, setup)
@@ -212,10 +230,16 @@ def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) 
     return plain_epoch if asked == "plain" or device.type != "cuda" else CapturedEpochs(warn)
 
 
-def build_views(plan: Plan, unit: str) -> ViewMaker:
+def build_views(plan: Plan, signals: SignalFacts) -> ViewMaker:
     """Build the plan's view generator, followed by its perturbations and the normalisation."""
+    perturbations = []
+    for chosen in plan.perturbations:
+        try:
+            perturbations.append(chosen.offer.make(chosen.options, signals))
+        except ValueError as problem:
+            raise SettingsError(f"Perturbation {chosen.offer.name!r} cannot be used here: {problem}") from None
     return ViewMaker(
         generate=plan.views.offer.build(plan.views.options),
-        perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),
+        perturbations=tuple(perturbations),
         normalise=plan.data.normalise == "min-max",
     )

@@ -92,8 +92,7 @@ class _Steps:
     def epoch(self, epoch: int, tick: Tick) -> Tensor:
         """Replay the steps of an epoch."""
         seed_epoch(self.generator, self.training.seed, epoch)
-        self.learner.encoders.train()
-        self.learner.objective.train()
+        self.learner.begin_epoch()
         drawn = self.drawn[1] if self.drawn is not None and self.drawn[0] == epoch else self._draw(epoch)
         self.order.copy_(drawn, non_blocking=True)
         self.number.zero_()
@@ -142,6 +141,7 @@ class _Steps:
             views,
             training.settings.per_view,
             self.generator,
+            learner.components,
         )
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)

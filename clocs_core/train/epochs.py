@@ -43,15 +43,20 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     store, settings = training.store, training.settings
     generator = torch.Generator(store.device)
     seed_epoch(generator, training.seed, epoch)
-    learner.encoders.train()
-    learner.objective.train()
+    learner.begin_epoch()
     batches = order_of(training, epoch).to(store.device).split(settings.batch_size)
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
         losses.append(
             train_step(
-                list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view, generator
+                list(learner.encoders),
+                learner.objective,
+                learner.optimiser,
+                views,
+                settings.per_view,
+                generator,
+                learner.components,
             )
         )
         tick(step, len(batches))

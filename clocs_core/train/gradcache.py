@@ -23,8 +23,7 @@ def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick
     """Run an epoch of steps over `contrast_batch` instances each, as `RunEpoch` specifies."""
     generator = torch.Generator(training.store.device)
     seed_epoch(generator, training.seed, epoch)
-    learner.encoders.train()
-    learner.objective.train()
+    learner.begin_epoch()
     together = training.settings.contrast_batch or training.settings.batch_size
     batches = order_of(training, epoch).to(training.store.device).split(together)
     losses = []

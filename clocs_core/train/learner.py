@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Adam, SplitAdam
+from clocs_core.train.components import Components
 
 
 @attrs.frozen
@@ -40,6 +41,13 @@ class Learner:
     optimiser: Adam
     best: dict[str, Tensor]
     progress: Progress
+    components: Components = attrs.field(factory=Components)
+
+    def begin_epoch(self) -> None:
+        """Set the modules to training, and the component losses to zero."""
+        self.encoders.train()
+        self.objective.train()
+        self.components.begin()
 
     @property
     def device(self) -> torch.device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -12,10 +12,11 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Encode, Views
+from clocs_core.contracts.offers import Perturb
 from clocs_core.train.adam import Adam
+from clocs_core.train.components import Components
 from clocs_core.train.normalise import min_max
 
-Perturb = Callable[[Tensor, Generator], Tensor]
 Network = Callable[[Tensor], Tensor]
 
 
@@ -135,11 +136,18 @@ def _asks(objective: nn.Module) -> _Asks:
     return found
 
 
-def loss_of(objective: nn.Module, encode: Encode, views: Views, generator: Generator | None) -> Tensor:
-    """Compute the loss of one batch; an objective gets the generator if its forward has an argument of this name."""
-    if _asks(objective).generator:
-        return _tensor(objective(encode, views, generator=generator))
-    return _tensor(objective(encode, views))
+def loss_of(
+    objective: nn.Module, encode: Encode, views: Views, generator: Generator | None
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Compute the loss of one batch, and the components that the objective names.
+
+    An objective gets the generator if its forward has an argument of this name.
+    """
+    found = objective(encode, views, generator=generator) if _asks(objective).generator else objective(encode, views)
+    return found if isinstance(found, tuple) else (_tensor(found), _NO_COMPONENTS)
+
+
+_NO_COMPONENTS: Mapping[str, Tensor] = {}
 
 
 def after_step(objective: nn.Module, encoders: Sequence[nn.Module]) -> None:
@@ -157,12 +165,15 @@ def train_step(
     views: Views,
     per_view: bool = False,
     generator: Generator | None = None,
+    components: Components | None = None,
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync.
 
-    generator: handed to an objective that asks for it.
+    generator: handed to an objective that asks for it. components: adds up those that the objective names.
     """
-    loss = loss_of(objective, Encoding(encoders, views.encoder_of_view, per_view), views, generator)
+    loss, parts = loss_of(objective, Encoding(encoders, views.encoder_of_view, per_view), views, generator)
+    if components is not None and parts:
+        components.add(parts, views.signal.shape[1])
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
@@ -187,7 +198,7 @@ def validation_step(
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     remember = _Remembering(encoders, views.encoder_of_view)
     with torch.no_grad():
-        loss = loss_of(objective, remember, views, generator)
+        loss, _ = loss_of(objective, remember, views, generator)
         z = remember.seen[0] if remember.seen else remember(views.signal)
     return loss, z
 

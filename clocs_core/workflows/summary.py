@@ -23,7 +23,7 @@ from clocs_core.evaluation.features import Features, name_label
 from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
-from clocs_core.train.build import build_views
+from clocs_core.train.build import build_views, describe_signals
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
@@ -165,7 +165,7 @@ def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) 
     from clocs_core.report.traces import traces  # imports matplotlib, which takes a second
 
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
-    views = build_views(plan, cohort.pretrain.unit)(
+    views = build_views(plan, describe_signals(plan, cohort.pretrain, cohort.channels))(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")
     )
     shown = views.signal[:_COLUMNS, :, 0].transpose(0, 1).cpu().numpy()  # (instance, view, sample)

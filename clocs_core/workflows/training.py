@@ -18,12 +18,20 @@ from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
+from clocs_core.train.build import (
+    build_learner,
+    build_views,
+    choose_device,
+    choose_epochs,
+    describe_signals,
+    refuse_lone_instances,
+)
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
+from clocs_core.train.step import ViewMaker
 from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
@@ -41,6 +49,7 @@ class Ready:
     drops: DropReport
     leaks: Audit
     learner: Learner
+    make_views: ViewMaker
     run_epoch: RunEpoch
     device: torch.device
     seconds: dict[str, float]
@@ -70,7 +79,9 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     plan = _as_found(plan, cohort, show)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
-    learner = build_learner(plan, len(cohort.channels), device)
+    signals = describe_signals(plan, cohort.pretrain, cohort.channels)
+    make_views = build_views(plan, signals)
+    learner = build_learner(plan, signals, device, len(instances["train"]))
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
         leaks = certified_audit(cohort.evaluate, cohort.split)
@@ -80,7 +91,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
         show.say(note)
     watch.add("prepare", around.clock() - began)
-    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, watch.seconds)
+    return Ready(plan, cohort, instances, drops, leaks, learner, make_views, run_epoch, device, watch.seconds)
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
@@ -146,7 +157,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
     training = Training(
         store=store,
-        make_views=build_views(plan, cohort.pretrain.unit),
+        make_views=ready.make_views,
         train=_limit(plan, store, ready.instances["train"], show),
         validation=ready.instances["validation"],
         settings=plan.train,

@@ -276,6 +276,10 @@ PERTURBATIONS = [
             "item": "no-host-sync",
         },
     ),
+    *by_flaw(
+        fake.HUM,
+        dict.fromkeys(("no-rate", "silent-rate", "one-rate", "drops-channel"), "signal-facts"),
+    ),
 ]
 
 # --------------------------------------------------------------------------------- encoders, losses and objectives
@@ -354,6 +358,9 @@ OBJECTIVES = [
         {
             "vector": "scalar",
             "infinite": "finite",
+            "component-vector": "components",
+            "component-number": "components",
+            "components-list": "components",
             "detached": "reaches-encoder",
             "target-wants-gradient": "own-gradient",
             "shares": "own-parameters",

@@ -152,6 +152,9 @@ class FakeObjective(nn.Module):
             return loss + float("inf")
         if flaw == "item":
             return loss + 0 * float(loss.detach())
+        if flaw.startswith("component"):
+            part = {"component-vector": loss.detach()[None], "component-number": 1.0}.get(flaw, loss.detach())
+            return loss, {"error": part} if flaw != "components-list" else [part]  # type: ignore[return-value]
         return loss
 
     def after_step(self, encoder: nn.Module) -> None:

@@ -38,6 +38,7 @@ from clocs_core import (
     Perturbation,
     Record,
     Setup,
+    SignalFacts,
     Task,
     ViewGenerator,
     Views,
@@ -270,6 +271,32 @@ def perturb(signal: Tensor, generator: Generator, flaw: str) -> Tensor:
 
 
 PERTURBATION = Perturbation(name="fake", summary="noise", options=Flaw, build=build_perturbation)
+
+
+def build_hum(options: Flaw, signals: SignalFacts) -> Callable[[Tensor, Generator], Tensor]:
+    """Add a hum of 50 Hz at a random height: on one channel, or on the last of several."""
+    if signals.frame_rate is None and options.flaw != "no-rate":
+        raise ValueError("" if options.flaw == "silent-rate" else "a hum of 50 Hz needs signals of one sampling rate")
+    if options.flaw == "one-rate" and signals.frame_rate != 500.0:
+        raise ValueError("500 Hz are needed")
+    return partial(hum, signals=signals, flaw=options.flaw)
+
+
+def hum(signal: Tensor, generator: Generator, signals: SignalFacts, flaw: str) -> Tensor:
+    import torch
+
+    assert signals.frame_rate is not None
+    time = torch.arange(signal.shape[-1], device=signal.device, dtype=signal.dtype) / signals.frame_rate
+    height = torch.rand(signal.shape[:-1], generator=generator, device=signal.device, dtype=signal.dtype)[..., None]
+    if signals.channel_axis is not None:
+        if flaw == "drops-channel":
+            return signal.narrow(signals.channel_axis, 0, 1)
+        last = torch.arange(signal.shape[signals.channel_axis], device=signal.device) == len(signals.channels) - 1
+        height = height * last[:, None]
+    return signal + height * torch.sin(2 * torch.pi * 50 * time)
+
+
+HUM = Perturbation(name="hum", summary="a hum", options=Flaw, build_for=build_hum)
 
 # ----------------------------------------------------------------------------------- encoder, loss and objective
 

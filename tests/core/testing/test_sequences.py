@@ -6,6 +6,7 @@ import copy
 import os
 
 import attrs
+import flawed_offers as fake
 import pytest
 import torch
 from fake_encoders import installed
@@ -141,3 +142,10 @@ def test_masks_drawn_by_an_objective_are_those_of_the_generator_that_it_is_given
     offer = attrs.evolve(MASKED, build=lambda options, setup: Forgetful(setup.encoder))
     (resumes,) = [one for one in checks_of(offer, catalogue=catalogue_with(offer)) if one.name == "resumes"]
     assert failures([resumes])
+
+
+@pytest.mark.parametrize("flaw", ["other-stride", "sequence-cut", "sequence-backwards"])
+def test_positions_that_are_not_where_the_stride_says_are_noticed(flaw):
+    """Too few of them, too many, or in another order: masks of samples would not be masks of positions."""
+    stride = [one for one in checks_of(fake.ENCODER, options=fake.Flaw(flaw)) if one.name == "sequence-stride"]
+    assert len(failures(stride)) == 1
