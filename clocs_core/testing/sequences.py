@@ -54,6 +54,26 @@ def _sequence_stride(case: EncoderCase) -> None:
         )
 
 
+def _sequence_causal(case: EncoderCase) -> None:
+    """Of an encoder that says `causal = True`, position t sees no sample from (t + 1) * stride on."""
+    made = case.build(samples=LONG).eval()
+    if not getattr(made, "causal", False):
+        return
+    stride, _ = _sizes(made)
+    signal = case.signal(samples=LONG)
+    sequence = _sequence(made)(signal)
+    for t in (0, sequence.shape[1] // 2):
+        other = signal.clone()
+        other[..., (t + 1) * stride :] += 1.0
+        change = float((_sequence(made)(other) - sequence)[:, : t + 1].detach().abs().max())
+        expect(
+            change <= 1e-4 * (1 + float(sequence.detach().abs().max())),  # an FFT in float32 spreads its rounding errors
+            f"positions up to {t} that do not see samples from {(t + 1) * stride} on",
+            f"a change by {change:.3g}",
+            "Pad convolutions at the front only, or do not call the encoder causal.",
+        )
+
+
 def _sequence_eval_is_deterministic(case: EncoderCase) -> None:
     """In evaluation, the same signals give the same sequences."""
     made, signal = case.build().eval(), case.signal()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clocs_core import Method, NoOptions, Objective, Setup, ViewGenerator, hookimpl
-from clocs_plugins.supervised.frames import build_frames, frames_needs
+from clocs_plugins.supervised.frames import FramesOptions, build_frames, frames_needs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def clocs_views() -> list[ViewGenerator]:
     """Offer the views."""
     summary = "Each frame unchanged, as one view."
-    return [ViewGenerator(name="frames", summary=summary, options=NoOptions, needs=frames_needs, build=build_frames)]
+    return [
+        ViewGenerator(name="frames", summary=summary, options=FramesOptions, needs=frames_needs, build=build_frames)
+    ]
 
 
 @hookimpl
