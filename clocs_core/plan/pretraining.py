@@ -55,7 +55,8 @@ class Plan:
     @property
     def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return DataPlan(self.dataset, self.data, self.task, fit=self.fit)
+        columns = self.needs.columns + (() if self.objective is None else self.objective.offer.columns)
+        return DataPlan(self.dataset, self.data, self.task, fit=self.fit, columns=columns)
 
     @property
     def needs(self) -> Needs:

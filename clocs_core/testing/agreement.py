@@ -26,6 +26,7 @@ from clocs_core.settings.options import equivalents
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.views import about_for
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.gradcache import contrast_step
@@ -88,28 +89,31 @@ class _Bench:
 
     def training(self, settings: TrainSettings) -> Training:
         """Put synthetic instances in a store on the device, with the method's views."""
-        needs = self.needs
+        source = source_of(self.method, dict(self.parts), self.samples)
+        needs = source.needs
+        segments = needs.segments * needs.recordings
         patients = max(2, self.batch // 2)
-        batch = synthetic_batch(self.batch, needs.segments, self._channels, self.samples, patients, seed=self.seed)
+        batch = synthetic_batch(self.batch, segments, self._channels, self.samples, patients, seed=self.seed)
         frames = batch.signal.flatten(0, 1).to(self.device, self.dtype)  # (frame, channel, sample)
-        number = torch.arange(self.batch).repeat_interleave(needs.segments).to(self.device)
+        number = torch.arange(self.batch).repeat_interleave(segments).to(self.device)
+        about = about_for((*needs.columns, *source.columns), self.batch, self.seed)
         store = Store(
             signal=frames,
             gain=torch.ones(len(frames), device=self.device),
             column=torch.arange(self._channels, device=self.device),
             patient=batch.patient.to(self.device)[number],
             record=number,
-            position=torch.arange(len(frames), device=self.device) % needs.segments,
+            position=torch.arange(len(frames), device=self.device) % segments,
             label=batch.label.to(self.device)[number],  # type: ignore[union-attr]
             patients=tuple(map(str, range(self.batch))),
             records=tuple(map(str, range(self.batch))),
             device=self.device,
+            about={name: values.to(self.device) for name, values in about.items()},
         )
-        frame = torch.arange(len(frames), device=self.device).view(self.batch, needs.segments)
+        frame = torch.arange(len(frames), device=self.device).view(self.batch, segments)
         channel = torch.arange(self._channels, device=self.device).expand(self.batch, -1)
         instances = Instances(frame, channel)
-        make = source_of(self.method, dict(self.parts), self.samples).make
-        return Training(store, make, instances, instances, settings, self.seed)
+        return Training(store, source.make, instances, instances, settings, self.seed)
 
     @property
     def needs(self) -> Needs:
