@@ -295,12 +295,15 @@ class Objective(Offer):
     forward may also return (scalar, {name: scalar}): components of the loss to log, such as its terms.
     sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
     columns: facts about recordings that it needs, such as Column("age"); they are in `views.batch.about`.
+    of_embeddings: forward takes from the signals only what `encode(views.signal)` returns. Ids, labels, columns and
+    targets it may use. Then a run can contrast more instances than the device encodes at once (`contrast_batch`).
     """
 
     kind: ClassVar[str] = "objective"
     build: Callable[[Any, Setup], nn.Module]
     sequence: bool = False
     columns: tuple[Column, ...] = ()
+    of_embeddings: bool = False
 
 
 Presets: TypeAlias = Mapping[str, Mapping[str, object]]

@@ -18,7 +18,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.contracts.offers import Method, Needs, Offer
+from clocs_core.contracts.offers import Method, Needs, Objective, Offer
 from clocs_core.data.store import Instances, Store
 from clocs_core.errors import Unavailable
 from clocs_core.plugins.catalogue import Catalogue
@@ -29,7 +29,7 @@ from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.views import about_for
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
-from clocs_core.train.gradcache import contrast_step
+from clocs_core.train.gradcache import Known, contrast_step, join_views, without_signal
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.step import ContrastiveObjective, Encoding, encode, loss_of
 
@@ -214,25 +214,28 @@ def _captured(bench: _Bench, training: Training) -> Agreement:
 def _gradcache(bench: _Bench) -> Agreement:
     """Compare GradCache with one loss over batches that are encoded one by one."""
     way = "gradcache, in four batches"
-    if bench.method.loss is None:
-        return Agreement(way, skipped="the method has an objective, not a loss of embeddings alone")
+    objective = bench.parts.get("objective")
+    if isinstance(objective, Objective) and not objective.of_embeddings:
+        return Agreement(way, skipped="the objective reads more of the signals than their embeddings")
     settings = TrainSettings(batch_size=max(1, bench.batch // 4), contrast_batch=bench.batch)
     learner, training = bench.learner(), bench.training(settings)
     learner.encoders.train()
+    learner.objective.train()
     generator = torch.Generator(bench.device).manual_seed(bench.seed)
     rows = torch.arange(bench.batch, device=bench.device)
-    parts, patients = [], []
+    parts, made = [], []
     for some in rows.split(settings.batch_size):
         views = training.make_views(training.store.gather(training.train, some), generator)
         parts.append(encode(list(learner.encoders), views.encoder_of_view, views.signal))
-        patients.append(views.batch.patient)
-    assert isinstance(learner.objective, ContrastiveObjective)
-    loss = learner.objective.of(torch.cat(parts, dim=1), torch.cat(patients), views.pairs)
+        made.append(without_signal(views))
+    views = join_views(made)
+    loss, _ = loss_of(learner.objective, Known(torch.cat(parts, dim=1), views.signal), views, generator)
     loss.backward()
 
     def run() -> tuple[float, list[Tensor]]:
         found = bench.learner()
         found.encoders.train()
+        found.objective.train()
         source = torch.Generator(bench.device).manual_seed(bench.seed)
         return float(contrast_step(found, training, rows, source)), _gradients(found)
 

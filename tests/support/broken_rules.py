@@ -364,6 +364,10 @@ LOSSES = [
 OBJECTIVES = [
     slow(fake.OBJECTIVE, "quick"),
     *by_flaw(
+        changed(fake.OBJECTIVE, of_embeddings=True),
+        {"encodes-other": "of-embeddings", "reads-samples": "of-embeddings"},
+    ),
+    *by_flaw(
         fake.OBJECTIVE,
         {
             "vector": "scalar",

@@ -167,6 +167,11 @@ def test_an_objective_is_tried_on_the_views_of_a_method_that_uses_it():
     assert "finite" in failures(checks_of(fake.OBJECTIVE, catalogue=catalogue))
 
 
+def test_an_objective_that_takes_embeddings_alone_may_say_so():
+    offer = attrs.evolve(fake.OBJECTIVE, of_embeddings=True)
+    assert failures(checks_of(offer, options=Flaw("of-embeddings"))) == {}
+
+
 @attrs.frozen
 class Layered:
     """Build an objective for encoders that have a layer of this name."""
