@@ -139,6 +139,9 @@ from .contracts.offers import (
     ViewGenerator as ViewGenerator,
 )
 from .contracts.records import (
+    Column as Column,
+)
+from .contracts.records import (
     Drop as Drop,
 )
 from .contracts.records import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
+from clocs_core.contracts.records import Column, Entry, Framing, Listing, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,6 +115,7 @@ class Dataset(Offer):
     revision: raise it when the reader reads anything differently, so that prepared frames are made anew.
     embedded: the data set generates its recordings and reads no file.
     homepage: page that describes the data set, and offers it where `sources` is empty.
+    columns: what `Entry.about` can have, such as Column("age") and Column("sex", "category", ("female", "male")).
     """
 
     kind: ClassVar[str] = "dataset"
@@ -131,6 +132,7 @@ class Dataset(Offer):
     revision: int = 1
     embedded: bool = False
     homepage: str = ""
+    columns: tuple[Column, ...] = ()
 
 
 @attrs.frozen
@@ -138,6 +140,8 @@ class Needs:
     """The instances that a method needs, and the input of its encoders.
 
     segments: adjacent frames of one recording in an instance.
+    recordings: different recordings of one patient in an instance, with `segments` frames each.
+    columns: facts about recordings that the views need, such as Column("age"); they are in `Batch.about`.
     channels: `each` makes every channel a separate instance, `all` keeps the channels of a frame together.
     encoder_channels: input channels of a view: `one`, or `all` chosen channels.
     least_channels: smallest number of chosen channels that is accepted.
@@ -155,6 +159,8 @@ class Needs:
     encoders: int = 1
     first_channels: tuple[int, int | None] = (0, None)
     perturbations: Literal["any", "some", "random"] = "any"
+    recordings: int = 1
+    columns: tuple[Column, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.channels == "each" and self.encoder_channels == "all":
@@ -262,6 +268,7 @@ class Setup:
     encoders: all encoders, in the order of `Views.encoder_of_view`; the same holds for them.
     perturbations: names of the perturbations of the views, in order.
     signals: unit, rate, length and channels of the signals.
+    columns: the columns in `views.batch.about`, as the data set declares them, with the mean and deviation of numbers.
     steps_per_epoch, steps: updates in an epoch, and in all epochs; a run that stops early makes fewer.
     device: the device that the run trains on. Core moves the module there after `build`.
     """
@@ -272,6 +279,7 @@ class Setup:
     perturbations: tuple[str, ...] = ()
     encoders: tuple[nn.Module, ...] = attrs.field(default=attrs.Factory(lambda self: (self.encoder,), takes_self=True))
     signals: SignalFacts = SignalFacts()
+    columns: tuple[Column, ...] = ()
     steps_per_epoch: int = 1
     steps: int = 1
     device: torch.device | None = None
@@ -286,11 +294,16 @@ class Objective(Offer):
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
     forward may also return (scalar, {name: scalar}): components of the loss to log, such as its terms.
     sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
+    columns: facts about recordings that it needs, such as Column("age"); they are in `views.batch.about`.
+    of_embeddings: forward takes from the signals only what `encode(views.signal)` returns. Ids, labels, columns and
+    targets it may use. Then a run can contrast more instances than the device encodes at once (`contrast_batch`).
     """
 
     kind: ClassVar[str] = "objective"
     build: Callable[[Any, Setup], nn.Module]
     sequence: bool = False
+    columns: tuple[Column, ...] = ()
+    of_embeddings: bool = False
 
 
 Presets: TypeAlias = Mapping[str, Mapping[str, object]]

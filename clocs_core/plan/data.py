@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from clocs_core.contracts.offers import Dataset, Offer
-from clocs_core.contracts.records import Task
+from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plugins.catalogue import Catalogue
@@ -33,6 +33,7 @@ class DataPlan:
 
     names: names that an earlier run gave all channels, for files that only number them.
     fit: number of frames that the shortest recording must have, where nobody asked for a framing; 0: cut as asked.
+    columns: facts about recordings that the method needs.
     """
 
     dataset: Chosen[Dataset]
@@ -40,6 +41,7 @@ class DataPlan:
     task: Task
     names: tuple[str, ...] = attrs.field(default=(), eq=False)  # does not select channels
     fit: int = attrs.field(default=0, eq=False)
+    columns: tuple[Column, ...] = attrs.field(default=(), eq=False)
 
     @property
     def name(self) -> str:

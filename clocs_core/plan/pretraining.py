@@ -55,7 +55,8 @@ class Plan:
     @property
     def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return DataPlan(self.dataset, self.data, self.task, fit=self.fit)
+        columns = self.needs.columns + (() if self.objective is None else self.objective.offer.columns)
+        return DataPlan(self.dataset, self.data, self.task, fit=self.fit, columns=columns)
 
     @property
     def needs(self) -> Needs:
@@ -101,7 +102,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     core["data"], task = settle(dataset, core["data"])
     refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
-    _refuse_contrast_batch(method, core["train"], run)
+    _refuse_contrast_batch(method, core["train"], run, offers.get("objective"))
     _refuse_no_sequence(method, run.encoder, catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
@@ -255,15 +256,14 @@ def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogu
         )
 
 
-def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings) -> None:
+def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings, objective: Offer | None) -> None:
     """Raise SettingsError where a contrast over several batches is impossible or useless."""
     if train.contrast_batch is None:
         return
-    if method.loss is None:
+    if isinstance(objective, Objective) and not objective.of_embeddings:
         raise SettingsError(
             f"Method {method.name!r} cannot contrast {train.contrast_batch} instances a batch at a time: its objective "
-            f"{method.objective!r} encodes by itself and has a state, while this needs a loss of embeddings alone. "
-            "Leave out `contrast_batch`."
+            f"{method.objective!r} reads more of the signals than their embeddings. Leave out `contrast_batch`."
         )
     if train.contrast_batch < train.batch_size:
         raise SettingsError(

@@ -12,7 +12,7 @@ from torch import nn
 
 from clocs_core.contracts.batches import Views
 from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, Setup, SignalFacts, ViewGenerator
-from clocs_core.contracts.records import Task
+from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
@@ -28,6 +28,7 @@ class ViewSource:
     """A source of views: the needs of the method, the view maker and the names of the perturbations.
 
     encoder: builds the method's encoder from channels, samples and embedding_dim.
+    columns: those that the objective needs, beside those of the views.
     """
 
     needs: Needs
@@ -35,10 +36,12 @@ class ViewSource:
     encoder: Callable[[int, int, int], nn.Module]
     signals: SignalFacts
     perturbations: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
     def views(self, samples: int, seed: int = 0) -> Views:
         """Make views of a synthetic batch, the same for the same seed."""
-        return self.make(batch_for(self.needs, samples=samples, seed=seed), torch.Generator().manual_seed(seed))
+        batch = batch_for(self.needs, samples=samples, seed=seed, columns=self.columns)
+        return self.make(batch, torch.Generator().manual_seed(seed))
 
     def setup(self, encoders: Iterable[nn.Module], embedding_dim: int) -> Setup:
         """Return what an objective is built from, for these encoders."""
@@ -50,13 +53,19 @@ class ViewSource:
             task=TASK,
             perturbations=self.perturbations,
             signals=self.signals,
+            columns=tuple(_with_classes(column) for column in (*self.needs.columns, *self.columns)),
             steps_per_epoch=10,
             steps=100,
             device=torch.device("cpu"),
         )
 
 
-def segments_source() -> ViewSource:
+def _with_classes(column: Column) -> Column:
+    """Return a column with two classes, as the values of synthetic batches have, where it is a category."""
+    return attrs.evolve(column, classes=column.classes or ("a", "b")) if column.kind == "category" else column
+
+
+def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
     """Return a source of two plain segments and a small encoder, for a part that no method uses."""
 
     def generate(batch: Any, _: torch.Generator) -> Views:
@@ -64,7 +73,7 @@ def segments_source() -> ViewSource:
 
     needs = Needs(segments=2)
     maker = ViewMaker(generate, (), normalise=False)
-    return ViewSource(needs, maker, _small_encoder, signals_for(needs, SAMPLES))
+    return ViewSource(needs, maker, _small_encoder, signals_for(needs, SAMPLES), columns=columns)
 
 
 def signals_for(needs: Needs, samples: int) -> SignalFacts:
@@ -114,7 +123,9 @@ def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -
     )
     maker = ViewMaker(generator.build(options), perturb, normalise=True)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
-    return ViewSource(needs, maker, build, signals, method.perturbations)
+    objective = parts.get("objective")
+    columns = objective.columns if isinstance(objective, Objective) else ()
+    return ViewSource(needs, maker, build, signals, method.perturbations, columns)
 
 
 def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:
@@ -125,4 +136,4 @@ def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:
                 return source_of(method, parts_of(method, catalogue))
             except ClocsError:  # the method's checks report it
                 continue
-    return segments_source()
+    return segments_source(objective.columns)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.offers import Objective
+from clocs_core.errors import PluginError
 from clocs_core.testing.assembly import SAMPLES, ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
@@ -24,6 +25,7 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
+from clocs_core.train.gradcache import Known, without_signal
 from clocs_core.train.step import Encoding, after_step, loss_of, train_step
 
 DIM = 16
@@ -179,6 +181,27 @@ def _own_randomness(case: _Case) -> None:
     advice = "Draw with forward's argument `generator`; neither numpy's nor Python's generators are seeded."
     refuse_other_randomness(lambda: _train(case, made, range(1)), advice, ("numpy", "random"))
     refuse_other_randomness(made.eval().loss, advice)
+
+
+def _of_embeddings(case: _Case) -> None:
+    """With of_embeddings=True, the loss needs nothing of the signals but `encode(views.signal)`, which it calls."""
+    if not case.offer.of_embeddings:
+        return
+    made, blind = case.make(), case.make()
+    blind.load(made)
+    with torch.no_grad():
+        z = Encoding(list(made.encoders), made.views.encoder_of_view)(made.views.signal)
+    advice = "Encode `views.signal` itself, once, and read no samples; or offer it with of_embeddings=False."
+    losses = []
+    for one in (made, attrs.evolve(blind, views=without_signal(blind.views))):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(4)
+            try:
+                generator = torch.Generator().manual_seed(0)
+                losses.append(loss_of(one.objective, Known(z, one.views.signal), one.views, generator)[0])
+            except PluginError as problem:
+                expect(False, "a loss of embeddings alone", str(problem), advice)
+    expect(equal(*losses), f"the same loss without signals, {losses[0].tolist()}", losses[1].tolist(), advice)
 
 
 def _seeded(case: _Case) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
 from clocs_core.contracts.offers import Encoder, Setup, SignalFacts
+from clocs_core.contracts.records import Column
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
@@ -175,8 +176,13 @@ def describe_signals(plan: Plan, frames: Prepared, channels: tuple[str, ...]) ->
     )
 
 
-def build_learner(plan: Plan, signals: SignalFacts, device: torch.device, instances: int = 1) -> Learner:
-    """Build an untrained learner for the plan's method. instances: training instances that there are."""
+def build_learner(
+    plan: Plan, signals: SignalFacts, device: torch.device, instances: int = 1, columns: tuple[Column, ...] = ()
+) -> Learner:
+    """Build an untrained learner for the plan's method.
+
+    instances: training instances that there are. columns: the facts about recordings that batches have.
+    """
     encoders = build_encoders(plan, len(signals.channels), device)
     if plan.loss is not None:
         objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
@@ -190,6 +196,7 @@ def build_learner(plan: Plan, signals: SignalFacts, device: torch.device, instan
             perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
             encoders=tuple(encoders),
             signals=signals,
+            columns=columns,
             steps_per_epoch=steps,
             steps=steps * plan.train.epochs,
             device=device,

@@ -14,7 +14,7 @@ from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import PatientSeparation, RetrievalRow, SplitSummary
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.events import EmbeddingMap, Picture
-from clocs_core.contracts.records import Label, Part
+from clocs_core.contracts.records import Column, Entry, Label, Part
 from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.audit import Audit
 from clocs_core.data.cohort import Cohort
@@ -80,12 +80,18 @@ def summarise_recordings(cohort: Cohort) -> UsedRecordings:
         recordings=len(entries),
         patients=len(cohort.split.parts),
         split=cohort.split.hash,
-        labels=_digest([[entry.record, entry.patient, _plain_label(entry.label)] for entry in entries]),
+        labels=_digest([_plain_entry(entry, cohort.columns) for entry in entries]),
         files=tuple(dict.fromkeys(one.fingerprint for one in sets)),
         frames=_digest(
             [[[piece.sha256 for piece in one.checksums[name]] for name in sorted(one.checksums)] for one in sets]
         ),
     )
+
+
+def _plain_entry(entry: Entry, columns: tuple[Column, ...]) -> list[object]:
+    """Return all that a run takes from an entry, but for its files."""
+    about = [[entry.about.get(column.name) for column in columns]] if columns else []
+    return [entry.record, entry.patient, _plain_label(entry.label), *about]
 
 
 def _plain_label(label: Label) -> object:

@@ -81,7 +81,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     instances, drops = _instances(plan, cohort, device)
     signals = describe_signals(plan, cohort.pretrain, cohort.channels)
     make_views = build_views(plan, signals)
-    learner = build_learner(plan, signals, device, len(instances["train"]))
+    learner = build_learner(plan, signals, device, len(instances["train"]), cohort.columns)
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
         leaks = certified_audit(cohort.evaluate, cohort.split)
@@ -119,6 +119,7 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
             needs.segments,
             needs.channels == "all",
             device,
+            needs.recordings,
         )
         drops = drops + DropReport.of(short)
         if part != "test" and not len(instances[part]):
@@ -129,6 +130,12 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
 def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
     """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
     segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
+    if (several := plan.needs.recordings) > 1:
+        return (
+            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {segments} frames in a row "
+            f"each, and no patient of the {part} part has as many; choose recordings that were repeated, or a method "
+            "that needs one recording."
+        )
     way_out = "use shorter frames (`frame_samples=...`)"
     if shortest is not None:
         fitting = Framing(frame_samples=framing.frame_samples).fitted(shortest, max(2, segments)).source_samples
@@ -154,7 +161,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
     plan, cohort, learner, show, began = ready.plan, ready.cohort, ready.learner, around.show, around.clock()
     profiler = _profiler(keeper, ready.device) if profile else None
-    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
+    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device, cohort.about)
     training = Training(
         store=store,
         make_views=ready.make_views,

@@ -124,7 +124,10 @@ class FakeObjective(nn.Module):
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         flaw = self.flaw
-        z = encode(views.signal)  # (view, batch, dim)
+        z = encode(views.signal * 1 if flaw == "encodes-other" else views.signal)  # (view, batch, dim)
+        if flaw in ("of-embeddings", "encodes-other", "reads-samples"):
+            size = views.signal.mean() if flaw == "reads-samples" else 0.0
+            return F.mse_loss(self.head(z), z.detach().flip(0)) + size
         with torch.no_grad():
             target: Tensor = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
         if flaw in ("hidden-state", "hidden-number"):

@@ -22,6 +22,7 @@ import numpy as np
 
 from clocs_core import (
     Batch,
+    Column,
     Dataset,
     Defaults,
     Drop,
@@ -119,7 +120,15 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
     if flaw == "episodes-per-record" and task.name == "rhythm":
         label = (Episode(0, 249, 0),)
     record = "r" if flaw == "same-id" else header.stem
-    return Entry(record, "" if flaw == "no-patient" else patient, label, files)
+    about: dict[str, Any] = {"age": 40 + int(number), "sex": "female" if int(number) else None, "remark": "none"}
+    odd: dict[str, dict[str, Any]] = {
+        "about-beyond": {"height": 2.0},
+        "about-text": {"age": "40"},
+        "about-class": {"sex": "f"},
+        "about-infinite": {"age": float("inf")},
+    }
+    about |= odd.get(flaw, {})
+    return Entry(record, "" if flaw == "no-patient" else patient, label, files, about)
 
 
 def load(entry: Entry, options: Flaw) -> Record:
@@ -163,6 +172,7 @@ DATASET = Dataset(
     channels=("I", "II"),
     presets={"both": ("II", "I")},
     defaults=Defaults(channels="both"),
+    columns=(Column("age"), Column("sex", "category", ("female", "male")), Column("remark", "text")),
     scan=scan,
     load=load,
     options=Flaw,
@@ -176,6 +186,8 @@ def needs(options: Flaw) -> Needs:
         return 2  # type: ignore[return-value]  # the flaw
     if options.flaw == "impossible-needs":
         return Needs(segments=2, least_channels=0)
+    if options.flaw == "needs-text":
+        return Needs(segments=2, columns=(Column("remark", "text"),))
     return Needs(segments=2)
 
 

@@ -24,7 +24,7 @@ def clocs_views() -> list[ViewGenerator]:
 def clocs_objectives() -> list[Objective]:
     """Offer the objective."""
     summary = "A linear classifier on the embedding, trained on the labels of the task."
-    return [Objective(name="classify", summary=summary, options=NoOptions, build=build_classify)]
+    return [Objective(name="classify", summary=summary, options=NoOptions, build=build_classify, of_embeddings=True)]
 
 
 @hookimpl

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_offers import NoiseOptions, TinyOptions, build_noise, offers, pairs, tiny, together
+from fake_offers import NoiseOptions, TinyOptions, build_heads, build_noise, offers, pairs, tiny, together
 from fake_plugins import fake_point
 
-from clocs_core import Defaults, Framing, Needs, Perturbation, option
+from clocs_core import Defaults, Framing, Needs, Objective, Perturbation, option
 from clocs_core.errors import ClocsError, SettingsError, UnknownName
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
@@ -408,3 +408,17 @@ def test_frames_follow_from_the_recordings_unless_a_framing_is_asked_for(given: 
 def test_a_settings_file_with_a_framing_asks_for_it() -> None:
     """That of a run has one, so that a run is repeated as it was."""
     assert resolve(catalogue_of(), planned().tables()).fit == 0
+
+
+@pytest.mark.parametrize(("of_embeddings", "refused"), [(False, True), (True, False)])
+def test_a_contrast_over_batches_needs_an_objective_of_embeddings(of_embeddings: bool, refused: bool) -> None:
+    calm = Objective(name="calm", summary="s", build=build_heads, of_embeddings=of_embeddings)
+    method = together("calm", loss=None, objective="calm")
+    catalogue = catalogue_of(clocs_objectives=lambda: [calm], clocs_methods=lambda: [method])
+    tables: dict[str, dict[str, object]] = {"run": {"method": "calm", "dataset": "tiny"}}
+    asked = ["batch_size=8", "contrast_batch=64"]
+    if refused:
+        with pytest.raises(SettingsError, match="'calm' reads more of the signals than their embeddings"):
+            resolve(catalogue, tables, asked)
+    else:
+        assert resolve(catalogue, tables, asked).train.contrast_batch == 64
