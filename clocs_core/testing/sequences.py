@@ -67,7 +67,8 @@ def _sequence_causal(case: EncoderCase) -> None:
         other[..., (t + 1) * stride :] += 1.0
         change = float((_sequence(made)(other) - sequence)[:, : t + 1].detach().abs().max())
         expect(
-            change <= 1e-4 * (1 + float(sequence.detach().abs().max())),  # an FFT in float32 spreads its rounding errors
+            change
+            <= 1e-4 * (1 + float(sequence.detach().abs().max())),  # an FFT in float32 spreads its rounding errors
             f"positions up to {t} that do not see samples from {(t + 1) * stride} on",
             f"a change by {change:.3g}",
             "Pad convolutions at the front only, or do not call the encoder causal.",
