@@ -241,7 +241,7 @@ class Encoder(Offer):
     build(options, channels, samples, embedding_dim) -> nn.Module; torch's default generator draws its weights.
     sequence: the module also has `sequence(signal)`, from signals of any length to (n, time, width), and two integers:
     `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
-    t * stride on.
+    t * stride on, so time is samples / stride, rounded up.
     """
 
     kind: ClassVar[str] = "encoder"
