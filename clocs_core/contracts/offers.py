@@ -241,7 +241,8 @@ class Encoder(Offer):
     build(options, channels, samples, embedding_dim) -> nn.Module; torch's default generator draws its weights.
     sequence: the module also has `sequence(signal)`, from signals of any length to (n, time, width), and two integers:
     `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
-    t * stride on. The module may say `causal = True`: position t then sees no sample from (t + 1) * stride on.
+    t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
+    sample from (t + 1) * stride on.
     """
 
     kind: ClassVar[str] = "encoder"

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Views
 from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, Setup, SignalFacts, ViewGenerator
@@ -73,7 +73,7 @@ def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
 
     needs = Needs(segments=2)
     maker = ViewMaker(generate, (), normalise=False)
-    return ViewSource(needs, maker, _small_encoder, signals_for(needs, SAMPLES), columns=columns)
+    return ViewSource(needs, maker, _SmallEncoder, signals_for(needs, SAMPLES), columns=columns)
 
 
 def signals_for(needs: Needs, samples: int) -> SignalFacts:
@@ -83,9 +83,25 @@ def signals_for(needs: Needs, samples: int) -> SignalFacts:
     return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=channels, channel_axis=axis)
 
 
-def _small_encoder(channels: int, _samples: int, embedding_dim: int) -> nn.Module:
-    convolution = nn.Conv1d(channels, 8, 7, stride=3)
-    return nn.Sequential(convolution, nn.Tanh(), nn.AdaptiveAvgPool1d(8), nn.Flatten(), nn.Linear(64, embedding_dim))
+class _SmallEncoder(nn.Module):
+    """A convolution, whose output is the sequence, and a linear layer on what is pooled of it."""
+
+    def __init__(self, channels: int, _samples: int, embedding_dim: int) -> None:
+        super().__init__()
+        self.stride, self.width = 3, 8
+        self.convolution = nn.Conv1d(channels, self.width, 7, stride=self.stride)
+        self.pool, self.linear = nn.AdaptiveAvgPool1d(8), nn.Linear(8 * self.width, embedding_dim)
+
+    def forward(self, signal: Tensor) -> Tensor:
+        """Embed signals (n, channel, sample)."""
+        z: Tensor = self.linear(self.pool(self.sequence(signal).transpose(1, 2)).flatten(1))  # (n, dim)
+        return z
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Return the features of the convolution (n, time, width)."""
+        padded = nn.functional.pad(signal, (2, 2 + -signal.shape[-1] % self.stride))
+        features: Tensor = self.convolution(padded).tanh()
+        return features.transpose(1, 2)
 
 
 def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:

@@ -125,8 +125,10 @@ def _refuse_other_sequence(
             f"Positions in the sequence of encoder {chosen.offer.name!r} are {stride} samples apart, and a frame has "
             f"{frame[1]}. Use longer frames (`frame_samples=...`), or an encoder with a shorter stride."
         )
-    promised = f"{name} must give a sequence of floats (2, time, {width}) on {device.type}"
-    _refuse_other(encoder, encoder.sequence, promised, frame, (2, None, width), device)  # type: ignore[arg-type]
+    assert isinstance(width, int)
+    shape = (2, -(-frame[1] // stride), width)
+    promised = f"{name} must give a sequence of floats of shape {shape} on {device.type} for a signal of shape"
+    _refuse_other(encoder, encoder.sequence, f"{promised} {(2, *frame)}", frame, shape, device)  # type: ignore[arg-type]
 
 
 def _named(chosen: Chosen[Encoder]) -> str:
@@ -138,10 +140,10 @@ def _refuse_other(
     call: Callable[[Tensor], object],
     promised: str,
     frame: torch.Size,
-    shape: tuple[int | None, ...],
+    shape: tuple[int, ...],
     device: torch.device,
 ) -> None:
-    """Call the encoder on two frames, in eval mode. Raise PluginError unless it gives floats of a shape; None: any."""
+    """Call the encoder on two frames, in eval mode. Raise PluginError unless it gives floats of a shape."""
     modes = [(module, module.training) for module in encoder.modules()]
     signal = torch.linspace(0, 1, frame[1], device=device).expand(2, *frame)
     encoder.eval()
@@ -159,8 +161,7 @@ def _refuse_other(
         given = f"a {type(found).__name__}"
     else:
         given = f"{str(found.dtype).removeprefix('torch.')} of shape {tuple(found.shape)} on {found.device.type}"
-        fits = found.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, found.shape, strict=True))
-        if fits and found.is_floating_point() and found.device.type == device.type:
+        if found.shape == shape and found.is_floating_point() and found.device.type == device.type:
             return
     raise PluginError(f"{promised}, and gives {given}. Its plugin has to be repaired.")
 

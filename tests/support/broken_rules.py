@@ -320,10 +320,10 @@ ENCODERS = [
             "device-by-name": "device",
             "item": "no-host-sync",
             "width": "sequence-shape sequence-stride",  # nothing can be compared with it
-            "other-stride": "sequence-stride",
-            "sequence-mean": "sequence-shape sequence-stride",
+            "other-stride": "sequence-shape sequence-stride",
+            "sequence-mean": "sequence-shape",
             "sequence-double": "sequence-shape",
-            "sequence-cut": "sequence-stride",
+            "sequence-cut": "sequence-shape",
             "sequence-backwards": "sequence-stride",
             "sequence-batch": "sequence-rows-are-independent",
             "sequence-dropout": "sequence-eval-is-deterministic",

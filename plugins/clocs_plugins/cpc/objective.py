@@ -34,7 +34,7 @@ class Cpc(nn.Module):
                 "such as s4d with `direction='past'`"
             )
         self.stride, context = int(encoder.stride), int(encoder.width)  # type: ignore[arg-type]  # integers by contract
-        positions = samples // self.stride
+        positions = -(-samples // self.stride)
         if positions <= ahead:
             raise ValueError(
                 f"`cpc` predicts {ahead} positions ahead, and a frame of {samples} samples has {positions} of "
@@ -53,12 +53,11 @@ class Cpc(nn.Module):
     def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of one batch, and its parts for the nearest and the farthest position."""
         context = encode.sequence(views.signal).flatten(0, 1)  # (n, time, context)
-        target = self.targets(views.signal.flatten(0, 1)).transpose(1, 2)  # (n, time, width)
-        time = min(context.shape[1], target.shape[1])  # a rest of samples shorter than a stride has no target
-        predicted = self.predict(context[:, :time]).unflatten(-1, (self.ahead, self.width))
-        losses = torch.stack(
-            [self._loss(predicted[:, :, k - 1], target[:, :time], k) for k in range(1, self.ahead + 1)]
-        )
+        signal = views.signal.flatten(0, 1)
+        whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))  # zeros complete the last position
+        target = self.targets(whole).transpose(1, 2)  # (n, time, width)
+        predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
+        losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 
     def _loss(self, predicted: Tensor, target: Tensor, k: int) -> Tensor:

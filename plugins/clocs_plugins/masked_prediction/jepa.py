@@ -54,10 +54,9 @@ class Jepa(nn.Module):
         """Compute the loss of one batch: the smooth L1 distance to the teacher's features at hidden positions."""
         signal = views.signal.flatten(0, 1)  # (n, channel, sample)
         partial, hidden = self.masks.draw(signal, generator)
-        time = hidden.shape[1]  # a sequence may have one position more, of a rest of samples
-        context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)[:, :time]
+        context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)  # (n, time, width)
         with torch.no_grad():
-            target = self.teacher.sequence(signal)[:, :time]  # type: ignore[operator]  # a method by contract
+            target = self.teacher.sequence(signal)  # type: ignore[operator]  # a method by contract
             target = F.layer_norm(target.to(torch.promote_types(target.dtype, torch.float32)), target.shape[-1:])
         hidden = hidden.to(context.dtype)[..., None]  # (n, time, 1)
         guess = self.predictor((context + hidden * self.mark).transpose(1, 2)).transpose(1, 2)

@@ -25,8 +25,8 @@ class Mae(nn.Module):
         signal = views.signal.flatten(0, 1)  # (n, channel, sample)
         partial, hidden = self.masks.draw(signal, generator)
         context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)  # (n, time, width)
-        time = hidden.shape[1]
-        made = self.decoder(context[:, :time]).unflatten(-1, (self.channels, -1))  # (n, time, channel, stride)
-        whole = signal[..., : time * self.masks.stride].unflatten(-1, (time, -1)).transpose(1, 2)
+        made = self.decoder(context).unflatten(-1, (self.channels, -1))  # (n, time, channel, stride)
+        whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.masks.stride))  # the last position, completed
+        whole = whole.unflatten(-1, (-1, self.masks.stride)).transpose(1, 2)  # (n, time, channel, stride)
         error = (made.to(whole.dtype) - whole).square().mean((2, 3))  # (n, time)
         return (error * hidden).sum() / hidden.sum()

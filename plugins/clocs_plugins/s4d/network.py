@@ -56,8 +56,9 @@ class S4d(nn.Module):
         return self.sequence(signal).mean(1)  # (n, embedding_dim)
 
     def sequence(self, signal: Tensor) -> Tensor:
-        """Return the features of every position, of signals of any length from `stride` samples on."""
-        features: Tensor = self.stem(signal)  # (n, width, time)
+        """Return the features of every position, of signals of any length. Zeros complete the last position."""
+        whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))
+        features: Tensor = self.stem(whole)  # (n, width, time)
         made: Tensor = self.norm(self.layers(features.transpose(1, 2)))  # (n, time, width)
         return made
 

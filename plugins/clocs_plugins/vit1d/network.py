@@ -5,7 +5,7 @@
     on top    LayerNorm, mean over leads (where they are tokens) and over time
 
 The embedding is the mean of the sequence, so the width of the network is the embedding dimension E. Places in time are
-sines and cosines, so that a signal may have any length. Samples after the last whole patch are not read.
+sines and cosines, so that a signal may have any length. Zeros complete its last patch.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ class Vit1d(nn.Module):
         return self.sequence(signal).mean(1)  # (n, embedding_dim)
 
     def sequence(self, signal: Tensor) -> Tensor:
-        """Return the features of every patch, of signals of any length from one patch on."""
-        time = signal.shape[-1] // self.stride
-        patches = signal[..., : time * self.stride].unflatten(-1, (time, self.stride))  # (n, channel, time, patch)
+        """Return the features of every patch, of signals of any length."""
+        whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))
+        patches = whole.unflatten(-1, (-1, self.stride))  # (n, channel, time, patch)
         if self.joined:
             patches = patches.transpose(1, 2).flatten(2)[:, None]  # (n, 1, time, channel * patch)
-        tokens = self.embed(patches) + self.lead + places(time, self.width, signal)  # (n, lead, time, width)
+        tokens = (
+            self.embed(patches) + self.lead + places(patches.shape[-2], self.width, signal)
+        )  # (n, lead, time, width)
         made: Tensor = self.norm(self.layers(tokens.flatten(1, 2))).unflatten(1, tokens.shape[1:3])
         return made.mean(1)  # (n, time, width)
 

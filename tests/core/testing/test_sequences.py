@@ -107,11 +107,17 @@ def catalogue_with(*objectives):
 
 @pytest.mark.parametrize("objective", [FUTURE, MASKED], ids=lambda offer: offer.name)
 def test_an_objective_of_sequences_passes_every_check_with_the_encoder_of_its_method(objective):
-    """Without a catalogue it would be tried with an encoder that has no sequence."""
+    """In training and in evaluation, with state and masks."""
     catalogue = catalogue_with(objective)
     (method,) = [item.offer for item in catalogue.methods if item.offer.objective == objective.name]
     assert failures(checks_of(objective, catalogue=catalogue)) == {}
     assert failures(checks_of(method, catalogue=catalogue)) == {}
+
+
+@pytest.mark.parametrize("objective", [FUTURE, MASKED], ids=lambda offer: offer.name)
+def test_without_a_method_it_is_tried_with_a_small_encoder_that_has_one(objective):
+    (scalar,) = [one for one in checks_of(objective) if one.name == "scalar"]
+    assert failures([scalar]) == {}
 
 
 def test_an_encoder_without_a_sequence_is_refused_before_anything_is_read():
@@ -144,8 +150,16 @@ def test_masks_drawn_by_an_objective_are_those_of_the_generator_that_it_is_given
     assert failures([resumes])
 
 
-@pytest.mark.parametrize("flaw", ["other-stride", "sequence-cut", "sequence-backwards"])
-def test_positions_that_are_not_where_the_stride_says_are_noticed(flaw):
+@pytest.mark.parametrize(
+    ("flaw", "rule"),
+    [
+        ("other-stride", "sequence-shape"),
+        ("sequence-cut", "sequence-shape"),
+        ("other-stride", "sequence-stride"),
+        ("sequence-backwards", "sequence-stride"),
+    ],
+)
+def test_positions_that_are_not_where_the_stride_says_are_noticed(flaw, rule):
     """Too few of them, too many, or in another order: masks of samples would not be masks of positions."""
-    stride = [one for one in checks_of(fake.ENCODER, options=fake.Flaw(flaw)) if one.name == "sequence-stride"]
-    assert len(failures(stride)) == 1
+    checks = [one for one in checks_of(fake.ENCODER, options=fake.Flaw(flaw)) if one.name == rule]
+    assert len(failures(checks)) == 1

@@ -36,22 +36,23 @@ def views_of(batch=3, channels=2, samples=48, views=1, seed=0):
 @torch.no_grad()
 @pytest.mark.parametrize(("views", "samples"), [(1, 48), (2, 48), (1, 51)])
 def test_the_loss_is_that_of_the_paper(views, samples):
-    """In loops over recordings, positions ahead and positions; a rest of samples shorter than a stride has no part."""
+    """In loops over recordings, positions ahead and positions; zeros complete the last position."""
     reader = encoder(samples=samples).double()
     objective = build(reader, samples=samples).double()
     given = views_of(views=views, samples=samples)
     given = Views(given.signal.double(), given.batch)
     found, components = objective(Encoding([reader]), given)
     flat = given.signal.flatten(0, 1)
-    context, target = reader.sequence(flat), objective.targets(flat).transpose(1, 2)
+    whole, time = torch.cat([flat, torch.zeros(len(flat), 2, -samples % 4).double()], -1), -(-samples // 4)
+    context, target = reader.sequence(flat), objective.targets(whole).transpose(1, 2)
     weight = objective.predict.weight.view(3, 6, 6)  # (ahead, width, context)
     by_k = []
     for k in (1, 2, 3):
         losses = []
         for row in range(len(flat)):
-            for t in range(12 - k):
+            for t in range(time - k):
                 guess = weight[k - 1] @ context[row, t]
-                scores = [float(target[row, s] @ guess) / math.sqrt(6) for s in range(12)]
+                scores = [float(target[row, s] @ guess) / math.sqrt(6) for s in range(time)]
                 losses.append(-scores[t + k] + math.log(sum(map(math.exp, scores))))
         by_k.append(sum(losses) / len(losses))
     assert float(found) == pytest.approx(sum(by_k) / 3, abs=1e-10)

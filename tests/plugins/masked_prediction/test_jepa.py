@@ -20,7 +20,7 @@ def test_the_loss_is_the_distance_to_the_teacher_where_samples_are_hidden(make, 
     partial, hidden = objective.masks.draw(signal, draws())
     context, target = reader.sequence(partial), objective.teacher.sequence(signal)
     total, count = 0.0, 0
-    marked = context[:, : hidden.shape[1]] + hidden[..., None] * objective.mark
+    marked = context + hidden[..., None] * objective.mark
     guess = objective.predictor(marked.transpose(1, 2)).transpose(1, 2)
     for row in range(len(signal)):
         for t in range(hidden.shape[1]):

@@ -48,7 +48,7 @@ def test_the_embedding_is_the_mean_of_the_sequence():
 
 @pytest.mark.parametrize("samples", [4, 5, 7, 200, 203, 999])
 def test_positions_are_a_stride_apart(samples):
-    assert build().sequence(noise(1, 2, samples)).shape == (1, samples // 4, 8)
+    assert build().sequence(noise(1, 2, samples)).shape == (1, -(-samples // 4), 8)
 
 
 def test_frames_shorter_than_the_stride_are_refused():

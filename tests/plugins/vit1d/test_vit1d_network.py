@@ -69,7 +69,7 @@ def test_leads_as_tokens_are_read_one_by_one_and_meaned():
 @pytest.mark.parametrize("samples", [20, 39, 100, 1000])
 def test_a_signal_may_have_any_length(leads, samples):
     made = build(leads=leads)
-    assert made.sequence(noise(2, 2, samples)).shape == (2, samples // 20, 8)
+    assert made.sequence(noise(2, 2, samples)).shape == (2, -(-samples // 20), 8)
     assert made(noise(2, 2, samples)).shape == (2, 8)
 
 
