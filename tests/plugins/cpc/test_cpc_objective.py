@@ -79,6 +79,7 @@ def test_the_gradient_reaches_the_encoder_the_targets_and_every_prediction():
     assert reader.stem[0].weight.grad.any()
 
 
+@pytest.mark.slow
 def test_it_learns_what_follows_in_a_rhythm_and_nothing_in_noise():
     """A beat every 16 samples can be foreseen; noise cannot, so its loss stays at a guess, log(positions)."""
     losses = {}
@@ -87,7 +88,7 @@ def test_it_learns_what_follows_in_a_rhythm_and_nothing_in_noise():
         objective = build(reader, channels=1, samples=64, ahead=2)
         optimiser = torch.optim.Adam([*reader.parameters(), *objective.parameters()], 3e-3)
         draw = torch.Generator().manual_seed(0)
-        for _ in range(150):
+        for _ in range(100):
             if name == "noise":
                 signal = torch.randn(1, 32, 1, 64, generator=draw)
             else:
