@@ -69,6 +69,6 @@ class Jepa(nn.Module):
         kept = first + (last - first) * (self.step / self.steps).clamp(max=1.0)
         for own, other in zip(self.teacher.parameters(), encoder.parameters(), strict=True):
             own.lerp_(other, (1 - kept).to(own.dtype))
-        for own, other in zip(self.teacher.buffers(), encoder.buffers(), strict=True):
-            own.copy_(other)
+        for held, statistic in zip(self.teacher.buffers(), encoder.buffers(), strict=True):
+            held.copy_(statistic)
         self.step.add_(1)

@@ -28,5 +28,5 @@ class Mae(nn.Module):
         made = self.decoder(context).unflatten(-1, (self.channels, -1))  # (n, time, channel, stride)
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.masks.stride))  # the last position, completed
         whole = whole.unflatten(-1, (-1, self.masks.stride)).transpose(1, 2)  # (n, time, channel, stride)
-        error = (made.to(whole.dtype) - whole).square().mean((2, 3))  # (n, time)
+        error: Tensor = (made.to(whole.dtype) - whole).square().mean((2, 3))  # (n, time)
         return (error * hidden).sum() / hidden.sum()

@@ -71,7 +71,8 @@ def _by_fft(signal: Tensor, kernel: Tensor, both: bool) -> Tensor:
     if both:
         padded[:, time + 1 :] = kernel[width:, 1:].flip(-1)  # at negative times, which follow the positive ones
     product = torch.fft.rfft(signal, n=2 * time) * torch.fft.rfft(padded)
-    return torch.fft.irfft(product, n=2 * time)[..., :time]
+    made: Tensor = torch.fft.irfft(product, n=2 * time)[..., :time]
+    return made
 
 
 def _by_convolution(signal: Tensor, kernel: Tensor, both: bool) -> Tensor:
