@@ -234,6 +234,10 @@ class Perturbation(Offer):
         return self.build(options, signals.unit)
 
 
+Presets: TypeAlias = Mapping[str, Mapping[str, object]]
+"""Values for the tables of the settings, such as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
+
+
 @attrs.frozen(kw_only=True)
 class Encoder(Offer):
     """A network from signals (n, channel, sample) to representations (n, embedding_dim).
@@ -243,11 +247,14 @@ class Encoder(Offer):
     `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
     t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
     sample from (t + 1) * stride on.
+    presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
+    the data set's, for options that the run has.
     """
 
     kind: ClassVar[str] = "encoder"
     build: Callable[[Any, int, int, int], nn.Module]
     sequence: bool = False
+    presets: Presets = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -308,10 +315,6 @@ class Objective(Offer):
     sequence: bool = False
     columns: tuple[Column, ...] = ()
     of_embeddings: bool = False
-
-
-Presets: TypeAlias = Mapping[str, Mapping[str, object]]
-"""Values for the tables of the settings, such as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
 
 
 @attrs.frozen(kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from clocs_core.contracts.offers import Dataset, Offer
+from clocs_core.contracts.offers import Dataset, Defaults, Offer
 from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
@@ -82,13 +82,15 @@ def refuse_idle_constant(data: DataSettings, given: Sequence[Assignment]) -> Non
 
 
 def default_tables(dataset: Dataset) -> Tables:
-    """Return the default settings of a data set."""
-    ours = dataset.defaults
+    """Return the default settings of a data set, where they differ from everybody's: others are left to the method."""
+    ours, usual = dataset.defaults, Defaults()
     channels = [part.strip() for part in ours.channels.split(",") if part.strip()]
-    return {
-        "data": {"split": ours.split, "normalise": ours.normalise, "channels": channels},
-        "train": {"batch_size": ours.batch_size, "learning_rate": ours.learning_rate, "epochs": ours.epochs},
+    tables = {"data": ("split", "normalise"), "train": ("batch_size", "learning_rate", "epochs")}
+    found = {
+        table: {name: getattr(ours, name) for name in names if getattr(ours, name) != getattr(usual, name)}
+        for table, names in tables.items()
     }
+    return {**found, "data": {**found["data"], **({"channels": channels} if channels else {})}}
 
 
 def inherit_data(

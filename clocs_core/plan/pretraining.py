@@ -92,7 +92,9 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    layers = layers.checked({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
+    classes = {"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}}
+    layers = layers.checked(classes)
+    _add_presets(layers.defaults, catalogue.encoders.get(run.encoder).offer, classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
@@ -161,7 +163,9 @@ def _choose_method(
     _refuse_other_variant(tables, run.variant)
     variant = _presets_of_variant(method, run.variant)
     presets = _stacked(method.presets, variant, method.on_dataset.get(dataset.name, {}))
-    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
+    encoder = str(asked.get("encoder") or method.encoder)
+    suiting = catalogue.encoders.get(encoder).offer.presets.get("run", {})
+    run = structure(RunSettings, {**presets.pop("run", {}), **suiting, **asked}, "run")
     run = attrs.evolve(
         run,
         encoder=run.encoder or method.encoder,
@@ -171,6 +175,13 @@ def _choose_method(
     if run.encoder != method.encoder:
         unused.add("encoder")  # the presets are for the method's default encoder
     return run, method, dataset, {name: table for name, table in presets.items() if name not in unused}
+
+
+def _add_presets(defaults: dict[str, dict[str, object]], encoder: Encoder, classes: Mapping[str, type[Any]]) -> None:
+    """Add an encoder's presets to the defaults: those of tables and options that the run has."""
+    for table, values in encoder.presets.items():
+        known = field_types(classes[table]) if table in classes else {}
+        defaults[table] = {**defaults.get(table, {}), **{name: one for name, one in values.items() if name in known}}
 
 
 def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, dataset: Dataset) -> dict[str, Offer]:

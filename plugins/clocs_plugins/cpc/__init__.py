@@ -32,7 +32,15 @@ def clocs_objectives() -> list[Objective]:
 def clocs_methods() -> list[Method]:
     """Offer the method on whole frames of all leads."""
     summary = "Contrastive predictive coding: each position of a recording predicts the next ones."
-    presets = {"views": {"leads": "all"}}
+    train = {
+        "optimiser": "adamw",
+        "learning_rate": 1e-3,
+        "warm_up": 0.02,
+        "schedule": "cosine",
+        "clip": 1.0,
+        "keep": "last",
+    }
+    presets: dict[str, dict[str, object]] = {"views": {"leads": "all"}, "train": {**train, "epochs": 100}}
     return [Method(name="cpc", summary=summary, views="frames", encoder="s4d", objective="cpc", presets=presets)]
 
 

@@ -49,7 +49,15 @@ def clocs_objectives() -> list[Objective]:
 @hookimpl
 def clocs_methods() -> list[Method]:
     """Offer both methods on whole frames of all leads."""
-    presets = {"views": {"leads": "all"}}
+    train = {
+        "optimiser": "adamw",
+        "learning_rate": 1e-3,
+        "warm_up": 0.02,
+        "schedule": "cosine",
+        "clip": 1.0,
+        "keep": "last",
+    }
+    presets: dict[str, dict[str, object]] = {"views": {"leads": "all"}, "train": {**train, "epochs": 400}}
     jepa = "Joint-embedding prediction: hidden stretches of a recording are predicted as features."
     mae = "Masked reconstruction: hidden stretches of a recording are predicted as samples."
     return [

@@ -27,11 +27,28 @@ class S4dOptions:
     )
 
 
+PRESETS: dict[str, dict[str, object]] = {
+    "run": {"embedding_dim": 512},
+    "data": {"normalise": "constant", "channels": []},  # all leads, which keep their amplitudes
+    "views": {"leads": "all"},
+}
+"""Settings that suit a network of all leads."""
+
+
 @hookimpl
 def clocs_encoders() -> list[Encoder]:
     """Offer the state space model."""
     summary = "A state space model over time: convolutions, diagonal state space layers, mean over time."
-    return [Encoder(name="s4d", summary=summary, options=S4dOptions, build=build_s4d, sequence=True)]
+    return [
+        Encoder(
+            name="s4d",
+            summary=summary,
+            options=S4dOptions,
+            build=build_s4d,
+            sequence=True,
+            presets=PRESETS,
+        )
+    ]
 
 
 def build_s4d(options: S4dOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:

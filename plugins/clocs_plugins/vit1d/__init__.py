@@ -27,11 +27,28 @@ class Vit1dOptions:
     )
 
 
+PRESETS: dict[str, dict[str, object]] = {
+    "run": {"embedding_dim": 384},
+    "data": {"normalise": "constant", "channels": []},  # all leads, which keep their amplitudes
+    "views": {"leads": "all"},
+}
+"""Settings that suit a network of all leads."""
+
+
 @hookimpl
 def clocs_encoders() -> list[Encoder]:
     """Offer the transformer."""
     summary = "A transformer over patches of time, of all leads together; mean over time."
-    return [Encoder(name="vit1d", summary=summary, options=Vit1dOptions, build=build_vit1d, sequence=True)]
+    return [
+        Encoder(
+            name="vit1d",
+            summary=summary,
+            options=Vit1dOptions,
+            build=build_vit1d,
+            sequence=True,
+            presets=PRESETS,
+        )
+    ]
 
 
 def build_vit1d(options: Vit1dOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:

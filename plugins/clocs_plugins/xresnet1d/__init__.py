@@ -27,11 +27,28 @@ class XResNet1dOptions:
     )
 
 
+PRESETS: dict[str, dict[str, object]] = {
+    "run": {"embedding_dim": 512},
+    "data": {"normalise": "constant", "channels": []},  # all leads, which keep their amplitudes
+    "views": {"leads": "all"},
+}
+"""Settings that suit a network of all leads."""
+
+
 @hookimpl
 def clocs_encoders() -> list[Encoder]:
     """Offer the network."""
     summary = "The residual network of the PTB-XL benchmark: three convolutions, stages of blocks, mean over time."
-    return [Encoder(name="xresnet1d", summary=summary, options=XResNet1dOptions, build=build_xresnet1d, sequence=True)]
+    return [
+        Encoder(
+            name="xresnet1d",
+            summary=summary,
+            options=XResNet1dOptions,
+            build=build_xresnet1d,
+            sequence=True,
+            presets=PRESETS,
+        )
+    ]
 
 
 def build_xresnet1d(options: XResNet1dOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:

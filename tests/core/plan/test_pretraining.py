@@ -45,6 +45,31 @@ def refused(*assignments: str, kind: type[ClocsError] = SettingsError, **tables:
 # ------------------------------------------------------------------------------------------------- layers, lowest first
 
 
+def test_the_presets_of_an_encoder_win_over_method_and_data_set_and_lose_to_the_user() -> None:
+    """Those of options that the run does not have are left out: an encoder serves methods with any views."""
+    presets = {
+        "run": {"embedding_dim": 32},
+        "data": {"normalise": "z-score", "channels": []},
+        "train": {"patience": 7},
+        "views": {"segments": 4, "leads": "all"},
+        "nowhere": {"x": 1},
+    }
+    (flat,) = [one for one in offers()["clocs_encoders"]() if one.name == "flat"]
+    wide = attrs.evolve(flat, name="wide", presets=presets)
+    catalogue = catalogue_of(clocs_encoders=lambda: [wide])
+
+    def plan_of(*assignments: str) -> Plan:
+        return resolve(catalogue, {"run": {"method": "preset", "dataset": "tiny", "encoder": "wide"}}, assignments)
+
+    plan = plan_of()
+    assert (plan.run.embedding_dim, plan.data.normalise, plan.train.patience) == (32, "z-score", 7)
+    assert plan.views.options.segments == 4
+    plan = plan_of("embedding_dim=8", "normalise=none", "patience=3", "segments=2")
+    assert (plan.run.embedding_dim, plan.data.normalise, plan.train.patience) == (8, "none", 3)
+    assert plan.views.options.segments == 2
+    assert resolve(catalogue, plan_of().tables()) == plan_of()
+
+
 def test_where_nobody_says_anything_the_defaults_hold() -> None:
     plan = planned()
     assert (plan.train.patience, plan.evaluate.resamples, plan.run.embedding_dim) == (15, 1000, 128)
