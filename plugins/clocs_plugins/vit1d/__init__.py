@@ -28,7 +28,7 @@ class Vit1dOptions:
 
 
 PRESETS: dict[str, dict[str, object]] = {
-    "run": {"embedding_dim": 384},
+    "run": {"embedding_dim": 256},
     "data": {"normalise": "constant", "channels": []},  # all leads, which keep their amplitudes
     "views": {"leads": "all"},
 }
