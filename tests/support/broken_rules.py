@@ -325,6 +325,7 @@ ENCODERS = [
             "sequence-double": "sequence-shape",
             "sequence-cut": "sequence-shape",
             "sequence-backwards": "sequence-stride",
+            "sequence-ahead": "sequence-causal",
             "sequence-batch": "sequence-rows-are-independent",
             "sequence-dropout": "sequence-eval-is-deterministic",
             "sequence-detached": "sequence-gradient",

@@ -30,6 +30,7 @@ class FakeEncoder(nn.Module):
         self.convolution = nn.Conv1d(1 if flaw == "one-channel" else channels, 4, 8, stride=4)
         self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
         self.stride, self.width = (8 if flaw == "other-stride" else 4), (4.0 if flaw == "width" else 4)
+        self.causal = flaw == "sequence-ahead"  # its convolution sees two samples that follow
         if flaw == "unused":
             self.spare = nn.Linear(3, 3)
         if flaw == "hidden-state":
