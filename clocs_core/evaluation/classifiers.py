@@ -25,7 +25,7 @@ from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features, embed
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
 from clocs_core.evaluation.labelled_frames import LabelledFrames
-from clocs_core.evaluation.linear import linear, prior, refuse_one_class
+from clocs_core.evaluation.linear import linear, linear_with_best_c, prior, refuse_one_class
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
@@ -89,9 +89,7 @@ class ClassifierMaker:
             else:
                 scored = self.frames.rows[self.plan.scoring.part]
                 if protocol == "linear":
-                    fitted, scored = self._train(init).take(rows), self._scored(init)
-                    with self.watch.parts.part("fit"):
-                        found = Finished(summary, linear(fitted, scored, self.frames.task))
+                    found = self._linear(init, rows, summary)
                 else:
                     found = Finished(summary, prior(train.take(rows), scored, self.frames.task))
         assert found.rows is not None
@@ -109,11 +107,11 @@ class ClassifierMaker:
     def _scored(self, init: str) -> Features:
         return self.embed_scored(init).take(self.frames.labelled[self.plan.scoring.part])
 
-    def _train(self, init: str) -> Features:
-        """Embed the labelled training frames."""
-        if (init, "train") not in self._embedded:
-            self._embedded[init, "train"] = self._embed(init, self.frames.parts["train"])
-        return self._embedded[init, "train"]
+    def _labelled(self, init: str, part: Part) -> Features:
+        """Embed the labelled frames of a part that is not scored."""
+        if (init, part) not in self._embedded:
+            self._embedded[init, part] = self._embed(init, self.frames.parts[part])
+        return self._embedded[init, part]
 
     def _embed(self, init: str, instances: Instances) -> Features:
         with self.watch.parts.part("embed"):
@@ -122,6 +120,19 @@ class ClassifierMaker:
     def _encoder(self, init: str) -> nn.Module:
         samples, seed = self.plan.framing.frame_samples, self.plan.settings.seed
         return build_encoder(self.plan.encoder, samples, seed, init != RANDOM, self.device)
+
+    def _linear(self, init: str, rows: NDArray[np.int64], summary: CellSummary) -> Finished:
+        train, scored, task = self._labelled(init, "train").take(rows), self._scored(init), self.frames.task
+        c = self.plan.scoring.C
+        if c != "auto":
+            with self.watch.parts.part("fit"):
+                return Finished(attrs.evolve(summary, C=c), linear(train, scored, task, self.device, c))
+        validation, metric = self._labelled(init, "validation"), self.scoring.fitting[0]
+        with self.watch.parts.part("fit"):
+            found, c, best = linear_with_best_c(train, validation, scored, task, metric.score, self.device)
+        why = "validation frames have no score" if np.isnan(best) else f"{metric.name} {best:.3f} of validation frames"
+        note = f"Linear evaluation of {init}, F = {summary.label_fraction:g}: C = {c:g} ({why})."
+        return Finished(attrs.evolve(summary, C=c), attrs.evolve(found, notes=(*found.notes, note)))
 
     def _fine_tune(
         self, init: str, rows: NDArray[np.int64], summary: CellSummary, checkpoint: Path | None

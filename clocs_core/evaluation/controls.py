@@ -20,7 +20,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = 1  # raise it when the same facts give another classifier or another file; older controls are then ignored
+_REVISION = 2  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:
@@ -73,6 +73,10 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
         "normalise": plan.data.normalise,
         "seed": plan.settings.seed,
     }
+    if protocol == "linear":
+        facts |= {"C": plan.scoring.C}
+        if plan.scoring.C == "auto":
+            facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses
     if protocol == "finetune":
         facts |= {
             "finetune": plain(plan.finetune),

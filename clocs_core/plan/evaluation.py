@@ -53,8 +53,10 @@ class EvaluationPlan:
         of = self.settings.fraction_of
         share = f"a share F of the labelled training {of}"
         if self.settings.protocol == "linear":
+            c = self.scoring.C
+            penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
             return (
-                f"The encoder is frozen, in eval mode; a logistic regression (L2, C = 1) on its standardised "
+                f"The encoder is frozen, in eval mode; a logistic regression (L2, {penalty}) on its standardised "
                 f"representations is fitted to {share}."
             )
         loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
@@ -75,6 +77,8 @@ class EvaluationPlan:
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
+        if self.scoring.C == 1:
+            del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
         return made
 
     @property
@@ -103,6 +107,8 @@ def resolve_evaluation(
     if asked.protocol == "linear":
         _refuse_training(tables, given)
         del classes["finetune"]
+    else:
+        _refuse_penalty(tables, given)
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
@@ -232,6 +238,11 @@ def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
             f"Linear evaluation trains no network, so {' and '.join(named)} would do nothing; leave it out, or ask for "
             "`protocol='finetune'`."
         )
+
+
+def _refuse_penalty(tables: Tables, given: Sequence[Assignment]) -> None:
+    if "C" in tables.get("evaluate", {}) or any(one.name == "C" for one in given):
+        raise SettingsError("Fine-tuning has no L2 penalty, so C would do nothing; leave it out.")
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:

@@ -51,7 +51,9 @@ class DataSettings:
         (), "Channels (leads) by name, in this order, or a preset of the data set such as 4 or 12.", metavar="NAMES"
     )
     split_seed: int = option(0, "Seed of the split of patients into parts.", check=_not_negative)
-    split: Literal["60/20/20", "64/16/20"] = option("60/20/20", "Share of patients to train, validate and test.")
+    split: Literal["60/20/20", "64/16/20", "published"] = option(
+        "60/20/20", "Share of patients to train, validate and test; or the split published with the data."
+    )
     normalise: Literal["min-max", "none"] = option("min-max", "Normalisation of every view, after perturbation.")
     data_root: Path | None = option(
         None,
@@ -107,6 +109,26 @@ class ScoringSettings:
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
     resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
+    C: float | Literal["auto"] = option(
+        1.0,
+        "Inverse strength of the L2 penalty of linear evaluation; auto: of 0.001, 0.01 … 100, the one that scores best "
+        "on validation patients.",
+        check=(lambda c: c == "auto" or 0 < c < float("inf"), "be positive, or auto"),
+        metavar="C|auto",
+    )
+
+    @property
+    def parts(self) -> tuple[Literal["train", "validation", "test"], ...]:
+        """The parts whose labels linear evaluation needs."""
+        return ("train", "validation", "test") if self.C == "auto" else ("train", self.part)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to choose C on the patients that are scored: their scores would be too good."""
+        if self.C == "auto" and self.part == "validation":
+            raise ValueError(
+                "`C='auto'` chooses C on the validation patients, so that they cannot be scored as well; give a "
+                "number, such as `C=1`, or score `part='test'`"
+            )
 
 
 @attrs.frozen

@@ -154,7 +154,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         raise SettingsError(f"There is no score: {why}.")
     refuse_other_channels(plan.encoder.together, cohort.channels)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
-    needed: tuple[Part, ...] = ("train", plan.scoring.part)
+    needed: tuple[Part, ...] = plan.scoring.parts
     refuse_unlabelled(frames, (*needed, "validation") if plan.settings.protocol == "finetune" else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))

@@ -1,4 +1,4 @@
-"""List the recordings from two tables and the names of the files, without reading a header or a signal."""
+"""List the recordings from the table and the names of the files, without reading a header or a signal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import attrs
 
 from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Part
-from clocs_plugins.ptbxl.statements import rhythm_group, superclasses
-from clocs_plugins.ptbxl.table import Row, read_classes, read_table
+from clocs_plugins.ptbxl.statements import CLASSES_OF, classes, rhythm_group
+from clocs_plugins.ptbxl.table import Row, read_table
 
-TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
+TABLE = "ptbxl_database.csv"
 RATES = (100, 500)  # Hz
 LabelOf = Callable[[Mapping[str, float]], Label]
 
@@ -37,12 +37,12 @@ class _Found:
 
 
 def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
-    """List the recordings. task: "rhythm" or "superclass"; rate: Hz, None for any; published: split by strat_fold."""
+    """List the recordings of a task. rate: Hz, None for any; published: split by strat_fold."""
     root = _find(root)
     rate = _choose_rate(root, rate)
     label_of: LabelOf = rhythm_group
-    if task == "superclass":
-        label_of = partial(superclasses, class_of=read_classes(root / STATEMENTS), likelihood=likelihood)
+    if task in CLASSES_OF:
+        label_of = partial(classes, task=task, likelihood=likelihood)
     present = _list_files(root / f"records{rate}")
     found = _collect(read_table(root / TABLE, rate), root, present, label_of, published)
     if not found.entries:
@@ -53,7 +53,8 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     entries = sorted(found.entries, key=lambda entry: int(entry.record))
     parts = _parts(entries, found.folds) if published else None
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
-    return Listing(entries, found.drops, form, _notes(found, rate, task), parts=parts)
+    notes = _notes(found, rate, task)
+    return Listing(entries, found.drops, form, notes, parts=parts, published=_published(entries, found.folds))
 
 
 def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
@@ -132,9 +133,19 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
     if found.absent:
         notes.append(f"{found.absent:,} of {found.listed:,} recordings listed in {TABLE} are not in records{rate}/.")
     if bare := sum(entry.label is None for entry in found.entries):
-        lacking = "one rhythm group" if task == "rhythm" else "a diagnosis"
+        lacking = f"a class of {task!r}" if task in CLASSES_OF else "one rhythm group"
         notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
     return tuple(notes)
+
+
+def _published(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part] | None:
+    """Return the part of every patient, or None where a recording has no fold or a patient is in two parts."""
+    if not all(fold in FOLDS for fold in folds.values()):
+        return None
+    try:
+        return _parts(entries, folds)
+    except DataError:
+        return None
 
 
 def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:

@@ -1,4 +1,4 @@
-"""Read the tables of PTB-XL: ptbxl_database.csv, one row per recording, and scp_statements.csv, the codes."""
+"""Read the table of PTB-XL, ptbxl_database.csv: one row per recording."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, Drop
-from clocs_plugins.ptbxl.statements import SUPERCLASSES, read_statements
+from clocs_core import DataError, Drop
+from clocs_plugins.ptbxl.statements import read_statements
 
 SEX = {"0": "male", "1": "female"}
 
@@ -44,17 +44,6 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
             continue
         about = _age(row.get("age") or ""), SEX.get(_whole(row.get("sex") or ""))
         yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]), *about)
-
-
-def read_classes(path: Path) -> dict[str, str]:
-    """Return the superclass of every diagnostic statement."""
-    if not path.is_file():
-        raise DataNotFound(
-            f"PTB-XL: the task 'superclass' needs {path.name} beside the table of recordings; {path} is not there."
-        )
-    rows = _read_csv(path, ("", "diagnostic", "diagnostic_class"))
-    known = {row[""]: row["diagnostic_class"] for row in rows if row["diagnostic"] in ("1", "1.0")}
-    return {code: name for code, name in known.items() if name in SUPERCLASSES}
 
 
 def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:

@@ -155,3 +155,13 @@ def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
         DataError, match=r"No recording of the test patients has a frame; .* \(`frame_samples=\.\.\.`\)"
     ):
         score_own_encoder(plan_of(), emptied, CPU, WATCH)
+
+
+def test_c_is_chosen_on_validation_frames_and_the_notes_say_so(tmp_path):
+    found = score(tmp_path / "a", C="auto", label_fraction=(1.0,)).evaluation
+    assert [note.partition(" = 1: C = ")[0] for note in found.notes if "C = " in note] == [
+        "Linear evaluation of method, F",
+        "Linear evaluation of random, F",
+    ]
+    without = score(tmp_path / "b", records_of("validation"), C="auto").evaluation
+    assert without.notes == ("There is no score: no validation frame of tiny has a label for 'kind'.",)
