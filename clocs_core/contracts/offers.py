@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.records import Column, Entry, Framing, Listing, Record, Task
+from clocs_core.contracts.records import Column, Entry, Framing, Listing, Normalisation, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +89,7 @@ class Defaults:
     batch_size: int = 256
     learning_rate: float = 1e-4
     epochs: int = 400
-    normalise: Literal["min-max", "none"] = "min-max"
+    normalise: Normalisation = "min-max"
     split: Literal["60/20/20", "64/16/20"] = "60/20/20"
     channels: str = ""  # a preset, or comma-separated names; empty: all channels
 
@@ -271,6 +271,8 @@ class Setup:
     columns: the columns in `views.batch.about`, as the data set declares them, with the mean and deviation of numbers.
     steps_per_epoch, steps: updates in an epoch, and in all epochs; a run that stops early makes fewer.
     device: the device that the run trains on. Core moves the module there after `build`.
+    projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
+    asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
     """
 
     encoder: nn.Module
@@ -283,6 +285,7 @@ class Setup:
     steps_per_epoch: int = 1
     steps: int = 1
     device: torch.device | None = None
+    projector: nn.Module | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -149,6 +149,7 @@ class ClassifierMaker:
             epoch_done=watch.epoch_done,
             checkpoint=checkpoint,
             score=self.scoring.fitting[0].score,
+            layer_decay=plan.finetune.layer_decay,
         )
         made = fine_tune(self._encoder(init), self.frames, rows, how)
         summary = attrs.evolve(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch
 from clocs_core.data.store import Instances, Store
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
@@ -38,7 +38,7 @@ class Features:
 
 
 def embed(
-    encoder: nn.Module, store: Store, instances: Instances, normalise: bool, tick: Callable[[int, int], None]
+    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, tick: Callable[[int, int], None]
 ) -> Features:
     """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode."""
     was_training = encoder.training
@@ -55,7 +55,9 @@ def embed(
     return Features(z.numpy(), whole.numpy(), patient.numpy(), record.numpy())
 
 
-def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalise: bool, rows: Tensor) -> list[_Rows]:
+def _embed_rows(
+    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor
+) -> list[_Rows]:
     """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training."""
     try:
         return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
@@ -66,9 +68,9 @@ def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalis
     return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
 
 
-def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
+def _embed_batch(encoder: nn.Module, batch: Batch, normalise: Normalise) -> _Rows:
     signal = batch.signal[:, 0]  # (batch, channel, sample)
-    z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
+    z = encoder(normalise(signal))  # (batch, dim)
     label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
     return z.float(), label, batch.patient, batch.record
 

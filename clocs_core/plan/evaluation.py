@@ -13,7 +13,7 @@ from clocs_core.contracts.offers import Dataset, Encoder, Metric
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
@@ -61,8 +61,9 @@ class EvaluationPlan:
             )
         loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
         how = self.finetune
+        by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
         return (
-            f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "
+            f"All weights and a new linear head are trained on {share}: {loss}, {how.sentence()}{by_layer}, "
             f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
             f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
             "scored."
@@ -119,6 +120,7 @@ def resolve_evaluation(
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
+    refuse_idle_constant(core["data"], given)
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
     return EvaluationPlan(
@@ -162,6 +164,7 @@ def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, 
             embedding_dim=run.embedding_dim,
             channels=channels,
             normalise=plan.data.normalise,
+            constant=plan.data.constant,
             weights=weights,
             dataset=run.dataset,
         ),
@@ -217,6 +220,8 @@ def _defaults(
         made["data"] = {**made["data"], **inherit_data(read, data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
+    else:
+        _keep_preparation(made, opened)
     made["framing"]["frame_samples"] = opened.frame_samples
     if opened.together:
         missing = [name for name in opened.together if dataset.channels and name not in dataset.channels]
@@ -228,6 +233,17 @@ def _defaults(
             )
         made["data"]["channels"] = list(opened.together)
     return made
+
+
+def _keep_preparation(made: Tables, opened: Pretrained) -> None:
+    """Filter and normalise other recordings as the encoder's own.
+
+    Min-max and none follow the data set instead, as in the transfers of the paper; the notes of an evaluation say so.
+    """
+    framing = opened.tables.get("evaluate_framing", {})
+    made["framing"] |= {name: framing[name] for name in ("band_pass", "notch") if name in framing}
+    if opened.normalise in ("z-score", "constant"):
+        made["data"] |= {"normalise": opened.normalise, "constant": opened.constant or "none"}
 
 
 def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:

@@ -17,6 +17,7 @@ from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.testing.views import batch_for, channels_for
+from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ViewMaker
 
 SAMPLES = 1000
@@ -72,7 +73,7 @@ def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
         return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
 
     needs = Needs(segments=2)
-    maker = ViewMaker(generate, (), normalise=False)
+    maker = ViewMaker(generate, (), normalise=leave)
     return ViewSource(needs, maker, _SmallEncoder, signals_for(needs, SAMPLES), columns=columns)
 
 
@@ -137,7 +138,7 @@ def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -
         parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
         for name in method.perturbations
     )
-    maker = ViewMaker(generator.build(options), perturb, normalise=True)
+    maker = ViewMaker(generator.build(options), perturb, normalise=min_max)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
     objective = parts.get("objective")
     columns = objective.columns if isinstance(objective, Objective) else ()

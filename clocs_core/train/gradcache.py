@@ -20,7 +20,7 @@ from torch import Tensor
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.errors import PluginError
 from clocs_core.progress import Tick
-from clocs_core.train.epochs import Training, order_of, seed_epoch
+from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import after_step, encode, loss_of
 
@@ -28,8 +28,7 @@ from clocs_core.train.step import after_step, encode, loss_of
 def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
     """Run an epoch of steps over `contrast_batch` instances each, as `RunEpoch` specifies."""
     generator = torch.Generator(training.store.device)
-    seed_epoch(generator, training.seed, epoch)
-    learner.begin_epoch()
+    begin_epoch(learner, training, generator, epoch)
     together = training.settings.contrast_batch or training.settings.batch_size
     batches = order_of(training, epoch).to(training.store.device).split(together)
     losses = []
@@ -127,9 +126,9 @@ def join_views(parts: Sequence[Views]) -> Views:
 
 def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
     views = training.make_views(training.store.gather(training.train, rows), generator)
-    return views, encode(
-        list(learner.encoders), views.encoder_of_view, views.signal, per_view=training.settings.per_view
-    )
+    settings = training.settings
+    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.autocast)
+    return views, z
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.settings.sections import TrainSettings
-from clocs_core.train.adam import Adam, SplitAdam
+from clocs_core.train.adam import Adam, SplitAdam, Update
 from clocs_core.train.components import Components
 
 
@@ -43,12 +43,6 @@ class Learner:
     progress: Progress
     components: Components = attrs.field(factory=Components)
 
-    def begin_epoch(self) -> None:
-        """Set the modules to training, and the component losses to zero."""
-        self.encoders.train()
-        self.objective.train()
-        self.components.begin()
-
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
@@ -59,11 +53,16 @@ class Learner:
         self.best = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
 
 
-def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
+def start(
+    encoders: nn.ModuleList,
+    objective: nn.Module,
+    learning_rate: float,
+    update: Update = Update(),  # noqa: B008  frozen
+) -> Learner:
     """Return an untrained learner with Adam over every parameter that requires a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
     weights = list(parameters.values())
     adam = SplitAdam if all(one.is_cuda for one in weights) else Adam
-    learner = Learner(encoders, objective, adam(weights, learning_rate), {}, Progress())
+    learner = Learner(encoders, objective, adam(weights, learning_rate, update), {}, Progress())
     learner.keep_best()
     return learner

@@ -13,19 +13,20 @@ from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Encode, Views
 from clocs_core.contracts.offers import Perturb
+from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
-from clocs_core.train.components import Components
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 Network = Callable[[Tensor], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
-    """An objective without state: wraps a loss that is a pure function of embeddings and patient ids."""
+    """Wraps a loss that is a pure function of embeddings and patient ids; its only state is the projector, if any."""
 
-    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor], projector: nn.Module | None = None) -> None:
         super().__init__()
         self.loss = loss
+        self.projector = projector
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         """Compute the loss of one batch."""
@@ -33,6 +34,7 @@ class ContrastiveObjective(nn.Module):
 
     def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
         """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`."""
+        z = z if self.projector is None else _tensor(self.projector(z))
         if not pairs:
             return self.loss(z, patient)
         return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
@@ -44,49 +46,60 @@ class ViewMaker:
 
     generate: Callable[[Batch, Generator], Views]
     perturbations: tuple[Perturb, ...]
-    normalise: bool
+    normalise: Normalise
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
         """Return the views of a batch, ready for the encoder."""
         views = self.generate(batch, generator)
         signal = views.signal  # (view, batch, channel, sample)
         if views.perturb == "one each":
-            # Normalise all views by the minimum and maximum of the clean one: normalised by its own, a signal that a
-            # perturbation scaled down would look unchanged.
+            # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
+            # scaled down would look unchanged.
             signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
-            return attrs.evolve(views, signal=min_max(signal, like=views.signal) if self.normalise else signal)
+            return attrs.evolve(views, signal=self.normalise(signal, like=views.signal))
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
-        return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
+        return attrs.evolve(views, signal=self.normalise(signal))
 
 
 def encode(
-    encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool = False
+    encoders: Sequence[nn.Module],
+    encoder_of_view: tuple[int, ...],
+    signal: Tensor,
+    per_view: bool = False,
+    autocast: Autocast = "none",
 ) -> Tensor:
     """Embed views (view, batch, channel, sample) as (view, batch, dim), with one call per encoder on all its views.
 
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
+    autocast: with bf16, the encoders run under autocast; embeddings are float32 all the same.
     """
-    return _by_view(encoders, encoder_of_view, signal, per_view)
+    return Encoding(encoders, encoder_of_view, per_view, autocast)(signal)
 
 
 @attrs.frozen
 class Encoding:
-    """What an objective gets as `encode`: the encoders, the encoder of each view, and `per_view` as above."""
+    """What an objective gets as `encode`: the encoders, the encoder of each view, and how to call them, as above."""
 
     encoders: Sequence[nn.Module]
     encoder_of_view: tuple[int, ...] = ()
     per_view: bool = False
+    autocast: Autocast = "none"
 
     def __call__(self, signal: Tensor) -> Tensor:
         """Embed views, as `encode` does."""
-        return _by_view(self.encoders, self.encoder_of_view, signal, self.per_view)
+        return self._run(self.encoders, signal)
 
     def sequence(self, signal: Tensor) -> Tensor:
         """Encode views (view, batch, channel, sample) as (view, batch, time, width), with one call per encoder."""
-        calls = [cast("Network", encoder.sequence) for encoder in self.encoders]
+        return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
+
+    def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
+        if self.autocast == "bf16":
+            with torch.autocast(signal.device.type, torch.bfloat16):
+                return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
         return _by_view(calls, self.encoder_of_view, signal, self.per_view)
 
 
@@ -164,21 +177,31 @@ def train_step(
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
+    autocast: Autocast = "none",
     generator: Generator | None = None,
-    components: Components | None = None,
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync.
 
-    generator: handed to an objective that asks for it. components: adds up those that the objective names.
+    generator: handed to an objective that asks for it.
     """
-    loss, parts = loss_of(objective, Encoding(encoders, views.encoder_of_view, per_view), views, generator)
-    if components is not None and parts:
-        components.add(parts, views.signal.shape[1])
+    embed = Encoding(encoders, views.encoder_of_view, per_view, autocast)
+    return update(embed, objective, optimiser, views, generator)[0]
+
+
+def update(
+    embed: Encoding,
+    objective: nn.Module,
+    optimiser: Adam | torch.optim.Optimizer,
+    views: Views,
+    generator: Generator | None,
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Update the weights once. Return the loss, detached, and the components that the objective names."""
+    loss, components = loss_of(objective, embed, views, generator)
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    after_step(objective, encoders)
-    return loss.detach()
+    after_step(objective, embed.encoders)
+    return loss.detach(), components
 
 
 @attrs.frozen
@@ -193,10 +216,14 @@ class _Remembering(Encoding):
 
 
 def validation_step(
-    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, generator: Generator | None = None
+    encoders: Sequence[nn.Module],
+    objective: nn.Module,
+    views: Views,
+    autocast: Autocast = "none",
+    generator: Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
-    remember = _Remembering(encoders, views.encoder_of_view)
+    remember = _Remembering(encoders, views.encoder_of_view, autocast=autocast)
     with torch.no_grad():
         loss, _ = loss_of(objective, remember, views, generator)
         z = remember.seen[0] if remember.seen else remember(views.signal)
