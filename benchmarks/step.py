@@ -126,9 +126,8 @@ def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256
     frame = torch.arange(frames, device=device).view(instances, needs.segments)
     channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
     chosen = Instances(frame, channel)
-    return Training(
-        store, build_views(plan, _signals(plan)), chosen, chosen, attrs.evolve(plan.train, batch_size=batch), 0
-    )
+    settings = attrs.evolve(plan.train, batch_size=batch)
+    return Training(store, build_views(plan, _signals(plan)), chosen, chosen, settings, 0)
 
 
 def _signals(plan: Plan) -> SignalFacts:

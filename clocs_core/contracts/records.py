@@ -195,8 +195,8 @@ class Listing:
     parts: Mapping[str, Part] | None = None
     shortest: int | None = None
     no_score: str = ""
-    columns: tuple[Column, ...] = ()
     published: Mapping[str, Part] | None = None
+    columns: tuple[Column, ...] = ()
 
 
 @attrs.frozen(eq=False)

@@ -43,12 +43,6 @@ class Learner:
     progress: Progress
     components: Components = attrs.field(factory=Components)
 
-    def begin_epoch(self) -> None:
-        """Set the modules to training, and the component losses to zero."""
-        self.encoders.train()
-        self.objective.train()
-        self.components.begin()
-
     @property
     def device(self) -> torch.device:
         """Device of the weights."""

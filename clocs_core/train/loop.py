@@ -123,8 +123,9 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
     losses, embeddings, patients = [], [], []
     for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
         views = training.make_views(store.gather(training.validation, rows), generator)
-        encoders, objective = list(learner.encoders), learner.objective
-        loss, z = validation_step(encoders, objective, views, generator, training.settings.autocast)
+        loss, z = validation_step(
+            list(learner.encoders), learner.objective, views, training.settings.autocast, generator
+        )
         losses.append(loss)
         if whole or number * batch_size < health.MEASURED:
             embeddings.append(z)

@@ -13,9 +13,8 @@ from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Encode, Views
 from clocs_core.contracts.offers import Perturb
-from clocs_core.settings.sections import Autocast, TrainSettings
+from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
-from clocs_core.train.components import Components
 from clocs_core.train.normalise import Normalise
 
 Network = Callable[[Tensor], Tensor]
@@ -82,7 +81,7 @@ def encode(
 
 @attrs.frozen
 class Encoding:
-    """What an objective gets as `encode`: the encoders and the encoder of each view; the rest is as for `encode`."""
+    """What an objective gets as `encode`: the encoders, the encoder of each view, and how to call them, as above."""
 
     encoders: Sequence[nn.Module]
     encoder_of_view: tuple[int, ...] = ()
@@ -98,10 +97,10 @@ class Encoding:
         return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
 
     def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
-        if self.autocast == "none":
-            return _by_view(calls, self.encoder_of_view, signal, self.per_view)
-        with torch.autocast(signal.device.type, torch.bfloat16):
-            return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
+        if self.autocast == "bf16":
+            with torch.autocast(signal.device.type, torch.bfloat16):
+                return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
+        return _by_view(calls, self.encoder_of_view, signal, self.per_view)
 
 
 def _by_view(calls: Sequence[Network], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool) -> Tensor:
@@ -177,24 +176,32 @@ def train_step(
     objective: nn.Module,
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
+    per_view: bool = False,
+    autocast: Autocast = "none",
     generator: Generator | None = None,
-    components: Components | None = None,
-    settings: TrainSettings = TrainSettings(),  # noqa: B008  frozen
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync.
 
-    generator: handed to an objective that asks for it. components: adds up those that the objective names. settings:
-    only `per_view` and `autocast` are used.
+    generator: handed to an objective that asks for it.
     """
-    encode = Encoding(encoders, views.encoder_of_view, settings.per_view, settings.autocast)
-    loss, parts = loss_of(objective, encode, views, generator)
-    if components is not None and parts:
-        components.add(parts, views.signal.shape[1])
+    embed = Encoding(encoders, views.encoder_of_view, per_view, autocast)
+    return update(embed, objective, optimiser, views, generator)[0]
+
+
+def update(
+    embed: Encoding,
+    objective: nn.Module,
+    optimiser: Adam | torch.optim.Optimizer,
+    views: Views,
+    generator: Generator | None,
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Update the weights once. Return the loss, detached, and the components that the objective names."""
+    loss, components = loss_of(objective, embed, views, generator)
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    after_step(objective, encoders)
-    return loss.detach()
+    after_step(objective, embed.encoders)
+    return loss.detach(), components
 
 
 @attrs.frozen
@@ -212,8 +219,8 @@ def validation_step(
     encoders: Sequence[nn.Module],
     objective: nn.Module,
     views: Views,
-    generator: Generator | None = None,
     autocast: Autocast = "none",
+    generator: Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     remember = _Remembering(encoders, views.encoder_of_view, autocast=autocast)

@@ -29,7 +29,7 @@ from clocs_core.train.projector import Projector
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, validation_step
 
 CPU = torch.device("cpu")
-SIGNALS = SignalFacts(unit="mV", samples=2500, channels=tuple(f"lead {number}" for number in range(12)))
+SIGNALS = SignalFacts(channels=tuple("ABCDEFGHIJKL"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ContrastiveObjective, Encoding, ViewMaker, encode, train_step, validation_step
@@ -224,11 +223,11 @@ def test_in_bf16_the_encoder_runs_under_autocast_and_nothing_else_does(device):
     encoder, objective = Watching().to(device), Noting()
     views = Views(torch.randn(2, 6, 1, 20, device=device), None)
     optimiser = Adam(encoder.parameters(), 1e-2)
-    loss = train_step([encoder], objective, optimiser, views, settings=TrainSettings(autocast="bf16"))
+    loss = train_step([encoder], objective, optimiser, views, autocast="bf16")
     assert encoder.seen == [(torch.bfloat16, True)]
     assert objective.seen == [(torch.float32, False)]
     assert loss.dtype == encoder.layer.weight.dtype == encoder.layer.weight.grad.dtype == torch.float32
-    held, z = validation_step([encoder], objective, views, autocast="bf16")
+    held, z = validation_step([encoder], objective, views, "bf16")
     assert (held.dtype, z.dtype, encoder.seen[-1]) == (torch.float32, torch.float32, (torch.bfloat16, True))
     plain = encode([encoder], (), views.signal)
     torch.testing.assert_close(encode([encoder], (), views.signal, autocast="bf16"), plain, atol=0.02, rtol=0.02)
@@ -323,7 +322,8 @@ def test_an_objective_that_asks_for_a_generator_draws_from_that_of_the_step():
         assert not torch.equal(generator.get_state(), torch.Generator().manual_seed(5).get_state())
     assert torch.equal(*losses)
     first, again, other = (
-        validation_step([encoder], Drawing(), views, torch.Generator().manual_seed(seed))[0] for seed in (5, 5, 6)
+        validation_step([encoder], Drawing(), views, generator=torch.Generator().manual_seed(seed))[0]
+        for seed in (5, 5, 6)
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
