@@ -28,8 +28,6 @@ from clocs_core.report.tables import (
 )
 from clocs_core.report.times import stage_times
 
-EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
-
 _SECTION_OF = {
     "scores": "scores",
     "loss": "training",
@@ -68,7 +66,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         retrieval_headings=RETRIEVAL_HEADINGS,
         retrieval=retrieval_rows(report.retrieval),
         retrieval_sentence=retrieval_sentence(report.retrieval, report.method),
-        epoch_headings=EPOCH_HEADINGS,
+        epoch_headings=[name.replace("_", " ") for row in rows[:1] for name in row.cells()],
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),
         times=stage_times(report.seconds),
@@ -91,8 +89,7 @@ def _whisker(score: Score) -> _Whisker | None:
 
 
 def _epoch_cells(row: EpochRow) -> list[str]:
-    values = attrs.astuple(row)
-    return [show_number(value) if isinstance(value, float) else _count(value) for value in values]
+    return [show_number(value) if isinstance(value, float) else _count(value) for value in row.cells().values()]
 
 
 def _count(value: object) -> str:

@@ -254,3 +254,9 @@ def test_times_are_in_words():
     page = render(report(), [], [])
     for text in ("8.2 s", "1 min 05 s", "2 h 03 min", "1,234 (early stopping)"):
         assert text in page
+
+
+def test_components_of_the_loss_are_columns_of_the_table_of_epochs():
+    page = render(report(), [attrs.evolve(row(1), components={"pull": 0.125})], [])
+    assert "components.pull" in page
+    assert "0.125" in page
