@@ -335,3 +335,21 @@ def test_after_step_gets_all_encoders_where_it_asks_for_them():
     optimiser = torch.optim.SGD(encoders[0].parameters(), lr=0.1)
     train_step(encoders, objective, optimiser, make_views(encoder_of_view=(0, 1)), generator=torch.Generator())
     assert objective.seen == encoders
+
+
+def test_sequences_are_float32_under_autocast_too():
+    """As embeddings are: a loss of half precision would round away what it compares."""
+
+    class Convolved(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.seen = nn.Conv1d(1, 4, 2, stride=2), None
+
+        def sequence(self, signal):
+            made = self.layer(signal).transpose(1, 2)
+            self.seen = made.dtype
+            return made
+
+    encoder = Convolved()
+    assert Encoding([encoder], autocast="bf16").sequence(make_views().signal).dtype == torch.float32
+    assert encoder.seen == torch.bfloat16
