@@ -22,6 +22,7 @@ import attrs
 import torch
 from command_line import command_line
 
+from clocs_core import SignalFacts
 from clocs_core.data.store import Instances, Store
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
@@ -125,7 +126,14 @@ def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256
     frame = torch.arange(frames, device=device).view(instances, needs.segments)
     channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
     chosen = Instances(frame, channel)
-    return Training(store, build_views(plan, "mV"), chosen, chosen, attrs.evolve(plan.train, batch_size=batch), 0)
+    settings = attrs.evolve(plan.train, batch_size=batch)
+    return Training(store, build_views(plan, _signals(plan)), chosen, chosen, settings, 0)
+
+
+def _signals(plan: Plan) -> SignalFacts:
+    samples = plan.pretrain_framing.frame_samples
+    axis = -2 if plan.needs.encoder_channels == "all" else None
+    return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=plan.data.channels, channel_axis=axis)
 
 
 def _step(
@@ -175,7 +183,7 @@ def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[
 
     plan, steps = _plan(method, leads, [], device), 20
     training = _training(plan, 256 * steps, device)
-    learner, run_epoch = build_learner(plan, len(plan.data.channels), device), CapturedEpochs(_fail)
+    learner, run_epoch = build_learner(plan, _signals(plan), device), CapturedEpochs(_fail)
     run_epoch(learner, training, 1, _nothing)
     _wait(device)
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
@@ -194,7 +202,7 @@ def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
     """Find the largest relative difference of the losses of two epochs, captured and plain, without dropout."""
     losses = []
     for run_epoch in (plain_epoch, CapturedEpochs(_fail)):
-        learner = build_learner(plan, len(plan.data.channels), device)
+        learner = build_learner(plan, _signals(plan), device)
         losses.append(torch.cat([run_epoch(learner, training, epoch, _nothing) for epoch in (1, 2)]))
     difference = float(((losses[0] - losses[1]).abs() / losses[0].abs()).max())
     assert difference < 1e-2, f"captured and plain losses differ by {difference}"
@@ -205,7 +213,7 @@ def _timed(
     plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
 ) -> tuple[float, float, float]:
     """Measure the seconds of an epoch: lower quartile, median, upper quartile."""
-    learner = build_learner(plan, len(plan.data.channels), device)
+    learner = build_learner(plan, _signals(plan), device)
     run_epoch(learner, training, 1, _nothing)  # captures, and warms up
     seconds = []
     for epoch in range(2, 2 + repeats):

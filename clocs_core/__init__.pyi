@@ -61,6 +61,9 @@ from .contracts.batches import (
     Batch as Batch,
 )
 from .contracts.batches import (
+    Encode as Encode,
+)
+from .contracts.batches import (
     Views as Views,
 )
 from .contracts.events import (
@@ -124,6 +127,9 @@ from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (
+    SignalFacts as SignalFacts,
+)
+from .contracts.offers import (
     Source as Source,
 )
 from .contracts.offers import (
@@ -131,6 +137,9 @@ from .contracts.offers import (
 )
 from .contracts.offers import (
     ViewGenerator as ViewGenerator,
+)
+from .contracts.records import (
+    Column as Column,
 )
 from .contracts.records import (
     Drop as Drop,

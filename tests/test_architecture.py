@@ -86,7 +86,6 @@ ELSEWHERE = {
     "testing.metrics": KIT,
     "testing.objectives": KIT,
     "testing.pace": KIT,
-    "testing.perturbations": KIT,
     "testing.plugins": KIT,
     "testing.recordings": KIT,
     "testing.synthetic": KIT,

@@ -79,7 +79,7 @@ def _make(source: Source) -> None:
     rows = by_record(rows) if source.measure.level == "record" else rows
     seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws
     metric = _metric(source.measure.metric)
-    found = bootstrap(rows, metric.score, source.measure.resamples, seed, metric.score_draws)
+    found = bootstrap(rows, metric, source.measure.resamples, seed)
     source.kept.parent.mkdir(parents=True, exist_ok=True)
     sweep(source.kept.parent)  # what a killed grid was writing
     write_atomically(source.kept, _bytes(np.append(found.value, found.draws)))

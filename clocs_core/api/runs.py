@@ -48,7 +48,8 @@ class Run:
     @cached_property
     def history(self) -> Table:
         """Losses and the health of the embeddings, a row for each epoch."""
-        return Table.of_records(self.epochs, EpochRow)
+        cells = [row.cells() for row in self.epochs]
+        return Table(tuple(cells[0]), tuple(tuple(row.values()) for row in cells))
 
     @cached_property
     def encoder(self) -> Embedder:

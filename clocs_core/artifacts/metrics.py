@@ -12,7 +12,10 @@ from clocs_core.contracts.events import EpochDone, Health
 
 @attrs.frozen(kw_only=True)
 class EpochRow:
-    """One line of metrics.jsonl: the numbers of one epoch. The names are those of `EpochDone` and its health."""
+    """One line of metrics.jsonl: the numbers of one epoch. The names are those of `EpochDone` and its health.
+
+    A line has `components` only where the objective names some.
+    """
 
     epoch: int
     train_loss: float
@@ -25,6 +28,13 @@ class EpochRow:
     improved: bool
     seconds: float
     instances: int
+    components: dict[str, float] = attrs.field(factory=dict)
+
+    def cells(self) -> dict[str, object]:
+        """Return the values by column, with a column for each component."""
+        values = attrs.asdict(self)
+        components = values.pop("components")
+        return values | {f"components.{name}": value for name, value in components.items()}
 
 
 def row_of(done: EpochDone) -> EpochRow:
@@ -42,6 +52,7 @@ def row_of(done: EpochDone) -> EpochRow:
         improved=done.improved,
         seconds=done.seconds,
         instances=done.instances,
+        components=dict(done.components),
     )
 
 
@@ -52,7 +63,8 @@ def health_of(row: EpochRow, embedding_dim: int) -> Health:
 
 def to_line(row: EpochRow) -> str:
     """Format a row as one line of JSON with its newline, for a single write."""
-    return json.dumps(seal(as_plain(attrs.asdict(row))), allow_nan=False) + "\n"
+    values = attrs.asdict(row, filter=lambda field, value: field.name != "components" or bool(value))
+    return json.dumps(seal(as_plain(values)), allow_nan=False) + "\n"
 
 
 def from_line(line: str) -> EpochRow:

@@ -52,6 +52,7 @@ class TrainingLog:
             instances=row.instances,
             seconds=row.seconds,
             last=finished,
+            components=row.components,
         )
 
 

@@ -12,6 +12,7 @@ from clocs_core.cli.output import echo
 from clocs_core.cli.plugins_new import new_command
 from clocs_core.cli.plugins_test import test_command
 from clocs_core.cli.session import pass_session
+from clocs_core.contracts.offers import Encoder, Objective, Offer
 from clocs_core.plugins.api_version import shown
 from clocs_core.plugins.session import Session
 from clocs_core.settings.options import field_types, help_of, plain_value
@@ -36,7 +37,7 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
         echo(f"{plugin.name}", bold=True, nl=False)
         echo(f"  ({plugin.distribution} {plugin.version})")
         rows = [
-            (item.offer.kind, item.offer.name, item.offer.summary, getattr(item.offer, "variants", {}))
+            (item.offer.kind, item.offer.name, _summary(item.offer), getattr(item.offer, "variants", {}))
             for shelf in session.catalogue.shelves()
             for item in shelf
             if item.plugin == plugin
@@ -56,6 +57,15 @@ plugins_command.add_command(new_command)
 plugins_command.add_command(test_command)
 
 
+def _summary(offer: Offer) -> str:
+    """Return the summary, with a word on encoders that have a sequence: some methods need one."""
+    return (
+        f"{offer.summary.rstrip(chr(46))}. Has a sequence."
+        if isinstance(offer, Encoder) and offer.sequence
+        else offer.summary
+    )
+
+
 def _document(session: Session) -> dict[str, object]:
     import attrs
 
@@ -65,6 +75,7 @@ def _document(session: Session) -> dict[str, object]:
             "kind": item.offer.kind,
             "name": item.offer.name,
             "summary": item.offer.summary,
+            **({"sequence": item.offer.sequence} if isinstance(item.offer, (Encoder, Objective)) else {}),
             "variants": {name: one.summary for name, one in getattr(item.offer, "variants", {}).items()},
             "options": [
                 {

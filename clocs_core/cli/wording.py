@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import click
 
-_ARGUMENT = re.compile(r"`([a-z][a-z0-9_.]*)(?:=([^`]*))?`")
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_.]*[A-Z]?|[A-Z])(?:=([^`]*))?`")
 _FUNCTION = re.compile(r"`(pretrain|evaluate)(?:\(\.\.\., (\w+)=([^`]*)\))?`")
 _COMMANDS = {"pretrain": "clocs run", "evaluate": "clocs evaluate"}
 _CALLS = {"pretrain": "clocs run", "evaluate": "clocs evaluate RUN"}  # with an argument

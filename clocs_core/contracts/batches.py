@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import attrs
 
@@ -12,7 +13,13 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Batch:
-    """A mini-batch of instances. Ids are device integers and form a hierarchy: patient > record > segment, channel."""
+    """A mini-batch of instances. Ids are device integers and form a hierarchy: patient > record > segment, channel.
+
+    Where a method needs several recordings in an instance, the segments of the first come first, then those of the
+    second; `record`, `segment` and the label are those of the first.
+    about: the columns that the method needs, by name: (batch,) float32, standardised on the recordings of training
+    patients, NaN where missing; of a category (batch,) int64, -1 where missing.
+    """
 
     signal: Tensor  # (batch, segment, channel, sample), in the data set's unit, not normalised
     patient: Tensor  # (batch,) int64: equal means the same patient
@@ -20,6 +27,7 @@ class Batch:
     segment: Tensor  # (batch,) int64: position of the first segment in its recording, in frames
     channel: Tensor  # (batch,) int64: index among the chosen channels; 0 where an instance holds all of them
     label: Tensor | None = None  # (batch,) int64 with -1 for none, or (batch, class) float32 with NaN for none
+    about: Mapping[str, Tensor] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -36,3 +44,16 @@ class Views:
     encoder_of_view: tuple[int, ...] = ()  # index of the encoder that reads each view; empty: the first reads all
     pairs: tuple[tuple[int, int], ...] = ()  # pairs of views that a loss compares; empty: all pairs
     perturb: Literal["every", "but the first", "one each"] = "every"
+
+
+class Encode(Protocol):
+    """The encoders of a run, as an objective gets them. Each encoder is called once, on all of its views."""
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """Embed views (view, batch, channel, sample) as (view, batch, embedding_dim)."""
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Encode views (view, batch, channel, sample) as (view, batch, time, width), for signals of any length.
+
+        An objective that calls it declares `Objective(sequence=True)`.
+        """

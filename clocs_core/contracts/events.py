@@ -68,6 +68,7 @@ class EpochDone:
     """The results of one epoch. `losses` stays on the device until a listener reads it.
 
     validation_score: the first metric on the whole validation part; set by fine-tuning only.
+    components: the components of the training loss that an objective names, each a mean over the epoch's instances.
     """
 
     epoch: int
@@ -81,6 +82,7 @@ class EpochDone:
     seconds: float
     last: bool  # no epoch follows: early stopping, or all epochs are done
     validation_score: float | None = None
+    components: Mapping[str, float] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.records import Entry, Framing, Listing, Normalisation, Record, Task
+from clocs_core.contracts.records import Column, Entry, Framing, Listing, Normalisation, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from numpy.typing import NDArray
     from torch import Generator, Tensor, nn
 
@@ -114,6 +115,7 @@ class Dataset(Offer):
     revision: raise it when the reader reads anything differently, so that prepared frames are made anew.
     embedded: the data set generates its recordings and reads no file.
     homepage: page that describes the data set, and offers it where `sources` is empty.
+    columns: what `Entry.about` can have, such as Column("age") and Column("sex", "category", ("female", "male")).
     """
 
     kind: ClassVar[str] = "dataset"
@@ -130,6 +132,7 @@ class Dataset(Offer):
     revision: int = 1
     embedded: bool = False
     homepage: str = ""
+    columns: tuple[Column, ...] = ()
 
 
 @attrs.frozen
@@ -137,6 +140,8 @@ class Needs:
     """The instances that a method needs, and the input of its encoders.
 
     segments: adjacent frames of one recording in an instance.
+    recordings: different recordings of one patient in an instance, with `segments` frames each.
+    columns: facts about recordings that the views need, such as Column("age"); they are in `Batch.about`.
     channels: `each` makes every channel a separate instance, `all` keeps the channels of a frame together.
     encoder_channels: input channels of a view: `one`, or `all` chosen channels.
     least_channels: smallest number of chosen channels that is accepted.
@@ -154,6 +159,8 @@ class Needs:
     encoders: int = 1
     first_channels: tuple[int, int | None] = (0, None)
     perturbations: Literal["any", "some", "random"] = "any"
+    recordings: int = 1
+    columns: tuple[Column, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.channels == "each" and self.encoder_channels == "all":
@@ -182,16 +189,53 @@ class ViewGenerator(Offer):
 
 
 @attrs.frozen(kw_only=True)
+class SignalFacts:
+    """The signals of a run, as its views have them: (view, batch, channel, sample).
+
+    unit: the data set's, such as "mV". frame_rate: sampling rate of a frame in Hz; None where recordings differ in it.
+    samples: length of a frame. channels: names of the chosen channels.
+    channel_axis: -2 where a view has all these channels, in this order; None where it has one of them.
+    """
+
+    unit: str = ""
+    frame_rate: float | None = None
+    samples: int = 0
+    channels: tuple[str, ...] = ()
+    channel_axis: int | None = None
+
+
+Perturb: TypeAlias = "Callable[[Tensor, Generator], Tensor]"
+
+
+@attrs.frozen(kw_only=True)
 class Perturbation(Offer):
     """A random change of signals (..., sample), batched, on their device. Core applies it to any method's views.
 
     build(options, unit) -> function of (signal, torch.Generator) -> signal. `unit` is the data set's, such as "mV".
+    build_for(options, signals) -> the same, for a perturbation that needs to know more than the unit. It takes the
+    place of `build`. `signals` are SignalFacts. It raises ValueError where it cannot work on such signals.
     random: whether it draws from the generator; without draws, equal signals stay equal.
     """
 
     kind: ClassVar[str] = "perturbation"
-    build: Callable[[Any, str], Callable[[Tensor, Generator], Tensor]]
+    build: Callable[[Any, str], Perturb] | None = None
     random: bool = True
+    build_for: Callable[[Any, SignalFacts], Perturb] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.build is None) == (self.build_for is None):
+            raise ValueError(f"perturbation {self.name!r} must have either `build` or `build_for`")
+
+    def make(self, options: Any, signals: SignalFacts) -> Perturb:
+        """Build the perturbation for the signals of a run."""
+        if self.build_for is not None:
+            return self.build_for(options, signals)
+        assert self.build is not None  # one of the two is there
+        return self.build(options, signals.unit)
+
+
+Presets: TypeAlias = Mapping[str, Mapping[str, object]]
+"""Values for the tables of the settings, such as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
 
 
 @attrs.frozen(kw_only=True)
@@ -199,10 +243,18 @@ class Encoder(Offer):
     """A network from signals (n, channel, sample) to representations (n, embedding_dim).
 
     build(options, channels, samples, embedding_dim) -> nn.Module; torch's default generator draws its weights.
+    sequence: the module also has `sequence(signal)`, from signals of any length to (n, time, width), and two integers:
+    `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
+    t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
+    sample from (t + 1) * stride on.
+    presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
+    the data set's, for options that the run has.
     """
 
     kind: ClassVar[str] = "encoder"
     build: Callable[[Any, int, int, int], nn.Module]
+    sequence: bool = False
+    presets: Presets = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -221,7 +273,12 @@ class Setup:
     """The facts that an objective is built from. New fields may be added here without breaking plugins.
 
     encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
+    encoders: all encoders, in the order of `Views.encoder_of_view`; the same holds for them.
     perturbations: names of the perturbations of the views, in order.
+    signals: unit, rate, length and channels of the signals.
+    columns: the columns in `views.batch.about`, as the data set declares them, with the mean and deviation of numbers.
+    steps_per_epoch, steps: updates in an epoch, and in all epochs; a run that stops early makes fewer.
+    device: the device that the run trains on. Core moves the module there after `build`.
     projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
     asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
     """
@@ -230,6 +287,12 @@ class Setup:
     embedding_dim: int
     task: Task
     perturbations: tuple[str, ...] = ()
+    encoders: tuple[nn.Module, ...] = attrs.field(default=attrs.Factory(lambda self: (self.encoder,), takes_self=True))
+    signals: SignalFacts = SignalFacts()
+    columns: tuple[Column, ...] = ()
+    steps_per_epoch: int = 1
+    steps: int = 1
+    device: torch.device | None = None
     projector: nn.Module | None = None
 
 
@@ -240,14 +303,18 @@ class Objective(Offer):
     build(options, setup) -> nn.Module with forward(encode, views) -> scalar, where
     encode((view, batch, channel, sample)) -> (view, batch, dim). It may have after_step(encoder), which must use
     in-place tensor operations only. Its parameters are trained and its state is in the checkpoint.
+    forward may also return (scalar, {name: scalar}): components of the loss to log, such as its terms.
+    sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
+    columns: facts about recordings that it needs, such as Column("age"); they are in `views.batch.about`.
+    of_embeddings: forward takes from the signals only what `encode(views.signal)` returns. Ids, labels, columns and
+    targets it may use. Then a run can contrast more instances than the device encodes at once (`contrast_batch`).
     """
 
     kind: ClassVar[str] = "objective"
     build: Callable[[Any, Setup], nn.Module]
-
-
-Presets: TypeAlias = Mapping[str, Mapping[str, object]]
-"""Values for the tables of the settings, such as {"views": {"segments": 2}, "run": {"perturbations": ["gaussian"]}}."""
+    sequence: bool = False
+    columns: tuple[Column, ...] = ()
+    of_embeddings: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -291,6 +358,8 @@ class Metric(Offer):
     each row occurs in a bootstrap sample. Rows without a label are left out before.
     score_draws(probability, label, weights (draw, n)) -> (draw,): the scores of many bootstrap samples at once, for a
     metric that saves work this way, such as sorting once; without it, core calls `score` for each sample.
+    score_tensors: the same for torch tensors, which lie on the device of the run, and with a tensor as its result. Core
+    uses it on a GPU; without it, samples are scored on the CPU.
     """
 
     kind: ClassVar[str] = "metric"
@@ -299,3 +368,4 @@ class Metric(Offer):
     score_draws: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]] | None = (
         None
     )
+    score_tensors: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None

@@ -90,13 +90,35 @@ class Task:
 
 
 @attrs.frozen
+class Column:
+    """A fact that a data set knows of its recordings beside signal and label, such as the age of the patient.
+
+    kind: `number`; `category`, one of `classes`; or `text`, which is kept with the recordings and reaches no method.
+    mean, deviation: those of the recordings of training patients, by which core standardises a number. Core sets them.
+    """
+
+    name: str
+    kind: Literal["number", "category", "text"] = attrs.field(
+        default="number", validator=attrs.validators.in_(("number", "category", "text"))
+    )
+    classes: tuple[str, ...] = attrs.field(default=(), converter=_strings)
+    mean: float = 0.0
+    deviation: float = 1.0
+
+
+@attrs.frozen
 class Entry:
-    """One recording found by a scan, without its signal. `files`: files that a load reads, for the fingerprint."""
+    """One recording found by a scan, without its signal. `files`: files that a load reads, for the fingerprint.
+
+    about: values of the columns that the data set declares, by name: a number, or the name of a class, or text. A value
+    that is None or left out is missing.
+    """
 
     record: str
     patient: str
     label: Label = None
     files: tuple[Path, ...] = attrs.field(default=(), converter=_paths)
+    about: Mapping[str, float | str | None] = attrs.field(factory=dict, hash=False)
 
 
 @attrs.frozen
@@ -154,7 +176,7 @@ class Listing:
     entries: the recordings that can serve the task; drops: the others, each with its reason.
     form: the published form of the data set that was recognised, to show to the user.
     notes: remarks for the user, such as how many recordings a table lists without a file.
-    task, channels: set where only the files define them and the data set's offer cannot.
+    task, channels, columns: set where only the files define them and the data set's offer cannot.
     numbered: the files do not name their channels: `channels` are numbers, which the user's names may replace.
     parts: a split that comes with the data, by patient, if the options ask for it.
     published: the same, used where the settings ask for `split="published"`.
@@ -174,6 +196,7 @@ class Listing:
     shortest: int | None = None
     no_score: str = ""
     published: Mapping[str, Part] | None = None
+    columns: tuple[Column, ...] = ()
 
 
 @attrs.frozen(eq=False)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from clocs_core.artifacts.split import PUBLISHED, Split
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import Entry, Framing, Label, Listing, Task
+from clocs_core.contracts.records import Column, Entry, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
+from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.recipe import Recipe
@@ -25,7 +28,10 @@ Tick = Callable[[int, int], None]
 
 @attrs.frozen(eq=False)
 class Cohort:
-    """The recordings of a run: the listing, the split, and the frames for pre-training and for evaluation."""
+    """The recordings of a run: the listing, the split, and the frames for pre-training and for evaluation.
+
+    columns, about: the columns that the method needs, and their values in the order of the records of `pretrain`.
+    """
 
     listing: Listing
     split: Split
@@ -33,6 +39,8 @@ class Cohort:
     evaluate: Prepared
     channels: tuple[str, ...]
     task: Task
+    columns: tuple[Column, ...] = ()
+    about: Mapping[str, NDArray[Any]] = attrs.field(factory=dict)
 
     @property
     def labels(self) -> dict[str, Label]:
@@ -65,6 +73,7 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
     """
     listing = scan(asked)
     asked, names = _settled(asked, listing), _names_given(asked, listing)
+    columns = choose_columns(asked.columns, listing.columns or asked.dataset.offer.columns, asked.name)
     listing = attrs.evolve(listing, no_score=listing.no_score or _only_class(asked, listing))
     split = divide(asked, listing)
     if asked.fit and listing.shortest is not None:
@@ -80,6 +89,7 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
         raise DataError(
             f"Channel {missing[0]!r} was asked for, but the recordings of {asked.name!r} have {', '.join(found)}."
         )
+    columns, about = read_columns(columns, listing.entries, sets[0].records, frozenset(split.patients("train")))
     return Cohort(
         listing=listing,
         split=split,
@@ -87,6 +97,8 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
         evaluate=sets[1],
         channels=asked.data.channels or found,
         task=asked.task,
+        columns=columns,
+        about=about,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -47,6 +48,7 @@ class Store:
     patients: tuple[str, ...]
     records: tuple[str, ...]
     device: torch.device
+    about: Mapping[str, Tensor] = attrs.field(factory=dict)  # columns by name, each (record,)
 
     _reading: WeakKeyDictionary[Instances, _Reading] = attrs.field(factory=WeakKeyDictionary, init=False, repr=False)
 
@@ -65,7 +67,8 @@ class Store:
             signal = signal / reading.gain.index_select(0, rows)[:, :, None, None]  # float32
         patient, record, segment, channel, known, _ = reading.ids.index_select(0, rows).unbind(1)  # each (batch,)
         label = known if reading.label is None else reading.label.index_select(0, rows)
-        return Batch(signal=signal, patient=patient, record=record, segment=segment, channel=channel, label=label)
+        about = {name: column.index_select(0, record) for name, column in self.about.items()}
+        return Batch(signal, patient, record, segment, channel, label, about)
 
     def _read(self, instances: Instances) -> _Reading:
         columns, first = self.signal.shape[1], instances.frame[:, 0]
@@ -90,9 +93,17 @@ class _Reading:
 
 
 def fill_store(
-    prepared: Prepared, labels: Mapping[str, Label], task: Task, channels: Sequence[str], device: torch.device
+    prepared: Prepared,
+    labels: Mapping[str, Label],
+    task: Task,
+    channels: Sequence[str],
+    device: torch.device,
+    about: Mapping[str, NDArray[Any]] | None = None,
 ) -> Store:
-    """Put prepared frames into memory that the device can gather from. `labels` are by record id."""
+    """Put prepared frames into memory that the device can gather from.
+
+    labels: by record id. about: columns by name, each with a value for every record of `prepared`.
+    """
     names = [patient for _, patient in prepared.records]
     patients = sorted(set(names))
     code = {name: number for number, name in enumerate(patients)}
@@ -109,6 +120,7 @@ def fill_store(
         patients=tuple(patients),
         records=tuple(record for record, _ in prepared.records),
         device=device,
+        about={name: torch.from_numpy(values).to(device) for name, values in (about or {}).items()},
     )
 
 
@@ -119,11 +131,13 @@ def list_instances(
     segments: int,
     together: bool,
     device: torch.device,
+    recordings: int = 1,
 ) -> tuple[Instances, tuple[Drop, ...]]:
-    """List the instances of some patients' recordings, and the recordings that are too short for any.
+    """List the instances of some patients' recordings, and the recordings that serve none.
 
     An instance is `segments` adjacent frames of one recording, counted from its beginning without overlap. It has all
     channels if `together`, else one. Instances with a dropped lead-frame are left out.
+    recordings: an instance has the same frames of so many recordings of one patient, those of one after the other.
     """
     mine = np.array([patient in patients for _, patient in prepared.records], dtype=bool)
     columns = np.array([prepared.channels.index(name) for name in channels], dtype=np.int64)
@@ -133,7 +147,10 @@ def list_instances(
         prepared.record[first] == prepared.record[first + segments - 1]
     )
     first = first[whole & mine[prepared.record[first]]]
-    frame = first[:, None] + np.arange(segments)  # (group, segment)
+    groups, lone = _across_recordings(prepared, first, recordings)  # (group, recording)
+    frame = (first[groups][:, :, None] + np.arange(segments)).reshape(
+        len(groups), recordings * segments
+    )  # (group, segment)
     good = prepared.valid[frame][:, :, columns].all(axis=1)  # (group, channel)
     if together:
         keep = good.all(axis=1)
@@ -147,7 +164,40 @@ def list_instances(
         for number in sorted(set(prepared.record.tolist()) - seen)
         if mine[number]
     )
+    drops += tuple(
+        Drop(f"its patient has fewer than {recordings} recordings with them", prepared.records[number][0])
+        for number in lone
+    )
     return Instances(torch.from_numpy(frame).to(device), torch.from_numpy(channel).to(device)), drops
+
+
+def _across_recordings(
+    prepared: Prepared, first: NDArray[np.int64], recordings: int
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Join groups of frames at the same place in several recordings of a patient; return (group, recording), indices
+    into `first`, and the records of patients with too few recordings.
+
+    A patient's recordings stand in a circle: each is joined with those that follow it. As many recordings as are
+    needed make one instance, more make one for each.
+    """
+    if recordings == 1:
+        return np.arange(len(first))[:, None], []
+    places: dict[str, dict[int, dict[int, int]]] = {}  # patient, record, position -> index into `first`
+    for index, frame in enumerate(first.tolist()):
+        record = int(prepared.record[frame])
+        of_patient = places.setdefault(prepared.records[record][1], {})
+        of_patient.setdefault(record, {})[int(prepared.position[frame])] = index
+    joined, lone = [], []
+    for of_patient in places.values():
+        circle = list(of_patient)
+        if len(circle) < recordings:
+            lone += circle
+            continue
+        for start in range(len(circle) if len(circle) > recordings else 1):
+            several = [of_patient[circle[(start + step) % len(circle)]] for step in range(recordings)]
+            shared = [place for place in several[0] if all(place in one for one in several)]
+            joined += [[one[place] for one in several] for place in shared]
+    return np.array(joined, dtype=np.int64).reshape(-1, recordings), sorted(lone)
 
 
 def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor]:

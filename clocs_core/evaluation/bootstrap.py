@@ -6,19 +6,23 @@ Frames of one patient are not independent, so resampling frames would give inter
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import attrs
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
+from clocs_core.contracts.offers import Metric
+from clocs_core.evaluation.memory import within_memory
 
 Floats = NDArray[np.float64]
 ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
-DrawFunction = Callable[[Floats, NDArray[np.int64], Floats], Floats]
-
 
 _AT_ONCE = 2**24  # numbers per block of draws: 128 MB
+_AT_ONCE_ON_GPU = 2**27  # 1 GB
 
 
 @attrs.frozen
@@ -32,23 +36,45 @@ class Interval:
 
 
 def bootstrap(
-    predictions: Predictions, score: ScoreFunction, resamples: int, seed: int, score_draws: DrawFunction | None = None
+    predictions: Predictions, metric: Metric, resamples: int, seed: int, device: torch.device | None = None
 ) -> Interval:
     """Score the predictions, and score them again on `resamples` draws of the patients.
 
-    score_draws: scores many draws at once, if the metric has it.
+    device: where to compute, for a metric that can; default: the CPU.
 
     The draws depend on the seed and the number of patients alone. So two sets of predictions of the same test
     patients get the same draws, and `compare` can pair them.
     """
     rows = predictions.probability, predictions.label
-    value = score(*rows, np.ones(len(predictions.patient)))
-    drawn, number = _draw(predictions.patient, resamples, seed)
-    if score_draws is None or not resamples:
-        return cut_interval(value, np.array([score(*rows, one[number].astype(np.float64)) for one in drawn]))
+    value = metric.score(*rows, np.ones(len(predictions.patient)))
+    patients, number = np.unique(predictions.patient, return_inverse=True)
+    drawn = _draw(len(patients), resamples, seed)
+    if metric.score_tensors is not None and device is not None and device.type != "cpu" and resamples:
+        return cut_interval(value, _score_on(device, metric.score_tensors, rows, drawn, number))
+    if metric.score_draws is None or not resamples:
+        return cut_interval(value, np.array([metric.score(*rows, one[number].astype(np.float64)) for one in drawn]))
     size = max(1, _AT_ONCE // len(number))
     blocks = (drawn[at : at + size, number].astype(np.float64) for at in range(0, resamples, size))  # (draw, n)
-    return cut_interval(value, np.concatenate([score_draws(*rows, block) for block in blocks]))
+    return cut_interval(value, np.concatenate([metric.score_draws(*rows, block) for block in blocks]))
+
+
+def _score_on(
+    device: torch.device,
+    score: Callable[[Tensor, Tensor, Tensor], Tensor],
+    rows: tuple[Floats, NDArray[np.int64]],
+    drawn: NDArray[np.uint16],
+    number: NDArray[np.int64],
+) -> Floats:
+    """Score all draws on a GPU; in smaller blocks, or on the CPU, where its memory does not suffice."""
+
+    def compute(where: torch.device, share: float) -> Floats:
+        probability, label, rows_of = (torch.tensor(one, device=where) for one in (*rows, number))
+        counts = torch.from_numpy(drawn.T.astype(np.int32)).to(where)  # (patient, draw)
+        most = _AT_ONCE if where.type == "cpu" else _AT_ONCE_ON_GPU
+        blocks = counts.split(max(1, int(share * most) // len(number)), dim=1)
+        return torch.cat([score(probability, label, one[rows_of].double().T).cpu() for one in blocks]).numpy()
+
+    return within_memory(compute, device)
 
 
 def compare(a: Interval, b: Interval) -> Interval:
@@ -63,12 +89,11 @@ def cut_interval(value: float, draws: NDArray[np.float64]) -> Interval:
     return Interval(float(value), float(low), float(high), draws)
 
 
-def _draw(patient: NDArray[np.int64], resamples: int, seed: int) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """Return how often each draw has each patient (draw, patient), and the patient's number of each row (n,)."""
-    _, number = np.unique(patient, return_inverse=True)
-    patients = int(number.max()) + 1
+@lru_cache(maxsize=1)  # all scores of an evaluation have the same draws
+def _draw(patients: int, resamples: int, seed: int) -> NDArray[np.uint16]:
+    """Return how often each draw has each patient (draw, patient). Do not change it: it is kept."""
     rng = np.random.default_rng(seed)
     drawn = np.zeros((resamples, patients), dtype=np.uint16)
     for one in drawn:
         one[:] = np.bincount(rng.integers(0, patients, patients), minlength=patients)
-    return drawn, number
+    return drawn

@@ -7,7 +7,7 @@ standard deviation of the training rows; the L2 penalty is scikit-learn's (C = 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,17 +17,13 @@ from torch import Tensor
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
+from clocs_core.evaluation.bootstrap import Floats, ScoreFunction
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
 from clocs_core.evaluation.memory import within_memory
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 """The C among which one is chosen on validation patients."""
-
-Floats = NDArray[np.float64]
-
-
-Score = Callable[[Floats, NDArray[np.int64], Floats], float]
 
 
 def linear(
@@ -43,7 +39,12 @@ def linear(
 
 
 def linear_with_best_c(
-    train: Features, validation: Features, test: Features, task: Task, score: Score, device: torch.device | None = None
+    train: Features,
+    validation: Features,
+    test: Features,
+    task: Task,
+    score: ScoreFunction,
+    device: torch.device | None = None,
 ) -> tuple[Predictions, float, float]:
     """Fit with every C of `GRID`, predict the test rows with the one that scores best on the validation rows.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 
 import attrs
+import torch
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Classifier, Predictions
@@ -31,13 +32,17 @@ class Evaluation:
 
 @attrs.frozen
 class Scoring:
-    """The settings of scoring. Bootstrap draws depend on the split seed alone, so that all scores can be paired."""
+    """The settings of scoring. Bootstrap draws depend on the split seed alone, so that all scores can be paired.
+
+    device: where intervals are computed, for metrics that can; None: the CPU.
+    """
 
     task: Task
     dataset: str
     metrics: tuple[Metric, ...]
     settings: ScoringSettings
     split_seed: int
+    device: torch.device | None = None
 
     @property
     def fitting(self) -> tuple[Metric, ...]:
@@ -96,7 +101,7 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
 def _score(rows: Predictions, level: str, metric: Metric, scoring: Scoring) -> Interval:
     chosen = by_record(rows) if level == "record" else rows
     seed = seeds.derive(scoring.split_seed, "bootstrap")
-    return bootstrap(chosen, metric.score, scoring.settings.resamples, seed, metric.score_draws)
+    return bootstrap(chosen, metric, scoring.settings.resamples, seed, scoring.device)
 
 
 def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from clocs_core.contracts.offers import Dataset, Offer
-from clocs_core.contracts.records import Task
+from clocs_core.contracts.offers import Dataset, Defaults, Offer
+from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plugins.catalogue import Catalogue
@@ -33,6 +33,7 @@ class DataPlan:
 
     names: names that an earlier run gave all channels, for files that only number them.
     fit: number of frames that the shortest recording must have, where nobody asked for a framing; 0: cut as asked.
+    columns: facts about recordings that the method needs.
     """
 
     dataset: Chosen[Dataset]
@@ -40,6 +41,7 @@ class DataPlan:
     task: Task
     names: tuple[str, ...] = attrs.field(default=(), eq=False)  # does not select channels
     fit: int = attrs.field(default=0, eq=False)
+    columns: tuple[Column, ...] = attrs.field(default=(), eq=False)
 
     @property
     def name(self) -> str:
@@ -80,13 +82,15 @@ def refuse_idle_constant(data: DataSettings, given: Sequence[Assignment]) -> Non
 
 
 def default_tables(dataset: Dataset) -> Tables:
-    """Return the default settings of a data set."""
-    ours = dataset.defaults
+    """Return the default settings of a data set, where they differ from everybody's: others are left to the method."""
+    ours, usual = dataset.defaults, Defaults()
     channels = [part.strip() for part in ours.channels.split(",") if part.strip()]
-    return {
-        "data": {"split": ours.split, "normalise": ours.normalise, "channels": channels},
-        "train": {"batch_size": ours.batch_size, "learning_rate": ours.learning_rate, "epochs": ours.epochs},
+    tables = {"data": ("split", "normalise"), "train": ("batch_size", "learning_rate", "epochs")}
+    found = {
+        table: {name: getattr(ours, name) for name in names if getattr(ours, name) != getattr(usual, name)}
+        for table, names in tables.items()
     }
+    return {**found, "data": {**found["data"], **({"channels": channels} if channels else {})}}
 
 
 def inherit_data(

@@ -1,6 +1,7 @@
 """Combine layers of settings, and find the table of a setting that is given by name.
 
-Later layers win: defaults < a method's presets < the data set's defaults < a settings file < settings given by name.
+Later layers win: defaults < a method's presets < the data set's own defaults < an encoder's presets < a settings file <
+settings given by name.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ class Plan:
     @property
     def recordings(self) -> DataPlan:
         """The part of the plan that preparing recordings needs."""
-        return DataPlan(self.dataset, self.data, self.task, fit=self.fit)
+        columns = self.needs.columns + (() if self.objective is None else self.objective.offer.columns)
+        return DataPlan(self.dataset, self.data, self.task, fit=self.fit, columns=columns)
 
     @property
     def needs(self) -> Needs:
@@ -91,7 +92,9 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    layers = layers.checked({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
+    classes = {"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}}
+    layers = layers.checked(classes)
+    _add_presets(layers.defaults, catalogue.encoders.get(run.encoder).offer, classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
@@ -102,7 +105,8 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     refuse_idle_constant(core["data"], given)
     refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
-    _refuse_contrast_batch(method, core["train"], run)
+    _refuse_contrast_batch(method, core["train"], run, offers.get("objective"))
+    _refuse_no_sequence(method, run.encoder, catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -159,7 +163,9 @@ def _choose_method(
     _refuse_other_variant(tables, run.variant)
     variant = _presets_of_variant(method, run.variant)
     presets = _stacked(method.presets, variant, method.on_dataset.get(dataset.name, {}))
-    run = structure(RunSettings, {**presets.pop("run", {}), **asked}, "run")
+    encoder = str(asked.get("encoder") or method.encoder)
+    suiting = catalogue.encoders.get(encoder).offer.presets.get("run", {})
+    run = structure(RunSettings, {**presets.pop("run", {}), **suiting, **asked}, "run")
     run = attrs.evolve(
         run,
         encoder=run.encoder or method.encoder,
@@ -169,6 +175,13 @@ def _choose_method(
     if run.encoder != method.encoder:
         unused.add("encoder")  # the presets are for the method's default encoder
     return run, method, dataset, {name: table for name, table in presets.items() if name not in unused}
+
+
+def _add_presets(defaults: dict[str, dict[str, object]], encoder: Encoder, classes: Mapping[str, type[Any]]) -> None:
+    """Add an encoder's presets to the defaults: those of tables and options that the run has."""
+    for table, values in encoder.presets.items():
+        known = field_types(classes[table]) if table in classes else {}
+        defaults[table] = {**defaults.get(table, {}), **{name: one for name, one in values.items() if name in known}}
 
 
 def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, dataset: Dataset) -> dict[str, Offer]:
@@ -255,15 +268,14 @@ def _refuse_alike(method: Method, needs: Needs, names: tuple[str, ...], catalogu
         )
 
 
-def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings) -> None:
+def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSettings, objective: Offer | None) -> None:
     """Raise SettingsError where a contrast over several batches is impossible or useless."""
     if train.contrast_batch is None:
         return
-    if method.loss is None:
+    if isinstance(objective, Objective) and not objective.of_embeddings:
         raise SettingsError(
             f"Method {method.name!r} cannot contrast {train.contrast_batch} instances a batch at a time: its objective "
-            f"{method.objective!r} encodes by itself and has a state, while this needs a loss of embeddings alone. "
-            "Leave out `contrast_batch`."
+            f"{method.objective!r} reads more of the signals than their embeddings. Leave out `contrast_batch`."
         )
     if train.contrast_batch < train.batch_size:
         raise SettingsError(
@@ -272,6 +284,19 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
         )
     if run.step == "captured":
         raise SettingsError("`step='captured'` and `contrast_batch` do not go together; leave one of them out.")
+
+
+def _refuse_no_sequence(method: Method, encoder: str, catalogue: Catalogue) -> None:
+    """Raise SettingsError where an objective reads the encoder's sequence, and the encoder has none."""
+    if method.objective is None or not catalogue.objectives.get(method.objective).offer.sequence:
+        return
+    if not catalogue.encoders.get(encoder).offer.sequence:
+        able = sorted(item.offer.name for item in catalogue.encoders if item.offer.sequence)
+        instead = " or ".join(f"`encoder={name!r}`" for name in able) or "a plugin that offers such an encoder"
+        raise SettingsError(
+            f"Method {method.name!r} reads an encoder's sequence over time, and the encoder {encoder!r} has none; "
+            f"use {instead}."
+        )
 
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:

@@ -32,8 +32,6 @@ from clocs_core.report.times import stage_times
 
 T = TypeVar("T")
 
-EPOCH_HEADINGS = tuple(field.name.replace("_", " ") for field in attrs.fields(EpochRow))
-
 # On a phone the first columns are seen: the weights, the value and its interval, then what they are of.
 SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
 COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
@@ -79,7 +77,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         retrieval_headings=RETRIEVAL_HEADINGS,
         retrieval=retrieval_rows(report.retrieval),
         retrieval_sentence=retrieval_sentence(report.retrieval, report.method),
-        epoch_headings=EPOCH_HEADINGS,
+        epoch_headings=[name.replace("_", " ") for row in rows[:1] for name in row.cells()],
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),
         times=stage_times(report.seconds),
@@ -118,8 +116,7 @@ def _whisker(score: Score) -> _Whisker | None:
 
 
 def _epoch_cells(row: EpochRow) -> list[str]:
-    values = attrs.astuple(row)
-    return [show_number(value) if isinstance(value, float) else _count(value) for value in values]
+    return [show_number(value) if isinstance(value, float) else _count(value) for value in row.cells().values()]
 
 
 def _count(value: object) -> str:

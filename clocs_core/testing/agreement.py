@@ -18,8 +18,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.contracts.offers import Method, Needs, Offer, Setup
-from clocs_core.contracts.records import Task
+from clocs_core.contracts.offers import Method, Needs, Objective, Offer
 from clocs_core.data.store import Instances, Store
 from clocs_core.errors import Unavailable
 from clocs_core.plugins.catalogue import Catalogue
@@ -27,15 +26,15 @@ from clocs_core.settings.options import equivalents
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.synthetic import synthetic_batch
+from clocs_core.testing.views import about_for
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
-from clocs_core.train.gradcache import contrast_step
+from clocs_core.train.gradcache import Known, contrast_step, join_views, without_signal
 from clocs_core.train.learner import Learner, start
-from clocs_core.train.step import ContrastiveObjective, encode
+from clocs_core.train.step import ContrastiveObjective, Encoding, encode, loss_of
 
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 2e-3  # relative; reached by a fused loss with half-precision operands
 SEEDS = {"cpu": (1,), "cuda": (1, 2, 3)}
-_TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -90,27 +89,31 @@ class _Bench:
 
     def training(self, settings: TrainSettings) -> Training:
         """Put synthetic instances in a store on the device, with the method's views."""
-        needs = self.needs
+        source = source_of(self.method, dict(self.parts), self.samples)
+        needs = source.needs
+        segments = needs.segments * needs.recordings
         patients = max(2, self.batch // 2)
-        batch = synthetic_batch(self.batch, needs.segments, self._channels, self.samples, patients, seed=self.seed)
+        batch = synthetic_batch(self.batch, segments, self._channels, self.samples, patients, seed=self.seed)
         frames = batch.signal.flatten(0, 1).to(self.device, self.dtype)  # (frame, channel, sample)
-        number = torch.arange(self.batch).repeat_interleave(needs.segments).to(self.device)
+        number = torch.arange(self.batch).repeat_interleave(segments).to(self.device)
+        about = about_for((*needs.columns, *source.columns), self.batch, self.seed)
         store = Store(
             signal=frames,
             gain=torch.ones(len(frames), device=self.device),
             column=torch.arange(self._channels, device=self.device),
             patient=batch.patient.to(self.device)[number],
             record=number,
-            position=torch.arange(len(frames), device=self.device) % needs.segments,
+            position=torch.arange(len(frames), device=self.device) % segments,
             label=batch.label.to(self.device)[number],  # type: ignore[union-attr]
             patients=tuple(map(str, range(self.batch))),
             records=tuple(map(str, range(self.batch))),
             device=self.device,
+            about={name: values.to(self.device) for name, values in about.items()},
         )
-        frame = torch.arange(len(frames), device=self.device).view(self.batch, needs.segments)
+        frame = torch.arange(len(frames), device=self.device).view(self.batch, segments)
         channel = torch.arange(self._channels, device=self.device).expand(self.batch, -1)
         instances = Instances(frame, channel)
-        return Training(store, source_of(self.method, dict(self.parts)).make, instances, instances, settings, self.seed)
+        return Training(store, source.make, instances, instances, settings, self.seed)
 
     @property
     def needs(self) -> Needs:
@@ -130,7 +133,7 @@ class _Bench:
     def _objective(self, options: Mapping[str, Any], encoders: nn.ModuleList) -> nn.Module:
         if "loss" in self.parts:
             return ContrastiveObjective(self.parts["loss"].build(options["loss"]))  # type: ignore[attr-defined]
-        setup = Setup(encoder=encoders[0], embedding_dim=self.dim, task=_TASK, perturbations=self.method.perturbations)
+        setup = source_of(self.method, dict(self.parts), self.samples).setup(encoders, self.dim)
         made: nn.Module = self.parts["objective"].build(options["objective"], setup)  # type: ignore[attr-defined]
         return made
 
@@ -185,7 +188,7 @@ def _plain(learner: Learner, training: Training) -> tuple[float, list[Tensor]]:
     rows = torch.arange(len(training.train), device=training.store.device)
     views = training.make_views(training.store.gather(training.train, rows), generator)
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        loss = learner.objective(partial(encode, list(learner.encoders), views.encoder_of_view), views)
+        loss, _ = loss_of(learner.objective, Encoding(list(learner.encoders), views.encoder_of_view), views, generator)
         learner.optimiser.zero_grad()
         loss.backward()
     return float(loss.detach()), _gradients(learner)
@@ -211,25 +214,28 @@ def _captured(bench: _Bench, training: Training) -> Agreement:
 def _gradcache(bench: _Bench) -> Agreement:
     """Compare GradCache with one loss over batches that are encoded one by one."""
     way = "gradcache, in four batches"
-    if bench.method.loss is None:
-        return Agreement(way, skipped="the method has an objective, not a loss of embeddings alone")
+    objective = bench.parts.get("objective")
+    if isinstance(objective, Objective) and not objective.of_embeddings:
+        return Agreement(way, skipped="the objective reads more of the signals than their embeddings")
     settings = TrainSettings(batch_size=max(1, bench.batch // 4), contrast_batch=bench.batch)
     learner, training = bench.learner(), bench.training(settings)
     learner.encoders.train()
+    learner.objective.train()
     generator = torch.Generator(bench.device).manual_seed(bench.seed)
     rows = torch.arange(bench.batch, device=bench.device)
-    parts, patients = [], []
+    parts, made = [], []
     for some in rows.split(settings.batch_size):
         views = training.make_views(training.store.gather(training.train, some), generator)
         parts.append(encode(list(learner.encoders), views.encoder_of_view, views.signal))
-        patients.append(views.batch.patient)
-    assert isinstance(learner.objective, ContrastiveObjective)
-    loss = learner.objective.of(torch.cat(parts, dim=1), torch.cat(patients), views.pairs)
+        made.append(without_signal(views))
+    views = join_views(made)
+    loss, _ = loss_of(learner.objective, Known(torch.cat(parts, dim=1), views.signal), views, generator)
     loss.backward()
 
     def run() -> tuple[float, list[Tensor]]:
         found = bench.learner()
         found.encoders.train()
+        found.objective.train()
         source = torch.Generator(bench.device).manual_seed(bench.seed)
         return float(contrast_step(found, training, rows, source)), _gradients(found)
 

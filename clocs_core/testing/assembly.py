@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import attrs
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Views
-from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, ViewGenerator
+from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, Setup, SignalFacts, ViewGenerator
+from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
-from clocs_core.testing.views import batch_for
+from clocs_core.testing.views import batch_for, channels_for
 from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ViewMaker
+
+SAMPLES = 1000
+TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -25,30 +29,80 @@ class ViewSource:
     """A source of views: the needs of the method, the view maker and the names of the perturbations.
 
     encoder: builds the method's encoder from channels, samples and embedding_dim.
+    columns: those that the objective needs, beside those of the views.
     """
 
     needs: Needs
     make: ViewMaker
     encoder: Callable[[int, int, int], nn.Module]
+    signals: SignalFacts
     perturbations: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
     def views(self, samples: int, seed: int = 0) -> Views:
         """Make views of a synthetic batch, the same for the same seed."""
-        return self.make(batch_for(self.needs, samples=samples, seed=seed), torch.Generator().manual_seed(seed))
+        batch = batch_for(self.needs, samples=samples, seed=seed, columns=self.columns)
+        return self.make(batch, torch.Generator().manual_seed(seed))
+
+    def setup(self, encoders: Iterable[nn.Module], embedding_dim: int) -> Setup:
+        """Return what an objective is built from, for these encoders."""
+        several = tuple(encoders)
+        return Setup(
+            encoder=several[0],
+            encoders=several,
+            embedding_dim=embedding_dim,
+            task=TASK,
+            perturbations=self.perturbations,
+            signals=self.signals,
+            columns=tuple(_with_classes(column) for column in (*self.needs.columns, *self.columns)),
+            steps_per_epoch=10,
+            steps=100,
+            device=torch.device("cpu"),
+        )
 
 
-def segments_source() -> ViewSource:
+def _with_classes(column: Column) -> Column:
+    """Return a column with two classes, as the values of synthetic batches have, where it is a category."""
+    return attrs.evolve(column, classes=column.classes or ("a", "b")) if column.kind == "category" else column
+
+
+def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
     """Return a source of two plain segments and a small encoder, for a part that no method uses."""
 
     def generate(batch: Any, _: torch.Generator) -> Views:
         return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
 
-    return ViewSource(Needs(segments=2), ViewMaker(generate, (), normalise=leave), _small_encoder)
+    needs = Needs(segments=2)
+    maker = ViewMaker(generate, (), normalise=leave)
+    return ViewSource(needs, maker, _SmallEncoder, signals_for(needs, SAMPLES), columns=columns)
 
 
-def _small_encoder(channels: int, _samples: int, embedding_dim: int) -> nn.Module:
-    convolution = nn.Conv1d(channels, 8, 7, stride=3)
-    return nn.Sequential(convolution, nn.Tanh(), nn.AdaptiveAvgPool1d(8), nn.Flatten(), nn.Linear(64, embedding_dim))
+def signals_for(needs: Needs, samples: int) -> SignalFacts:
+    """Describe the signals of a synthetic batch that meets the needs."""
+    channels = tuple(f"lead {number + 1}" for number in range(channels_for(needs)))
+    axis = -2 if needs.encoder_channels == "all" else None
+    return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=channels, channel_axis=axis)
+
+
+class _SmallEncoder(nn.Module):
+    """A convolution, whose output is the sequence, and a linear layer on what is pooled of it."""
+
+    def __init__(self, channels: int, _samples: int, embedding_dim: int) -> None:
+        super().__init__()
+        self.stride, self.width = 3, 8
+        self.convolution = nn.Conv1d(channels, self.width, 7, stride=self.stride)
+        self.pool, self.linear = nn.AdaptiveAvgPool1d(8), nn.Linear(8 * self.width, embedding_dim)
+
+    def forward(self, signal: Tensor) -> Tensor:
+        """Embed signals (n, channel, sample)."""
+        z: Tensor = self.linear(self.pool(self.sequence(signal).transpose(1, 2)).flatten(1))  # (n, dim)
+        return z
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Return the features of the convolution (n, time, width)."""
+        padded = nn.functional.pad(signal, (2, 2 + -signal.shape[-1] % self.stride))
+        features: Tensor = self.convolution(padded).tanh()
+        return features.transpose(1, 2)
 
 
 def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:
@@ -72,19 +126,23 @@ def options_of_part(method: Method, table: str, part: Offer) -> Any:
         return part.options()
 
 
-def source_of(method: Method, parts: dict[str, Offer]) -> ViewSource:
-    """Return the source of the views that a method trains on, with its encoder."""
+def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -> ViewSource:
+    """Return the source of the views that a method trains on, of frames of `samples`, with its encoder."""
     generator, encoder = parts["views"], parts["encoder"]
     assert isinstance(generator, ViewGenerator)  # each kind has its own shelf
     assert isinstance(encoder, Encoder)
     options = options_of_part(method, "views", generator)
+    needs = generator.needs(options)
+    signals = signals_for(needs, samples)
     perturb = tuple(
-        parts[name].build(options_of_part(method, name, parts[name]), "mV")  # type: ignore[attr-defined]
+        parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
         for name in method.perturbations
     )
     maker = ViewMaker(generator.build(options), perturb, normalise=min_max)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
-    return ViewSource(generator.needs(options), maker, build, method.perturbations)
+    objective = parts.get("objective")
+    columns = objective.columns if isinstance(objective, Objective) else ()
+    return ViewSource(needs, maker, build, signals, method.perturbations, columns)
 
 
 def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:
@@ -95,4 +153,4 @@ def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:
                 return source_of(method, parts_of(method, catalogue))
             except ClocsError:  # the method's checks report it
                 continue
-    return segments_source()
+    return segments_source(objective.columns)

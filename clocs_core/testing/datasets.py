@@ -48,6 +48,17 @@ def _channels(case: DatasetCase) -> None:
     expect(fits, "channel names that differ, without commas or outer spaces", names, "Rename them.")
 
 
+def _columns(case: DatasetCase) -> None:
+    """Column names differ; a category has two classes or more, which differ, and no other column has any."""
+    columns = case.offer.columns
+    once = len({column.name for column in columns}) == len(columns) and all(column.name for column in columns)
+    expect(once, "column names that differ", [column.name for column in columns], "Rename them.")
+    for column in columns:
+        several = len(set(column.classes)) == len(column.classes) >= 2
+        fits = several if column.kind == "category" else not column.classes
+        expect(fits, f"classes as a {column.kind} has them in {column.name!r}", column.classes, "Correct the classes.")
+
+
 def _presets(case: DatasetCase) -> None:
     """A preset names channels of the data set, each once; its own name is not that of a channel."""
     names = case.offer.channels

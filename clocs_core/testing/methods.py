@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unittest
-from functools import partial
 from typing import Any
 
 import attrs
@@ -11,17 +10,16 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.offers import Method, Offer, Presets, Setup
-from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.records import Framing
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 from clocs_core.testing.assembly import options_of_part, parts_of, source_of
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
-from clocs_core.train.step import ContrastiveObjective, encode
+from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of
 
 DIM, SAMPLES = 16, 2500
-TASK = Task("rhythm", classes=("a", "b", "c"))
 CORE: dict[str, type[Any]] = {
     "run": RunSettings,
     "data": DataSettings,
@@ -86,23 +84,23 @@ def _presets(case: _Case) -> None:
 def _one_step(case: _Case) -> None:
     """The parts fit together: a batch gives views, embeddings and a finite loss whose gradient reaches an encoder."""
     parts = case.parts()
-    source = source_of(case.offer, parts)
+    source = source_of(case.offer, parts, SAMPLES)
     views = source.views(SAMPLES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         channels = views.signal.shape[2]
         encoders = nn.ModuleList(source.encoder(channels, SAMPLES, DIM) for _ in range(source.needs.encoders))
-        objective = _objective(case.offer, parts, encoders)
-        loss = objective(partial(encode, list(encoders), views.encoder_of_view), views)
+        objective = _objective(case.offer, parts, source.setup(encoders, DIM))
+        encode = Encoding(list(encoders), views.encoder_of_view)
+        loss, _ = loss_of(objective, encode, views, torch.Generator().manual_seed(0))
     expect(bool(loss.isfinite()), "a finite loss", loss.tolist(), "Find the part that causes it; its checks report it.")
     loss.backward()
     reached = any(one.grad is not None for one in encoders.parameters())
     expect(reached, "a gradient in the encoder", "none", "Let the loss depend on the embeddings of the views.")
 
 
-def _objective(method: Method, parts: dict[str, Any], encoders: nn.ModuleList) -> nn.Module:
+def _objective(method: Method, parts: dict[str, Any], setup: Setup) -> nn.Module:
     if "loss" in parts:
         return ContrastiveObjective(parts["loss"].build(options_of_part(method, "loss", parts["loss"])))
-    setup = Setup(encoder=encoders[0], embedding_dim=DIM, task=TASK, perturbations=method.perturbations)
     made: nn.Module = parts["objective"].build(options_of_part(method, "objective", parts["objective"]), setup)
     return made

@@ -165,6 +165,28 @@ def _pure(case: _Case) -> None:
         expect(not moved, "no use of a global random generator", "one has moved", "Seed your own generator.")
 
 
+def _draws(case: _Case) -> None:
+    """`score_draws` and `score_tensors`, where there are any, score each draw as `score` does."""
+    rng = np.random.default_rng(2)
+    for sample in case.samples():
+        weights = rng.integers(1, 4, (5, ROWS)).astype(np.float64)
+        expected = [case.score(sample, weight=weight) for weight in weights]
+        for name, found in _score_together(case.offer, (sample.probability, sample.label, weights)).items():
+            fits = np.shape(found) == (5,) and np.allclose(found, expected, rtol=0, atol=1e-9)
+            expect(fits, f"{expected} from {name}, as from score", found, "Weight rows alike in both.")
+
+
+def _score_together(offer: Metric, rows: tuple[NDArray[Any], ...]) -> dict[str, NDArray[np.float64]]:
+    found = {}
+    if offer.score_draws is not None:
+        found["score_draws"] = offer.score_draws(*(one.copy() for one in rows))
+    if offer.score_tensors is not None:
+        import torch
+
+        found["score_tensors"] = offer.score_tensors(*(torch.tensor(one) for one in rows)).numpy()
+    return found
+
+
 def _quick(case: _Case) -> None:
     """A score of a few rows takes little processor time: it is computed for every bootstrap sample."""
     for sample in case.samples():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -12,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.offers import Objective, Setup
-from clocs_core.contracts.records import Task
-from clocs_core.testing.assembly import ViewSource
+from clocs_core.contracts.offers import Objective
+from clocs_core.errors import PluginError
+from clocs_core.testing.assembly import SAMPLES, ViewSource
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.tensors import (
@@ -26,11 +25,11 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
-from clocs_core.train.step import encode, train_step
+from clocs_core.train.gradcache import Known, without_signal
+from clocs_core.train.step import Encoding, after_step, loss_of, train_step
 
-DIM, SAMPLES = 16, 1000
+DIM = 16
 STEPS = 3  # before and after a run is resumed
-TASK = Task("rhythm", classes=("a", "b", "c"))
 
 
 @attrs.frozen
@@ -42,8 +41,11 @@ class _Made:
     views: Views
 
     def loss(self) -> Tensor:
-        found: Tensor = self.objective(partial(encode, list(self.encoders), self.views.encoder_of_view), self.views)
-        return found
+        return self.with_components()[0]
+
+    def with_components(self) -> tuple[Tensor, Mapping[str, Tensor]]:
+        encode = Encoding(list(self.encoders), self.views.encoder_of_view)
+        return loss_of(self.objective, encode, self.views, torch.Generator().manual_seed(0))
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> _Made:
         """Apply a function to each tensor of the views."""
@@ -80,8 +82,7 @@ class _Case:
             torch.manual_seed(seed)
             if encoders is None:
                 encoders = nn.ModuleList(self.encoder(views) for _ in range(self.source.needs.encoders))
-            setup = Setup(encoder=encoders[0], embedding_dim=DIM, task=TASK, perturbations=self.source.perturbations)
-            objective = self.offer.build(self.options, setup)
+            objective = self.offer.build(self.options, self.source.setup(encoders, DIM))
         return _Made(objective.train(), encoders.train(), views)
 
 
@@ -100,6 +101,16 @@ def _finite(case: _Case) -> None:
     """The loss is finite."""
     finite = bool(case.make().loss().isfinite().all())
     expect(finite, "a finite loss", "a NaN or an infinity", "Guard divisions, logarithms and square roots.")
+
+
+def _components(case: _Case) -> None:
+    """Components of the loss, if forward returns (loss, components), are tensors without dimensions by name."""
+    found = case.make().with_components()[1]
+    advice = "Return (loss, {'name': tensor}), each tensor reduced by a mean over the batch."
+    named = isinstance(found, Mapping) and all(isinstance(name, str) for name in found)
+    expect(named, "a mapping of names to tensors", repr(found)[:60], advice)
+    odd = [name for name, one in found.items() if not isinstance(one, Tensor) or one.shape != ()]
+    expect(not odd, "tensors of shape ()", f"others for {', '.join(odd)}", advice)
 
 
 def _reaches_encoder(case: _Case) -> None:
@@ -165,11 +176,32 @@ def _resumes(case: _Case) -> None:
 
 
 def _own_randomness(case: _Case) -> None:
-    """Random numbers are drawn in training only, and only by torch's generator: a run seeds it for every epoch."""
+    """Random numbers come from forward's argument `generator`, or in training from torch's: a run seeds both."""
     made = case.make()
-    advice = "Use torch.rand and its like, in training mode; neither numpy's nor Python's generators are seeded."
+    advice = "Draw with forward's argument `generator`; neither numpy's nor Python's generators are seeded."
     refuse_other_randomness(lambda: _train(case, made, range(1)), advice, ("numpy", "random"))
     refuse_other_randomness(made.eval().loss, advice)
+
+
+def _of_embeddings(case: _Case) -> None:
+    """With of_embeddings=True, the loss needs nothing of the signals but `encode(views.signal)`, which it calls."""
+    if not case.offer.of_embeddings:
+        return
+    made, blind = case.make(), case.make()
+    blind.load(made)
+    with torch.no_grad():
+        z = Encoding(list(made.encoders), made.views.encoder_of_view)(made.views.signal)
+    advice = "Encode `views.signal` itself, once, and read no samples; or offer it with of_embeddings=False."
+    losses = []
+    for one in (made, attrs.evolve(blind, views=without_signal(blind.views))):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(4)
+            try:
+                generator = torch.Generator().manual_seed(0)
+                losses.append(loss_of(one.objective, Known(z, one.views.signal), one.views, generator)[0])
+            except PluginError as problem:
+                expect(False, "a loss of embeddings alone", str(problem), advice)
+    expect(equal(*losses), f"the same loss without signals, {losses[0].tolist()}", losses[1].tolist(), advice)
 
 
 def _seeded(case: _Case) -> None:
@@ -244,10 +276,7 @@ def _after_step_no_host_sync(case: _Case) -> None:
 
 
 def _after_step(made: _Made) -> None:
-    after_step = getattr(made.objective, "after_step", None)
-    if after_step is not None:
-        with torch.no_grad():
-            after_step(made.encoders[0])
+    after_step(made.objective, list(made.encoders))
 
 
 def _train(case: _Case, made: _Made, steps: range) -> None:
@@ -256,7 +285,9 @@ def _train(case: _Case, made: _Made, steps: range) -> None:
     with torch.random.fork_rng(devices=[]):
         for step in steps:
             torch.manual_seed(step)
-            train_step(list(made.encoders), made.objective, optimiser, case.source.views(SAMPLES, seed=step))
+            generator = torch.Generator().manual_seed(step)
+            views = case.source.views(SAMPLES, seed=step)
+            train_step(list(made.encoders), made.objective, optimiser, views, generator=generator)
 
 
 def _backward(made: _Made) -> None:

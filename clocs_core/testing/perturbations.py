@@ -8,7 +8,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.contracts.offers import Perturbation
+from clocs_core.contracts.offers import Perturb, Perturbation, SignalFacts
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
@@ -21,6 +21,7 @@ from clocs_core.testing.tensors import (
 )
 
 BATCH, SAMPLES = 6, 200
+CHANNELS = ("I", "II", "V1")
 UNITS = ("mV", "uV", "")  # two units of voltage, and no unit
 ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
@@ -39,8 +40,13 @@ class _Case:
         """Return the accepted units; another rule reports the refused ones."""
         return [unit for unit in UNITS if not _refusal(self, unit)]
 
-    def apply(self, signal: Tensor, unit: str = "mV") -> Tensor:
-        return self.offer.build(self.options, unit)(signal, torch.Generator().manual_seed(1))
+    def apply(self, signal: Tensor, unit: str = "mV", **facts: Any) -> Tensor:
+        return self.build(unit, **facts)(signal, torch.Generator().manual_seed(1))
+
+    def build(self, unit: str = "mV", **facts: Any) -> Perturb:
+        """Build it for signals of three channels, of which a view has one unless `facts` say otherwise."""
+        known: dict[str, Any] = {"unit": unit, "frame_rate": 500.0, "samples": SAMPLES, "channels": CHANNELS}
+        return self.offer.make(self.options, SignalFacts(**known | facts))
 
 
 def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> list[Check]:
@@ -69,6 +75,24 @@ def _shape(case: _Case) -> None:
     for one in (signal, signal[0], signal[0, 0], signal[0, 0, 0]):
         shape, found = tuple(one.shape), tuple(case.apply(one).shape)
         expect(found == shape, f"{shape}, as the signal", found, "Treat signals as (..., sample).")
+
+
+def _signal_facts(case: _Case) -> None:
+    """Signals of any rate are accepted, with one channel or all; without a rate, or it says why not by a ValueError."""
+    if case.offer.build_for is None:
+        return
+    signal = case.signal()
+    for rate in (None, 62.5, 100.0, 1000.0):
+        for axis in (None, -2):
+            try:
+                found = case.apply(signal.clone(), frame_rate=rate, channel_axis=axis)
+            except ValueError as problem:
+                if rate is None and str(problem):
+                    continue
+                raise
+            good = found.shape == signal.shape and bool(found.isfinite().all())
+            asked = f"finite signals of shape {tuple(signal.shape)} at {rate} Hz, channel axis {axis}"
+            expect(good, asked, f"others of shape {tuple(found.shape)}", "Build it from the facts that it is given.")
 
 
 def _dtype(case: _Case) -> None:
@@ -118,7 +142,7 @@ def _says_whether_it_draws(case: _Case) -> None:
     """`random` is true if numbers are drawn: a method that contrasts copies of a signal needs such a perturbation."""
     generator = torch.Generator().manual_seed(1)
     untouched = generator.get_state()
-    case.offer.build(case.options, "mV")(case.signal(), generator)
+    case.build()(case.signal(), generator)
     draws = not torch.equal(generator.get_state(), untouched)
     expect(draws == case.offer.random, f"random={draws}", f"random={case.offer.random}", "Declare what it does.")
 

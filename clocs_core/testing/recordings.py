@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import unittest
@@ -13,7 +14,7 @@ from typing import Any
 import attrs
 
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import Entry, Listing, Record, Task
+from clocs_core.contracts.records import Column, Entry, Listing, Record, Task
 from clocs_core.testing.checks import expect
 from clocs_core.testing.isolated import run_isolated
 from clocs_core.testing.labels import fault_of
@@ -142,6 +143,24 @@ def _patient_ids(case: DatasetCase) -> None:
         bad = [one.record for one in listing.entries if not isinstance(one.patient, str) or not one.patient.strip()]
         advice = "Give every recording its patient's id; where it is unknown, the record's own id."
         expect(not bad, "a patient id for each entry", f"none for {', '.join(bad[:3])}", advice)
+
+
+def _about(case: DatasetCase) -> None:
+    """Values in `about` are of declared columns: numbers that are finite, names of classes, or texts."""
+    for _, listing in case.listings:
+        known = {column.name: column for column in listing.columns or case.offer.columns}
+        for entry in listing.entries:
+            for name, value in entry.about.items():
+                expect(name in known, f"columns {', '.join(known) or 'none'}", f"{name!r}", "Declare it in `columns`.")
+                fits = value is None or _fits(known[name], value)
+                found = f"{value!r} of {entry.record}"
+                expect(fits, f"a {known[name].kind} in {name!r}", found, "Use None where it is missing.")
+
+
+def _fits(column: Column, value: object) -> bool:
+    if column.kind == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, str) and (column.kind == "text" or value in column.classes)
 
 
 def _patient_form(case: DatasetCase) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def synthetic_batch(
     if batch > 1:
         signal[-1] = 0.0
     number = torch.arange(batch)
-    ids = {
+    ids: dict[str, Any] = {
         "patient": number % patients,
         "record": number,
         "segment": number % 2,

@@ -87,7 +87,9 @@ def copy_of(batch: Batch, take: Tensor | None = None) -> Batch:
 def on_tensors(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     """Apply a function to each tensor of the batch."""
     held = {field.name: getattr(batch, field.name) for field in attrs.fields(Batch)}
-    return attrs.evolve(batch, **{name: change(tensor) for name, tensor in held.items() if tensor is not None})
+    about = {name: change(tensor) for name, tensor in batch.about.items()}
+    changed = {name: change(tensor) for name, tensor in held.items() if isinstance(tensor, Tensor)}
+    return attrs.evolve(batch, **changed, about=about)
 
 
 def equal(a: Tensor, b: Tensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.offers import Needs, ViewGenerator
+from clocs_core.contracts.records import Column
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 from clocs_core.testing.synthetic import synthetic_batch
@@ -29,10 +31,26 @@ BATCH, SAMPLES = 6, 200
 ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
 
-def batch_for(needs: Needs, batch: int = BATCH, samples: int = SAMPLES, seed: int = 0) -> Batch:
-    """Make a batch of instances that meets the needs."""
-    channels = 1 if needs.channels == "each" else max(3, needs.least_channels)
-    return synthetic_batch(batch, needs.segments, channels, samples, patients=3, seed=seed)
+def batch_for(
+    needs: Needs, batch: int = BATCH, samples: int = SAMPLES, seed: int = 0, columns: Sequence[Column] = ()
+) -> Batch:
+    """Make a batch of instances that meets the needs, with these columns beside those of the needs."""
+    segments = needs.segments * needs.recordings
+    made = synthetic_batch(batch, segments, channels_for(needs), samples, patients=3, seed=seed)
+    return attrs.evolve(made, about=about_for((*needs.columns, *columns), batch, seed))
+
+
+def about_for(columns: Sequence[Column], count: int, seed: int = 0) -> dict[str, Tensor]:
+    """Make values of columns; the last one is missing."""
+    source = torch.Generator().manual_seed(seed)
+    number, category = torch.randn(count, generator=source), torch.arange(count) % 2
+    number[-1], category[-1] = float("nan"), -1
+    return {column.name: category.clone() if column.kind == "category" else number.clone() for column in columns}
+
+
+def channels_for(needs: Needs) -> int:
+    """Return the number of channels of an instance that meets the needs."""
+    return 1 if needs.channels == "each" else max(3, needs.least_channels)
 
 
 @attrs.frozen
@@ -64,8 +82,11 @@ def _needs(case: _Case) -> None:
     """needs(options) returns Needs that can be met."""
     needs = case.offer.needs(case.options)
     expect(isinstance(needs, Needs), "Needs", repr(needs), "Return clocs_core.Needs(...).")
-    least = min(needs.segments, needs.least_channels, needs.encoders)
-    expect(least >= 1, "one or more segments, channels and encoders", repr(needs), "Ask for at least one of each.")
+    least = min(needs.segments, needs.recordings, needs.least_channels, needs.encoders)
+    asked = "one or more segments, recordings, channels and encoders"
+    expect(least >= 1, asked, repr(needs), "Ask for at least one of each.")
+    text = [column.name for column in needs.columns if column.kind == "text"]
+    expect(not text, "columns of numbers and categories", f"text in {', '.join(text)}", "No batch has a text.")
 
 
 def _shape(case: _Case) -> None:

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
-from clocs_core.contracts.offers import Encoder, Setup
+from clocs_core.contracts.offers import Encoder, Setup, SignalFacts
+from clocs_core.contracts.records import Column
+from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
@@ -44,8 +46,11 @@ def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.Module
     inputs = channels if plan.needs.encoder_channels == "all" else 1
     samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
     encoders = draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+    reads_sequence = plan.objective is not None and plan.objective.offer.sequence
     for encoder in encoders:
         _refuse_other_output(encoder, plan.encoder, torch.Size((inputs, samples)), dim, device)
+        if reads_sequence:
+            _refuse_other_sequence(encoder, plan.encoder, torch.Size((inputs, samples)), device)
     return encoders
 
 
@@ -101,17 +106,57 @@ def _refuse_other_output(
 
     Without this, embeddings of another size reach the report, and sequences end the run after all its training.
     """
-    name = f"Encoder {chosen.offer.name!r}{chosen.owner and f' of {chosen.owner}'}"
     promised = f"floats of shape (2, {embedding_dim}) on {device.type} for a signal of shape {(2, *frame)}"
+    _refuse_other(encoder, encoder, f"{_named(chosen)} must give {promised}", frame, (2, embedding_dim), device)
+
+
+def _refuse_other_sequence(
+    encoder: nn.Module, chosen: Chosen[Encoder], frame: torch.Size, device: torch.device
+) -> None:
+    """Raise PluginError unless an encoder's sequence is as promised, SettingsError where frames are too short."""
+    name = _named(chosen)
+    stride, width = (getattr(encoder, size, None) for size in ("stride", "width"))
+    if not callable(getattr(encoder, "sequence", None)) or not all(type(n) is int and n > 0 for n in (stride, width)):
+        raise PluginError(
+            f"{name} is offered with `sequence=True`, so its module must have the method `sequence` and the positive "
+            f"integers `stride` and `width`; it has stride {stride!r} and width {width!r}. Its plugin has to be "
+            "repaired."
+        )
+    assert isinstance(stride, int)
+    if stride > frame[1]:
+        raise SettingsError(
+            f"Positions in the sequence of encoder {chosen.offer.name!r} are {stride} samples apart, and a frame has "
+            f"{frame[1]}. Use longer frames (`frame_samples=...`), or an encoder with a shorter stride."
+        )
+    assert isinstance(width, int)
+    shape = (2, -(-frame[1] // stride), width)
+    promised = f"{name} must give a sequence of floats of shape {shape} on {device.type} for a signal of shape"
+    _refuse_other(encoder, encoder.sequence, f"{promised} {(2, *frame)}", frame, shape, device)  # type: ignore[arg-type]
+
+
+def _named(chosen: Chosen[Encoder]) -> str:
+    return f"Encoder {chosen.offer.name!r}{chosen.owner and f' of {chosen.owner}'}"
+
+
+def _refuse_other(
+    encoder: nn.Module,
+    call: Callable[[Tensor], object],
+    promised: str,
+    frame: torch.Size,
+    shape: tuple[int, ...],
+    device: torch.device,
+) -> None:
+    """Call the encoder on two frames, in eval mode. Raise PluginError unless it gives floats of a shape."""
     modes = [(module, module.training) for module in encoder.modules()]
     signal = torch.linspace(0, 1, frame[1], device=device).expand(2, *frame)
+    encoder.eval()
     try:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
-            found = encoder.eval()(signal.clone())
+            found = call(signal.clone())
     except (ClocsError, torch.OutOfMemoryError):
         raise
     except Exception as problem:  # code of a plugin may raise anything
-        raise PluginError(f"{name} must give {promised}, and fails: {type(problem).__name__}: {problem}") from problem
+        raise PluginError(f"{promised}, and fails: {type(problem).__name__}: {problem}") from problem
     finally:
         for module, mode in modes:
             module.training = mode
@@ -119,24 +164,47 @@ def _refuse_other_output(
         given = f"a {type(found).__name__}"
     else:
         given = f"{str(found.dtype).removeprefix('torch.')} of shape {tuple(found.shape)} on {found.device.type}"
-        if found.shape == (2, embedding_dim) and found.is_floating_point() and found.device.type == device.type:
+        if found.shape == shape and found.is_floating_point() and found.device.type == device.type:
             return
-    raise PluginError(f"{name} must give {promised}, and gives {given}. Its plugin has to be repaired.")
+    raise PluginError(f"{promised}, and gives {given}. Its plugin has to be repaired.")
 
 
-def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
-    """Build an untrained learner for the plan's method."""
-    encoders = build_encoders(plan, channels, device)
+def describe_signals(plan: Plan, frames: Prepared, channels: tuple[str, ...]) -> SignalFacts:
+    """Return what plugins are told of the signals of a run: its prepared frames, of the chosen channels."""
+    return SignalFacts(
+        unit=frames.unit,
+        frame_rate=frames.frame_rate,
+        samples=frames.framing.frame_samples,
+        channels=channels,
+        channel_axis=-2 if plan.needs.encoder_channels == "all" else None,
+    )
+
+
+def build_learner(
+    plan: Plan, signals: SignalFacts, device: torch.device, instances: int = 1, columns: tuple[Column, ...] = ()
+) -> Learner:
+    """Build an untrained learner for the plan's method.
+
+    instances: training instances that there are. columns: the facts about recordings that batches have.
+    """
+    encoders = build_encoders(plan, len(signals.channels), device)
     projector = draw_projector(plan)
     if plan.loss is not None:
         objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options), projector)
     else:
         assert plan.objective is not None  # a Method names one of the two
+        steps = -(-min(instances, plan.train.instances or instances) // plan.train.together)
         setup = Setup(
             encoder=encoders[0],
             embedding_dim=plan.run.embedding_dim,
             task=plan.task,
             perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
+            encoders=tuple(encoders),
+            signals=signals,
+            columns=columns,
+            steps_per_epoch=steps,
+            steps=steps * plan.train.epochs,
+            device=device,
             projector=projector,
         )
         try:
@@ -193,10 +261,16 @@ def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) 
     return plain_epoch if asked == "plain" or device.type != "cuda" else CapturedEpochs(warn)
 
 
-def build_views(plan: Plan, unit: str) -> ViewMaker:
+def build_views(plan: Plan, signals: SignalFacts) -> ViewMaker:
     """Build the plan's view generator, followed by its perturbations and the normalisation."""
+    perturbations = []
+    for chosen in plan.perturbations:
+        try:
+            perturbations.append(chosen.offer.make(chosen.options, signals))
+        except ValueError as problem:
+            raise SettingsError(f"Perturbation {chosen.offer.name!r} cannot be used here: {problem}") from None
     return ViewMaker(
         generate=plan.views.offer.build(plan.views.options),
-        perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),
+        perturbations=tuple(perturbations),
         normalise=normaliser(plan.data.normalise, plan.data.constant),
     )

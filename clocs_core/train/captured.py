@@ -131,7 +131,7 @@ class _Steps:
         is_full = size == self.full.shape[1]
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
-        loss = step_of(learner, training.settings, views)
+        loss = step_of(learner, training.settings, views, self.generator)
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)
 

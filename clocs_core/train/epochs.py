@@ -14,7 +14,7 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, Store
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.learner import Learner
-from clocs_core.train.step import ViewMaker, train_step
+from clocs_core.train.step import Encoding, ViewMaker, update
 
 Tick: TypeAlias = Callable[[int, int], None]
 """(done, steps): reports that `done` of an epoch's `steps` have been started; called after one or several steps."""
@@ -53,7 +53,7 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
-        losses.append(step_of(learner, settings, views))
+        losses.append(step_of(learner, settings, views, generator))
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)
 
@@ -95,17 +95,21 @@ def order_of(training: Training, epoch: int) -> Tensor:
     return torch.randperm(len(training.train), generator=generator)
 
 
-def step_of(learner: Learner, settings: TrainSettings, views: Views) -> Tensor:
-    """Update a learner once, as its settings say. Return the loss, on the device."""
-    encoders, objective, optimiser = list(learner.encoders), learner.objective, learner.optimiser
-    return train_step(encoders, objective, optimiser, views, settings.per_view, settings.autocast)
+def step_of(learner: Learner, settings: TrainSettings, views: Views, generator: torch.Generator) -> Tensor:
+    """Update a learner once, as its settings say, and add up component losses. Return the loss, on the device."""
+    embed = Encoding(list(learner.encoders), views.encoder_of_view, settings.per_view, settings.autocast)
+    loss, components = update(embed, learner.objective, learner.optimiser, views, generator)
+    if components:
+        learner.components.add(components, views.signal.shape[1])
+    return loss
 
 
 def begin_epoch(learner: Learner, training: Training, generator: torch.Generator, epoch: int) -> None:
-    """Put a learner at the start of an epoch: generators, training mode, and the step that a schedule counts from."""
+    """Put a learner at the start of an epoch: generators, training mode, component losses, the step of a schedule."""
     seed_epoch(generator, training.seed, epoch)
     learner.encoders.train()
     learner.objective.train()
+    learner.components.begin()
     learner.optimiser.begin((epoch - 1) * training.steps, training.settings.epochs * training.steps)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Adam, SplitAdam, Update
+from clocs_core.train.components import Components
 
 
 @attrs.frozen
@@ -40,6 +41,7 @@ class Learner:
     optimiser: Adam
     best: dict[str, Tensor]
     progress: Progress
+    components: Components = attrs.field(factory=Components)
 
     @property
     def device(self) -> torch.device:

@@ -50,7 +50,9 @@ def train_epochs(
             trained = _moment(training.store.device, clock)
             validation_loss, z, patient = _validate(learner, training, whole=score is not None)
             validated = _moment(training.store.device, clock)
-            train_loss, held_out = torch.stack([means, validation_loss]).tolist()  # sync point: once per epoch
+            components = learner.components.means(count)
+            numbers = torch.stack([means, validation_loss, *components]).tolist()  # sync point: once per epoch
+            train_loss, held_out = numbers[:2]
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
         _refuse_non_finite(losses, training, epoch, together)
@@ -78,6 +80,7 @@ def train_epochs(
             instances=count,
             seconds=lasted,
             last=learner.progress.finished,
+            components=dict(zip(learner.components.sums, numbers[2:], strict=True)),
         )
 
 
@@ -120,7 +123,9 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
     losses, embeddings, patients = [], [], []
     for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
         views = training.make_views(store.gather(training.validation, rows), generator)
-        loss, z = validation_step(list(learner.encoders), learner.objective, views, training.settings.autocast)
+        loss, z = validation_step(
+            list(learner.encoders), learner.objective, views, training.settings.autocast, generator
+        )
         losses.append(loss)
         if whole or number * batch_size < health.MEASURED:
             embeddings.append(z)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+from weakref import WeakKeyDictionary
 
 import attrs
 import torch
 from torch import Generator, Tensor, nn
 
-from clocs_core.contracts.batches import Batch, Views
+from clocs_core.contracts.batches import Batch, Encode, Views
+from clocs_core.contracts.offers import Perturb
 from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import Normalise
 
-Perturb = Callable[[Tensor, Generator], Tensor]
+Network = Callable[[Tensor], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
@@ -73,23 +76,49 @@ def encode(
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
     autocast: with bf16, the encoders run under autocast; embeddings are float32 all the same.
     """
-    if autocast == "bf16":
-        with torch.autocast(signal.device.type, torch.bfloat16):
-            return encode(encoders, encoder_of_view, signal, per_view).float()
-    views, batch = signal.shape[:2]
+    return Encoding(encoders, encoder_of_view, per_view, autocast)(signal)
+
+
+@attrs.frozen
+class Encoding:
+    """What an objective gets as `encode`: the encoders, the encoder of each view, and how to call them, as above."""
+
+    encoders: Sequence[nn.Module]
+    encoder_of_view: tuple[int, ...] = ()
+    per_view: bool = False
+    autocast: Autocast = "none"
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        """Embed views, as `encode` does."""
+        return self._run(self.encoders, signal)
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Encode views (view, batch, channel, sample) as (view, batch, time, width), with one call per encoder."""
+        return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
+
+    def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
+        if self.autocast == "bf16":
+            with torch.autocast(signal.device.type, torch.bfloat16):
+                return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
+        return _by_view(calls, self.encoder_of_view, signal, self.per_view)
+
+
+def _by_view(calls: Sequence[Network], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool) -> Tensor:
+    """Give each view of (view, batch, channel, sample) to its function; return (view, batch, ...)."""
+    shape = views, _ = signal.shape[:2]
     if per_view:
         which = encoder_of_view or (0,) * views
-        return torch.stack([_tensor(encoders[which[view]](signal[view])) for view in range(views)])
+        return torch.stack([_tensor(calls[which[view]](signal[view])) for view in range(views)])
     if not any(encoder_of_view):
-        return _tensor(encoders[0](signal.flatten(0, 1))).view(views, batch, -1)  # (view, batch, dim)
+        return _tensor(_tensor(calls[0](signal.flatten(0, 1))).unflatten(0, shape))  # (view, batch, ...)
     parts: list[Tensor] = [signal] * views
-    for number, encoder in enumerate(encoders):
+    for number, call in enumerate(calls):
         mine = [view for view, which in enumerate(encoder_of_view) if which == number]
         if mine:
-            z = _tensor(encoder(_views(signal, mine).flatten(0, 1))).view(len(mine), batch, -1)
-            for row, view in zip(z, mine, strict=True):
+            made = _tensor(call(_views(signal, mine).flatten(0, 1))).unflatten(0, (len(mine), shape[1]))
+            for row, view in zip(made, mine, strict=True):
                 parts[view] = row
-    return torch.stack(parts)  # (view, batch, dim)
+    return torch.stack(parts)  # (view, batch, ...)
 
 
 def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
@@ -100,6 +129,48 @@ def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
     return torch.stack([signal[view] for view in chosen])
 
 
+@attrs.frozen
+class _Asks:
+    """What an objective asks for by the names of its arguments."""
+
+    generator: bool
+    all_encoders: bool
+
+
+_ASKED: WeakKeyDictionary[nn.Module, _Asks] = WeakKeyDictionary()  # signatures are read once, not in every step
+
+
+def _asks(objective: nn.Module) -> _Asks:
+    found = _ASKED.get(objective)
+    if found is None:
+        after = getattr(objective, "after_step", None)
+        forward, after_step = (inspect.signature(one).parameters if one else {} for one in (objective.forward, after))
+        found = _ASKED[objective] = _Asks("generator" in forward, "encoders" in after_step)
+    return found
+
+
+def loss_of(
+    objective: nn.Module, encode: Encode, views: Views, generator: Generator | None
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Compute the loss of one batch, and the components that the objective names.
+
+    An objective gets the generator if its forward has an argument of this name.
+    """
+    found = objective(encode, views, generator=generator) if _asks(objective).generator else objective(encode, views)
+    return found if isinstance(found, tuple) else (_tensor(found), _NO_COMPONENTS)
+
+
+_NO_COMPONENTS: Mapping[str, Tensor] = {}
+
+
+def after_step(objective: nn.Module, encoders: Sequence[nn.Module]) -> None:
+    """Call the objective's `after_step`, if it has one: with all encoders if it asks for them, else with the first."""
+    call = getattr(objective, "after_step", None)
+    if call is not None:
+        with torch.no_grad():
+            call(encoders if _asks(objective).all_encoders else encoders[0])
+
+
 def train_step(
     encoders: Sequence[nn.Module],
     objective: nn.Module,
@@ -107,33 +178,55 @@ def train_step(
     views: Views,
     per_view: bool = False,
     autocast: Autocast = "none",
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Update the weights once. Return the loss, detached, on the device, without a host sync."""
-    embed = partial(encode, encoders, views.encoder_of_view, per_view=per_view, autocast=autocast)
-    loss = _tensor(objective(embed, views))
+    """Update the weights once. Return the loss, detached, on the device, without a host sync.
+
+    generator: handed to an objective that asks for it.
+    """
+    embed = Encoding(encoders, views.encoder_of_view, per_view, autocast)
+    return update(embed, objective, optimiser, views, generator)[0]
+
+
+def update(
+    embed: Encoding,
+    objective: nn.Module,
+    optimiser: Adam | torch.optim.Optimizer,
+    views: Views,
+    generator: Generator | None,
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Update the weights once. Return the loss, detached, and the components that the objective names."""
+    loss, components = loss_of(objective, embed, views, generator)
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    after_step = getattr(objective, "after_step", None)
-    if after_step is not None:
-        with torch.no_grad():
-            after_step(encoders[0])
-    return loss.detach()
+    after_step(objective, embed.encoders)
+    return loss.detach(), components
+
+
+@attrs.frozen
+class _Remembering(Encoding):
+    """Keeps the embeddings of every call."""
+
+    seen: list[Tensor] = attrs.field(factory=list)
+
+    def __call__(self, signal: Tensor) -> Tensor:
+        self.seen.append(super().__call__(signal))
+        return self.seen[-1]
 
 
 def validation_step(
-    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, autocast: Autocast = "none"
+    encoders: Sequence[nn.Module],
+    objective: nn.Module,
+    views: Views,
+    autocast: Autocast = "none",
+    generator: Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
-    seen: list[Tensor] = []
-
-    def remember(signal: Tensor) -> Tensor:
-        seen.append(encode(encoders, views.encoder_of_view, signal, autocast=autocast))
-        return seen[-1]
-
+    remember = _Remembering(encoders, views.encoder_of_view, autocast=autocast)
     with torch.no_grad():
-        loss = _tensor(objective(remember, views))
-        z = seen[0] if seen else remember(views.signal)
+        loss, _ = loss_of(objective, remember, views, generator)
+        z = remember.seen[0] if remember.seen else remember(views.signal)
     return loss, z
 
 

@@ -146,9 +146,7 @@ class _Drawn:
             return None
         resamples, seed = self.first.settings["evaluate.resamples"], seeds.derive(self.first.split.seed, "bootstrap")
         assert isinstance(resamples, int)
-        return bootstrap(
-            by_record(rows) if level == "record" else rows, metric.score, resamples, seed, metric.score_draws
-        )
+        return bootstrap(by_record(rows) if level == "record" else rows, metric, resamples, seed)
 
 
 def _in_order(group: Group) -> Group:

@@ -153,7 +153,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
     plan = attrs.evolve(plan, task=cohort.task, data=data)
-    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed, device)
     if cohort.listing.no_score:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():

@@ -14,7 +14,7 @@ from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import PatientSeparation, RetrievalRow, SplitSummary
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.events import EmbeddingMap, Picture
-from clocs_core.contracts.records import Label, Part
+from clocs_core.contracts.records import Column, Entry, Label, Part
 from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.audit import Audit
 from clocs_core.data.cohort import Cohort
@@ -23,7 +23,7 @@ from clocs_core.evaluation.features import Features, name_label
 from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
-from clocs_core.train.build import build_views
+from clocs_core.train.build import build_views, describe_signals
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
@@ -80,12 +80,18 @@ def summarise_recordings(cohort: Cohort) -> UsedRecordings:
         recordings=len(entries),
         patients=len(cohort.split.parts),
         split=cohort.split.hash,
-        labels=_digest([[entry.record, entry.patient, _plain_label(entry.label)] for entry in entries]),
+        labels=_digest([_plain_entry(entry, cohort.columns) for entry in entries]),
         files=tuple(dict.fromkeys(one.fingerprint for one in sets)),
         frames=_digest(
             [[[piece.sha256 for piece in one.checksums[name]] for name in sorted(one.checksums)] for one in sets]
         ),
     )
+
+
+def _plain_entry(entry: Entry, columns: tuple[Column, ...]) -> list[object]:
+    """Return all that a run takes from an entry, but for its files."""
+    about = [[entry.about.get(column.name) for column in columns]] if columns else []
+    return [entry.record, entry.patient, _plain_label(entry.label), *about]
 
 
 def _plain_label(label: Label) -> object:
@@ -165,7 +171,7 @@ def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) 
     from clocs_core.report.traces import traces  # imports matplotlib, which takes a second
 
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
-    views = build_views(plan, cohort.pretrain.unit)(
+    views = build_views(plan, describe_signals(plan, cohort.pretrain, cohort.channels))(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")
     )
     shown = views.signal[:_COLUMNS, :, 0].transpose(0, 1).cpu().numpy()  # (instance, view, sample)

@@ -21,12 +21,20 @@ from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.settings.sections import DataSettings
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
+from clocs_core.train.build import (
+    build_learner,
+    build_views,
+    choose_device,
+    choose_epochs,
+    describe_signals,
+    refuse_lone_instances,
+)
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
+from clocs_core.train.step import ViewMaker
 from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
@@ -44,6 +52,7 @@ class Ready:
     drops: DropReport
     leaks: Audit
     learner: Learner
+    make_views: ViewMaker
     run_epoch: RunEpoch
     device: torch.device
     seconds: dict[str, float]
@@ -73,7 +82,9 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     plan = _as_found(plan, cohort, show)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
-    learner = build_learner(plan, len(cohort.channels), device)
+    signals = describe_signals(plan, cohort.pretrain, cohort.channels)
+    make_views = build_views(plan, signals)
+    learner = build_learner(plan, signals, device, len(instances["train"]), cohort.columns)
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
         leaks = certified_audit(cohort.evaluate, cohort.split)
@@ -83,7 +94,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
         show.say(note)
     watch.add("prepare", around.clock() - began)
-    return Ready(plan, cohort, instances, drops, leaks, learner, run_epoch, device, watch.seconds)
+    return Ready(plan, cohort, instances, drops, leaks, learner, make_views, run_epoch, device, watch.seconds)
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
@@ -120,6 +131,7 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
             needs.segments,
             needs.channels == "all",
             device,
+            needs.recordings,
         )
         drops = drops + DropReport.of(short)
         if part != "test" and not len(instances[part]):
@@ -130,6 +142,12 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
 def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
     """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
     segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
+    if (several := plan.needs.recordings) > 1:
+        return (
+            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {segments} frames in a row "
+            f"each, and no patient of the {part} part has as many; choose recordings that were repeated, or a method "
+            "that needs one recording."
+        )
     way_out = "use shorter frames (`frame_samples=...`)"
     if shortest is not None:
         fitting = Framing(frame_samples=framing.frame_samples).fitted(shortest, max(2, segments)).source_samples
@@ -155,10 +173,10 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
     plan, cohort, learner, show, began = ready.plan, ready.cohort, ready.learner, around.show, around.clock()
     profiler = _profiler(keeper, ready.device) if profile else None
-    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device)
+    store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device, cohort.about)
     training = Training(
         store=store,
-        make_views=build_views(plan, cohort.pretrain.unit),
+        make_views=ready.make_views,
         train=_limit(plan, store, ready.instances["train"], show),
         validation=ready.instances["validation"],
         settings=plan.train,

@@ -15,6 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgba_array
 from numpy.typing import NDArray
 from PIL import Image
 
+from clocs_core import SignalFacts
 from clocs_plugins.demo.simulator import LEADS, draw_heart, simulate
 from clocs_plugins.perturbations import clocs_perturbations
 from clocs_plugins.perturbations.specaugment import spectrogram
@@ -35,7 +36,7 @@ def perturb(name: str, signal: Array) -> Array:
     """The signal (sample,) perturbed; the same seed, so the same draw, for whatever signal."""
     offer = OFFERS[name]
     generator = torch.Generator().manual_seed(SEEDS.get(name, 0))
-    changed = offer.build(offer.options(), "mV")(torch.from_numpy(signal), generator)
+    changed = offer.make(offer.options(), SignalFacts(unit="mV"))(torch.from_numpy(signal), generator)
     return np.asarray(changed.numpy())
 
 

@@ -13,7 +13,7 @@ import attrs
 import flawed_offers as fake
 from flawed_offers import Flaw
 
-from clocs_core import Task, Variant, option
+from clocs_core import Column, Task, Variant, option
 from clocs_core.contracts.offers import Offer
 from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
 from clocs_core.plugins.host import Plugin
@@ -164,6 +164,8 @@ def presets(**added: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return {"both": ("II", "I")} | added
 
 
+AGE, SEX, REMARK = fake.DATASET.columns
+
 DATASETS = [
     Mutant("task-twice", changed(fake.DATASET, tasks=(fake.RHYTHM, fake.RHYTHM)), "tasks"),
     Mutant("no-classes", changed(fake.DATASET, tasks=(Task("rhythm", classes=()),)), "tasks"),
@@ -180,6 +182,9 @@ DATASETS = [
     Mutant("two-lengths", changed(fake.DATASET, framing=fake.framing_by_length), "framing"),
     # Nothing that needs entries can be looked at then: the others are skipped, so that one fault is told once.
     Mutant("no-listing", fake.DATASET, "scan-lists", Flaw("no-listing"), "expected a Listing; found list"),
+    Mutant("column-twice", changed(fake.DATASET, columns=(*fake.DATASET.columns, Column("age"))), "columns"),
+    Mutant("no-sexes", changed(fake.DATASET, columns=(AGE, Column("sex", "category"), REMARK)), "columns about"),
+    Mutant("odd-classes", changed(fake.DATASET, columns=(Column("age", "number", ("a", "b")), SEX, REMARK)), "columns"),
     slow(fake.DATASET, "load-quick"),
     *by_flaw(
         fake.DATASET,
@@ -191,6 +196,10 @@ DATASETS = [
             "no-patient": "patient-ids",
             "two-forms": "patient-form",
             "patient-by-task": "same-patients",
+            "about-beyond": "about",
+            "about-text": "about",
+            "about-class": "about",
+            "about-infinite": "about",
             "missing-file": "files",
             "no-files": "files",
             "large-label": "labels",
@@ -234,6 +243,7 @@ VIEWS = [
         fake.VIEWS,
         {
             "impossible-needs": "needs",
+            "needs-text": "needs",
             "lost-sample": "shape",
             "double": "dtype",
             "device": "device",
@@ -276,6 +286,10 @@ PERTURBATIONS = [
             "item": "no-host-sync",
         },
     ),
+    *by_flaw(
+        fake.HUM,
+        dict.fromkeys(("no-rate", "silent-rate", "one-rate", "drops-channel"), "signal-facts"),
+    ),
 ]
 
 # --------------------------------------------------------------------------------- encoders, losses and objectives
@@ -285,7 +299,7 @@ ENCODERS = [
     *by_flaw(
         fake.ENCODER,
         {
-            "one-channel": "shape",
+            "one-channel": "shape sequence-shape",  # every use of several channels fails
             "dim": "shape",
             "silent": "short-frames",
             "short": "short-frames",
@@ -305,6 +319,18 @@ ENCODERS = [
             "device": "device",
             "device-by-name": "device",
             "item": "no-host-sync",
+            "width": "sequence-shape sequence-stride",  # nothing can be compared with it
+            "other-stride": "sequence-shape sequence-stride",
+            "sequence-mean": "sequence-shape",
+            "sequence-double": "sequence-shape",
+            "sequence-cut": "sequence-shape",
+            "sequence-backwards": "sequence-stride",
+            "sequence-ahead": "sequence-causal",
+            "sequence-batch": "sequence-rows-are-independent",
+            "sequence-dropout": "sequence-eval-is-deterministic",
+            "sequence-detached": "sequence-gradient",
+            "sequence-device": "sequence-device",
+            "sequence-item": "sequence-no-host-sync",
         },
     ),
 ]
@@ -339,10 +365,17 @@ LOSSES = [
 OBJECTIVES = [
     slow(fake.OBJECTIVE, "quick"),
     *by_flaw(
+        changed(fake.OBJECTIVE, of_embeddings=True),
+        {"encodes-other": "of-embeddings", "reads-samples": "of-embeddings"},
+    ),
+    *by_flaw(
         fake.OBJECTIVE,
         {
             "vector": "scalar",
             "infinite": "finite",
+            "component-vector": "components",
+            "component-number": "components",
+            "components-list": "components",
             "detached": "reaches-encoder",
             "target-wants-gradient": "own-gradient",
             "shares": "own-parameters",
@@ -389,6 +422,8 @@ METRICS = [
     Mutant("unknown-task", changed(fake.METRIC, tasks=("regression",)), "tasks"),
     Mutant("tasks-can-change", changed(fake.METRIC, tasks=["one_of"]), "tasks"),
     slow(changed(fake.METRIC, score=fake.Score("slow")), "quick", options=None),
+    Mutant("draws-unweighted", changed(fake.METRIC, score_draws=fake.Draws("unweighted")), "draws"),
+    Mutant("tensors-unweighted", changed(fake.METRIC, score_tensors=fake.Tensors("unweighted")), "draws"),
     *by_score(
         {
             "text": "number absent-class",  # whichever classes occur; what compares scores is skipped

@@ -29,6 +29,8 @@ class FakeEncoder(nn.Module):
             raise ValueError("" if flaw == "silent" else f"40 samples are needed, got {samples}")
         self.convolution = nn.Conv1d(1 if flaw == "one-channel" else channels, 4, 8, stride=4)
         self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
+        self.stride, self.width = (8 if flaw == "other-stride" else 4), (4.0 if flaw == "width" else 4)
+        self.causal = flaw == "sequence-ahead"  # its convolution sees two samples that follow
         if flaw == "unused":
             self.spare = nn.Linear(3, 3)
         if flaw == "hidden-state":
@@ -71,6 +73,29 @@ class FakeEncoder(nn.Module):
             return z.detach()
         return z + self.shift if flaw in ("hidden-state", "hidden-number") else z
 
+    def sequence(self, signal: Tensor) -> Tensor:
+        """The features of the convolution, with a flaw that begins with `sequence-`, or none."""
+        flaw = self.flaw.removeprefix("sequence-") if self.flaw.startswith("sequence-") else ""
+        if flaw == "cut":
+            signal = signal[..., :1000]
+        if flaw == "batch":
+            signal = signal - signal.mean(0, keepdim=True)
+        if flaw == "dropout":
+            signal = F.dropout(signal, 0.5)
+        if flaw == "device":
+            signal = signal + torch.zeros(1)
+        if flaw == "item":
+            signal = signal + 0 * signal.sum().item()
+        signal = F.pad(signal, (2, 2 + -signal.shape[-1] % 4))  # a position begins every 4 samples
+        features: Tensor = self.convolution(signal).tanh().transpose(1, 2)  # (n, time, width)
+        if flaw == "mean":
+            return features.mean(1)
+        if flaw == "double":
+            return features.double()
+        if flaw == "detached":
+            return features.detach()
+        return features.flip(1) if flaw == "backwards" else features
+
 
 class FakeObjective(nn.Module):
     """Predicts the embedding that a moving average of the encoder gives the other view, with one flaw or none."""
@@ -101,7 +126,10 @@ class FakeObjective(nn.Module):
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         flaw = self.flaw
-        z = encode(views.signal)  # (view, batch, dim)
+        z = encode(views.signal * 1 if flaw == "encodes-other" else views.signal)  # (view, batch, dim)
+        if flaw in ("of-embeddings", "encodes-other", "reads-samples"):
+            size = views.signal.mean() if flaw == "reads-samples" else 0.0
+            return F.mse_loss(self.head(z), z.detach().flip(0)) + size
         with torch.no_grad():
             target: Tensor = self.target(views.signal.flatten(0, 1)).view_as(z).flip(0)
         if flaw in ("hidden-state", "hidden-number"):
@@ -129,6 +157,9 @@ class FakeObjective(nn.Module):
             return loss + float("inf")
         if flaw == "item":
             return loss + 0 * float(loss.detach())
+        if flaw.startswith("component"):
+            part = {"component-vector": loss.detach()[None], "component-number": 1.0}.get(flaw, loss.detach())
+            return loss, {"error": part} if flaw != "components-list" else [part]  # type: ignore[return-value]
         return loss
 
     def after_step(self, encoder: nn.Module) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from clocs_core import (
     Batch,
+    Column,
     Dataset,
     Defaults,
     Drop,
@@ -38,6 +39,7 @@ from clocs_core import (
     Perturbation,
     Record,
     Setup,
+    SignalFacts,
     Task,
     ViewGenerator,
     Views,
@@ -118,7 +120,15 @@ def _entry(header: Path, task: Task, flaw: str) -> Entry:
     if flaw == "episodes-per-record" and task.name == "rhythm":
         label = (Episode(0, 249, 0),)
     record = "r" if flaw == "same-id" else header.stem
-    return Entry(record, "" if flaw == "no-patient" else patient, label, files)
+    about: dict[str, Any] = {"age": 40 + int(number), "sex": "female" if int(number) else None, "remark": "none"}
+    odd: dict[str, dict[str, Any]] = {
+        "about-beyond": {"height": 2.0},
+        "about-text": {"age": "40"},
+        "about-class": {"sex": "f"},
+        "about-infinite": {"age": float("inf")},
+    }
+    about |= odd.get(flaw, {})
+    return Entry(record, "" if flaw == "no-patient" else patient, label, files, about)
 
 
 def load(entry: Entry, options: Flaw) -> Record:
@@ -162,6 +172,7 @@ DATASET = Dataset(
     channels=("I", "II"),
     presets={"both": ("II", "I")},
     defaults=Defaults(channels="both"),
+    columns=(Column("age"), Column("sex", "category", ("female", "male")), Column("remark", "text")),
     scan=scan,
     load=load,
     options=Flaw,
@@ -175,6 +186,8 @@ def needs(options: Flaw) -> Needs:
         return 2  # type: ignore[return-value]  # the flaw
     if options.flaw == "impossible-needs":
         return Needs(segments=2, least_channels=0)
+    if options.flaw == "needs-text":
+        return Needs(segments=2, columns=(Column("remark", "text"),))
     return Needs(segments=2)
 
 
@@ -271,6 +284,32 @@ def perturb(signal: Tensor, generator: Generator, flaw: str) -> Tensor:
 
 PERTURBATION = Perturbation(name="fake", summary="noise", options=Flaw, build=build_perturbation)
 
+
+def build_hum(options: Flaw, signals: SignalFacts) -> Callable[[Tensor, Generator], Tensor]:
+    """Add a hum of 50 Hz at a random height: on one channel, or on the last of several."""
+    if signals.frame_rate is None and options.flaw != "no-rate":
+        raise ValueError("" if options.flaw == "silent-rate" else "a hum of 50 Hz needs signals of one sampling rate")
+    if options.flaw == "one-rate" and signals.frame_rate != 500.0:
+        raise ValueError("500 Hz are needed")
+    return partial(hum, signals=signals, flaw=options.flaw)
+
+
+def hum(signal: Tensor, generator: Generator, signals: SignalFacts, flaw: str) -> Tensor:
+    import torch
+
+    assert signals.frame_rate is not None
+    time = torch.arange(signal.shape[-1], device=signal.device, dtype=signal.dtype) / signals.frame_rate
+    height = torch.rand(signal.shape[:-1], generator=generator, device=signal.device, dtype=signal.dtype)[..., None]
+    if signals.channel_axis is not None:
+        if flaw == "drops-channel":
+            return signal.narrow(signals.channel_axis, 0, 1)
+        last = torch.arange(signal.shape[signals.channel_axis], device=signal.device) == len(signals.channels) - 1
+        height = height * last[:, None]
+    return signal + height * torch.sin(2 * torch.pi * 50 * time)
+
+
+HUM = Perturbation(name="hum", summary="a hum", options=Flaw, build_for=build_hum)
+
 # ----------------------------------------------------------------------------------- encoder, loss and objective
 
 
@@ -280,7 +319,7 @@ def build_encoder(options: Flaw, channels: int, samples: int, embedding_dim: int
     return FakeEncoder(channels, samples, embedding_dim, options.flaw)
 
 
-ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder)
+ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_encoder, sequence=True)
 
 
 def build_loss(options: Flaw) -> Callable[[Tensor, Tensor], Tensor]:
@@ -399,6 +438,30 @@ class Score:
         if flaw == "in-place":
             weight *= 0
         return score
+
+
+@attrs.frozen
+class Draws:
+    """The score of every draw."""
+
+    flaw: str = ""
+
+    def __call__(
+        self, probability: NDArray[np.float64], label: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return np.array([Score(self.flaw)(probability, label, weight) for weight in weights])
+
+
+@attrs.frozen
+class Tensors:
+    """The score of every draw, from tensors."""
+
+    flaw: str = ""
+
+    def __call__(self, probability: Tensor, label: Tensor, weights: Tensor) -> Tensor:
+        import torch
+
+        return torch.from_numpy(Draws(self.flaw)(probability.numpy(), label.numpy(), weights.numpy()))
 
 
 METRIC = Metric(name="fake", summary="accuracy", score=Score())

@@ -19,13 +19,15 @@ def clocs_metrics() -> list[Metric]:
             name="auroc",
             summary=f"Area under the ROC curve, {area}",
             score=Deferred("metrics", "macro_auroc"),
-            score_draws=Deferred("draws", "draw_auroc"),
+            score_draws=Deferred("ranking", "draw_auroc"),
+            score_tensors=Deferred("ranking", "tensor_auroc"),
         ),
         Metric(
             name="auprc",
             summary=f"Area under the precision-recall curve, {area}",
             score=Deferred("metrics", "macro_auprc"),
-            score_draws=Deferred("draws", "draw_auprc"),
+            score_draws=Deferred("ranking", "draw_auprc"),
+            score_tensors=Deferred("ranking", "tensor_auprc"),
         ),
         Metric(
             name="f1",
@@ -44,7 +46,7 @@ def clocs_metrics() -> list[Metric]:
 
 @attrs.frozen
 class Deferred:
-    """A function of a module of this folder, which imports NumPy; the module is imported when it is called."""
+    """A function of a module of this folder, which imports NumPy or torch; the module is imported when it is called."""
 
     module: str
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +46,25 @@ def mean_of_classes(values: Floats, probability: Floats, weight: Floats) -> floa
     return float(defined.mean())
 
 
-def refuse_other_shapes(probability: Floats, label: Integers, weight: Floats) -> None:
+def mean_over_classes(values: Floats) -> Floats:
+    """Average the classes that have a value (draw,); NaN where none has. values: (draw, class)."""
+    there = ~np.isnan(values)
+    count = there.sum(1)
+    mean = np.full(len(values), np.nan)
+    np.divide(np.where(there, values, 0).sum(1), count, out=mean, where=count > 0)
+    return mean
+
+
+def without_guesses(found: Floats, unsaid: Floats) -> Floats:
+    """Set draws to NaN in which a row counts that predicts NaN. unsaid: the weights of such rows (draw, row)."""
+    return np.where((unsaid > 0).any(1), np.nan, found)
+
+
+def refuse_other_shapes(probability: Floats, label: Integers, weight: Any) -> None:
     """Raise ValueError if shapes do not fit."""
     rows = len(probability)
     if probability.ndim != 2 or weight.shape != (rows,) or label.shape not in ((rows,), probability.shape):
         raise ValueError(
-            f"the metric got probability {probability.shape}, label {label.shape} and weight {weight.shape}; "
+            f"the metric got probability {probability.shape}, label {label.shape} and weight {tuple(weight.shape)}; "
             "expected (n, class), then (n,) or (n, class), then (n,)"
         )

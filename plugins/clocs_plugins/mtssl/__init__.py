@@ -35,7 +35,7 @@ def clocs_views() -> list[ViewGenerator]:
 def clocs_objectives() -> list[Objective]:
     """Offer the objective."""
     summary = "A binary head for each perturbation tells perturbed frames from the original ones."
-    return [Objective(name="pretext", summary=summary, options=PretextOptions, build=build_pretext)]
+    return [Objective(name="pretext", summary=summary, options=PretextOptions, build=build_pretext, of_embeddings=True)]
 
 
 @hookimpl

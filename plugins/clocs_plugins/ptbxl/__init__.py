@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from clocs_core import Dataset, Defaults, Entry, Framing, Listing, Record, Source, Task, hookimpl, option
+from clocs_core import Column, Dataset, Defaults, Entry, Framing, Listing, Record, Source, Task, hookimpl, option
 from clocs_plugins.ptbxl.statements import CLASSES_OF, GROUPS, class_names
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
@@ -61,6 +61,7 @@ def clocs_datasets() -> list[Dataset]:
             framing=framing,
             options=PtbxlOptions,
             defaults=Defaults(batch_size=256, split="60/20/20", channels="4"),
+            columns=(Column("age"), Column("sex", "category", ("male", "female"))),
             licence="CC BY 4.0",
             sources=(Source(ZIP, f"https://physionet.org/static/published-projects/ptb-xl/{ZIP}"),),
         )

@@ -74,7 +74,8 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
             found.drops.append(Drop(reason, row.record))
             continue
         paths = [root / file for file in files]
-        found.entries.append(Entry(row.record, row.patient, label_of(row.statements), paths))
+        about = {"age": row.age, "sex": row.sex}
+        found.entries.append(Entry(row.record, row.patient, label_of(row.statements), paths, about))
         found.folds[row.record] = row.fold
     return found
 

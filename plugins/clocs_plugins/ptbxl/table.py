@@ -11,6 +11,8 @@ import attrs
 from clocs_core import DataError, Drop
 from clocs_plugins.ptbxl.statements import read_statements
 
+SEX = {"0": "male", "1": "female"}
+
 
 @attrs.frozen
 class Row:
@@ -21,6 +23,8 @@ class Row:
     file: str  # below the folder of the table, without ending
     statements: Mapping[str, float]
     fold: str
+    age: float | None = None  # years; 90 where the patient is older than 89
+    sex: str | None = None
 
 
 def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
@@ -38,7 +42,8 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
         except ValueError:
             yield Drop("broken scp_codes", record)
             continue
-        yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]))
+        about = _age(row.get("age") or ""), SEX.get(_whole(row.get("sex") or ""))
+        yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]), *about)
 
 
 def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
@@ -53,6 +58,12 @@ def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
             yield from rows
         except csv.Error as error:
             raise DataError(f"{path} is not a table ({error}, line {rows.line_num}). Download it again.") from error
+
+
+def _age(text: str) -> float | None:
+    """Return an age in years. The table has 300 for everybody who is older than 89."""
+    digits = _whole(text)
+    return min(float(digits), 90.0) if digits else None
 
 
 def _whole(text: str) -> str:

@@ -34,7 +34,7 @@ class ResNet1dOptions:
 def clocs_encoders() -> list[Encoder]:
     """Offer the residual network."""
     summary = "A residual network: stem, stages that halve the length and widen, mean over time, linear."
-    return [Encoder(name="resnet1d", summary=summary, options=ResNet1dOptions, build=build_resnet1d)]
+    return [Encoder(name="resnet1d", summary=summary, options=ResNet1dOptions, build=build_resnet1d, sequence=True)]
 
 
 def build_resnet1d(options: ResNet1dOptions, channels: int, samples: int, embedding_dim: int) -> nn.Module:

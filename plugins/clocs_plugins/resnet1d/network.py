@@ -16,6 +16,7 @@ The mean over time makes weights independent of the length of a frame, and a bea
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,7 +33,9 @@ LEAST = 2
 
 
 class ResNet1d(nn.Module):
-    """The network: signals (n, channel, sample) to representations (n, embedding_dim).
+    """The network: signals (n, channel, sample) to representations (n, embedding_dim), or to a sequence of features.
+
+    Position t of a sequence describes the samples around t * `stride` by `width` features.
 
     Checkpoints contain the names of its modules: stem.conv, stem.norm, stages.0.0.conv1, …, linear; the second number
     counts the blocks of a stage. Raises SettingsError for frames of fewer than two samples.
@@ -56,6 +59,7 @@ class ResNet1d(nn.Module):
                 "Use longer frames."
             )
         stem, *strides = strides_for(samples, 1 + len(widths))
+        self.stride, self.width = math.prod((stem, *strides)), widths[-1]
         sides = zip((widths[0], *widths[:-1]), widths, strides, strict=True)  # width before, width after, stride
         self.stem = _stem(channels, widths[0], kernel, stem)
         self.stages = nn.Sequential(*(_stage(*side, blocks=blocks, kernel=kernel, dropout=dropout) for side in sides))
@@ -67,6 +71,11 @@ class ResNet1d(nn.Module):
         features = self.stages(self.stem(signal)).mean(-1)  # (n, last width)
         representation: Tensor = self.linear(features)  # (n, embedding_dim)
         return representation
+
+    def sequence(self, signal: Tensor) -> Tensor:
+        """Return the features before the mean over time, of signals of any length."""
+        features: Tensor = self.stages(self.stem(signal))  # (n, width, time)
+        return features.transpose(1, 2)  # (n, time, width)
 
 
 class Block(nn.Module):

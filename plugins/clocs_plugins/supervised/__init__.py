@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clocs_core import Method, NoOptions, Objective, Setup, ViewGenerator, hookimpl
-from clocs_plugins.supervised.frames import build_frames, frames_needs
+from clocs_plugins.supervised.frames import FramesOptions, build_frames, frames_needs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 def clocs_views() -> list[ViewGenerator]:
     """Offer the views."""
     summary = "Each frame unchanged, as one view."
-    return [ViewGenerator(name="frames", summary=summary, options=NoOptions, needs=frames_needs, build=build_frames)]
+    return [
+        ViewGenerator(name="frames", summary=summary, options=FramesOptions, needs=frames_needs, build=build_frames)
+    ]
 
 
 @hookimpl
 def clocs_objectives() -> list[Objective]:
     """Offer the objective."""
     summary = "A linear classifier on the embedding, trained on the labels of the task."
-    return [Objective(name="classify", summary=summary, options=NoOptions, build=build_classify)]
+    return [Objective(name="classify", summary=summary, options=NoOptions, build=build_classify, of_embeddings=True)]
 
 
 @hookimpl

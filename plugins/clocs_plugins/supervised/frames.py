@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from clocs_core import Batch, Needs, NoOptions, Views
+import attrs
+
+from clocs_core import Batch, Needs, Views, option
 
 if TYPE_CHECKING:
     from torch import Generator
 
 
-def frames_needs(_options: NoOptions) -> Needs:
-    """Ask for one channel of one frame."""
-    return Needs(segments=1, channels="each")
+@attrs.frozen
+class FramesOptions:
+    """Options of the views `frames`."""
+
+    leads: Literal["each", "all"] = option("each", "Read each lead by itself, or all leads of a frame together.")
 
 
-def build_frames(_options: NoOptions) -> Callable[[Batch, Generator], Views]:
+def frames_needs(options: FramesOptions) -> Needs:
+    """Ask for one frame, of one channel or of all."""
+    return Needs(segments=1, channels=options.leads, encoder_channels="one" if options.leads == "each" else "all")
+
+
+def build_frames(_options: FramesOptions) -> Callable[[Batch, Generator], Views]:
     """Build the function that makes the frame a view."""
     return frames_as_views
 

@@ -62,6 +62,7 @@ def add_epoch(run: RunStarted, epoch: EpochDone, wall_time: float) -> None:
         "health/other_patient": health.other_patient,
         "health/margin": health.margin,
         "health/loss_over_log_batch": health.loss_over_log_batch,
+        **{f"components/{name}": value for name, value in epoch.components.items()},
     }
     _append_steps(run.folder / "steps" / file.name, epoch, wall_time)
     append(file, [make_event(epoch.epoch, wall_time, [scalar(tag, value) for tag, value in scalars.items()])])

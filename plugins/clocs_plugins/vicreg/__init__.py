@@ -32,7 +32,7 @@ class VICRegOptions:
 def clocs_objectives() -> list[Objective]:
     """Offer the objective: the loss with its expander network."""
     summary = "Variance, invariance and covariance of expanded representations, without negatives."
-    return [Objective(name="vicreg", summary=summary, options=VICRegOptions, build=build_vicreg)]
+    return [Objective(name="vicreg", summary=summary, options=VICRegOptions, build=build_vicreg, of_embeddings=True)]
 
 
 @hookimpl

@@ -54,7 +54,17 @@ def test_a_row_has_the_numbers_of_its_epoch():
         "improved": False,
         "seconds": 0.125,
         "instances": 99,
+        "components": {},
     }
+
+
+def test_components_of_the_loss_are_in_the_line_where_there_are_any():
+    """Lines of objectives that name none are as they were, and so are those of earlier versions."""
+    row = attrs.evolve(ROW, components={"pull": 0.5, "push": float("inf")})
+    assert from_line(to_line(row)) == row
+    assert '"components"' not in to_line(ROW)
+    assert list(row.cells())[-3:] == ["instances", "components.pull", "components.push"]
+    assert row.cells()["components.pull"] == 0.5
 
 
 @given(train=FLOATS, margin=FLOATS)

@@ -14,7 +14,7 @@ from clocs_core.errors import RunFolderError
 HEALTH = Health(effective_rank=2.5, embedding_dim=8, same_patient=0.5, other_patient=math.nan, loss_over_log_batch=1.0)
 DONE = EpochDone(
     epoch=1, losses=torch.tensor([0.1, math.inf]), train_loss=0.1, validation_loss=0.2, health=HEALTH, improved=True,
-    best_epoch=1, instances=9, seconds=1.5, last=False,
+    best_epoch=1, instances=9, seconds=1.5, last=False, components={"pull": 0.25},
 )  # fmt: skip
 
 
@@ -26,6 +26,7 @@ def test_a_log_is_read_as_it_was_packed() -> None:
     event = read.last(8, 1, False)
     assert (event.epoch, event.train_loss, event.last, event.seconds) == (1, 0.1, False, 1.5)
     assert event.losses.tolist() == DONE.losses.tolist()
+    assert event.components == {"pull": 0.25}
     assert (event.health.effective_rank, event.health.embedding_dim) == (2.5, 8)
 
 

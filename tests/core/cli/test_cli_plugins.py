@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 import pytest
 from clocs_process import run_clocs
-from fake_offers import offers, tiny, together
+from fake_offers import flat, offers, tiny, together
 from fake_plugins import FakePoint, fake_module, fake_point
 
 from clocs_core import API_VERSION, Variant, __version__, option
@@ -154,3 +154,17 @@ def test_json_is_json_whatever_plugins_print(
 def test_a_hook_that_returns_none_costs_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins"], [fake_point("a", clocs_datasets=lambda: None)]) == 0
     assert capsys.readouterr().err.startswith("Warning: clocs_datasets of plugin 'a' (fakes 1.0) returns None")
+
+
+def test_an_encoder_with_a_sequence_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever is told that a method needs one looks here."""
+    able = attrs.evolve(flat("timed"), sequence=True)
+    points = [fake_point("all", clocs_encoders=lambda: [flat(), able])]
+    assert main(["plugins"], points) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[1:] for row in rows[1:]] == [
+        ["flat", "one", "layer"],
+        ["timed", "one", "layer.", "Has", "a", "sequence."],
+    ]
+    assert main(["plugins", "--json"], points) == 0
+    assert [one["sequence"] for one in json.loads(capsys.readouterr().out)["offers"]] == [False, True]

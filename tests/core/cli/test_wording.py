@@ -12,7 +12,7 @@ import pytest
 import clocs_core
 from clocs_core.cli.wording import as_flags, flags_of
 
-FLAGS = frozenset({"batch_size", "channels", "device", "out", "plugin", "sampling_rate", "unseen_channels"})
+FLAGS = frozenset({"C", "batch_size", "channels", "device", "out", "plugin", "sampling_rate", "unseen_channels"})
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ FLAGS = frozenset({"batch_size", "channels", "device", "out", "plugin", "samplin
         ("such as `channels=('left', 'right')`", "such as `--channels left,right`"),
         ("add `channels=['II']`", "add `--channels II`"),
         ("add `unseen_channels=True`.", "add `--unseen-channels`."),
+        ("give `C=1`, not `evaluate.C='auto'`", "give `--C 1`, not `--C auto`"),
     ],
 )
 def test_an_argument_that_the_command_has_is_its_flag(text, shown):

@@ -175,3 +175,61 @@ def test_a_lead_that_is_missing_in_any_segment_makes_no_instance(prepared, bad):
     assert first_frames == [0, 2]
     together, _ = list_instances(one, EVERYONE, CHANNELS, 2, True, CPU)
     assert together.frame[0].tolist() == [2, 3]
+
+
+def test_a_batch_has_the_columns_of_its_records(prepared):
+    """By the record of each instance, on the device; without columns there are none."""
+    age = np.arange(len(prepared.records), dtype=np.float32)
+    labels = {entry.record: entry.label for entry in fake_entries()}
+    store = fill_store(prepared, labels, TASK, CHANNELS, CPU, {"age": age})
+    instances, _ = list_instances(prepared, EVERYONE, CHANNELS, 2, False, CPU)
+    rows = torch.tensor([5, 0, 17, 40])
+    batch = store.gather(instances, rows)
+    assert torch.equal(batch.about["age"], batch.record.float())
+    assert len(set(batch.record.tolist())) > 1
+    assert fake_store(prepared).gather(instances, rows).about == {}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("segments", [1, 2])
+def test_instances_of_two_recordings_are_those_of_a_plain_loop(prepared, together, segments):
+    """The same frames and channels of both visits of a patient; one instance of the two, not one for each order."""
+    store = fake_store(prepared)
+    instances, drops = list_instances(prepared, EVERYONE, CHANNELS, segments, together, CPU, recordings=2)
+    batch = store.gather(instances, torch.arange(len(instances)))
+    expected = []
+    for patient in range(6):
+        for first in range(0, 4, segments):
+            flat = patient == 1 and first == 0  # channel L1 of the first visit
+            if together:
+                expected += [] if flat else [(f"p{patient}", first, CHANNELS)]
+            else:
+                expected += [(f"p{patient}", first, (name,)) for name in CHANNELS if not (flat and name == "L1")]
+    found = []
+    for row in range(len(instances)):
+        names = CHANNELS if together else (CHANNELS[batch.channel[row]],)
+        patient, first = store.patients[batch.patient[row]], int(batch.segment[row])
+        found.append((patient, first, tuple(names)))
+        for visit in range(2):
+            entry = next(one for one in fake_entries() if one.record == f"r{patient[1:]}-{visit}")
+            samples = fake_load(entry, FOUR_FRAMES).samples.astype(np.float32)
+            for segment in range(segments):
+                start = (first + segment) * FRAME
+                wanted = samples[[CHANNELS.index(name) for name in names], start : start + FRAME]
+                np.testing.assert_array_equal(batch.signal[row, visit * segments + segment], wanted)
+    assert found == expected
+    assert drops == ()
+
+
+def test_of_three_recordings_each_is_joined_with_the_next(tmp_path):
+    """In a circle, so that all serve equally often; a patient with one recording is told as a drop."""
+    entries = [*fake_entries(3, visits=3), Entry("r9-0", "p9", 0)]
+    prepared = fake_prepared(tmp_path, entries, FakeOptions(samples=FRAME, channels=3))
+    everyone = frozenset({"p0", "p9"})
+    instances, drops = list_instances(prepared, everyone, CHANNELS, 1, True, CPU, recordings=2)
+    assert prepared.record[instances.frame.numpy()].tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert [(drop.record, drop.reason) for drop in drops] == [
+        ("r9-0", "its patient has fewer than 2 recordings with them")
+    ]
+    none, _ = list_instances(prepared, frozenset({"p9"}), CHANNELS, 1, True, CPU, recordings=2)
+    assert len(none) == 0

@@ -142,7 +142,7 @@ def test_draws_and_label_fractions_follow_from_the_split_seed_each_for_itself():
     low, other = (score_predictions(predicted_of(), "random", one).scores[0].low for one in (first, second))
     assert low != other
     rows = predicted_of()["finetune", "good", 0.5]
-    expected = bootstrap(rows, accuracy, SETTINGS.resamples, seeds.derive(0, "bootstrap"))
+    expected = bootstrap(rows, ACCURACY, SETTINGS.resamples, seeds.derive(0, "bootstrap"))
     assert low == expected.low
 
 

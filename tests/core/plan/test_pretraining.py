@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 import pytest
-from fake_offers import NoiseOptions, TinyOptions, build_noise, offers, pairs, tiny, together
+from fake_offers import NoiseOptions, TinyOptions, build_heads, build_noise, offers, pairs, tiny, together
 from fake_plugins import fake_point
 
-from clocs_core import Defaults, Framing, Needs, Perturbation, option
+from clocs_core import Defaults, Framing, Needs, Objective, Perturbation, option
 from clocs_core.errors import ClocsError, SettingsError, UnknownName
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import Catalogue, build_catalogue
@@ -43,6 +43,31 @@ def refused(*assignments: str, kind: type[ClocsError] = SettingsError, **tables:
 
 
 # ------------------------------------------------------------------------------------------------- layers, lowest first
+
+
+def test_the_presets_of_an_encoder_win_over_method_and_data_set_and_lose_to_the_user() -> None:
+    """Those of options that the run does not have are left out: an encoder serves methods with any views."""
+    presets = {
+        "run": {"embedding_dim": 32},
+        "data": {"normalise": "z-score", "channels": []},
+        "train": {"patience": 7},
+        "views": {"segments": 4, "leads": "all"},
+        "nowhere": {"x": 1},
+    }
+    (flat,) = [one for one in offers()["clocs_encoders"]() if one.name == "flat"]
+    wide = attrs.evolve(flat, name="wide", presets=presets)
+    catalogue = catalogue_of(clocs_encoders=lambda: [wide])
+
+    def plan_of(*assignments: str) -> Plan:
+        return resolve(catalogue, {"run": {"method": "preset", "dataset": "tiny", "encoder": "wide"}}, assignments)
+
+    plan = plan_of()
+    assert (plan.run.embedding_dim, plan.data.normalise, plan.train.patience) == (32, "z-score", 7)
+    assert plan.views.options.segments == 4
+    plan = plan_of("embedding_dim=8", "normalise=none", "patience=3", "segments=2")
+    assert (plan.run.embedding_dim, plan.data.normalise, plan.train.patience) == (8, "none", 3)
+    assert plan.views.options.segments == 2
+    assert resolve(catalogue, plan_of().tables()) == plan_of()
 
 
 def test_where_nobody_says_anything_the_defaults_hold() -> None:
@@ -408,3 +433,17 @@ def test_frames_follow_from_the_recordings_unless_a_framing_is_asked_for(given: 
 def test_a_settings_file_with_a_framing_asks_for_it() -> None:
     """That of a run has one, so that a run is repeated as it was."""
     assert resolve(catalogue_of(), planned().tables()).fit == 0
+
+
+@pytest.mark.parametrize(("of_embeddings", "refused"), [(False, True), (True, False)])
+def test_a_contrast_over_batches_needs_an_objective_of_embeddings(of_embeddings: bool, refused: bool) -> None:
+    calm = Objective(name="calm", summary="s", build=build_heads, of_embeddings=of_embeddings)
+    method = together("calm", loss=None, objective="calm")
+    catalogue = catalogue_of(clocs_objectives=lambda: [calm], clocs_methods=lambda: [method])
+    tables: dict[str, dict[str, object]] = {"run": {"method": "calm", "dataset": "tiny"}}
+    asked = ["batch_size=8", "contrast_batch=64"]
+    if refused:
+        with pytest.raises(SettingsError, match="'calm' reads more of the signals than their embeddings"):
+            resolve(catalogue, tables, asked)
+    else:
+        assert resolve(catalogue, tables, asked).train.contrast_batch == 64

@@ -269,3 +269,9 @@ def test_the_command_and_the_date_are_on_the_page():
     page = render(attrs.evolve(report(), command=f"clocs run {EVIL}", date="2026-11-16 07:00 UTC"), [], [])
     assert "2026-11-16 07:00 UTC" in page
     assert "clocs run &lt;script&gt;" in page
+
+
+def test_components_of_the_loss_are_columns_of_the_table_of_epochs():
+    page = render(report(), [attrs.evolve(row(1), components={"pull": 0.125})], [])
+    assert "components.pull" in page
+    assert "0.125" in page

@@ -149,7 +149,7 @@ def test_without_a_root_the_checks_of_recordings_are_skipped_aloud():
     """A check that was not made must not look like one that passed."""
     checks = {check.name: check for check in checks_of(fake.DATASET)}
     assert "scan-lists" not in checks
-    with pytest.raises(unittest.SkipTest, match=r"dataset:fake: no root was given, so 21 checks"):
+    with pytest.raises(unittest.SkipTest, match=r"dataset:fake: no root was given, so 22 checks"):
         checks["recordings"].run()
 
 
@@ -165,6 +165,11 @@ def test_an_objective_is_tried_on_the_views_of_a_method_that_uses_it():
                     presets={"views": {"flaw": "divides"}})  # fmt: skip
     catalogue = attrs.evolve(CATALOGUE, methods=shelf(method))
     assert "finite" in failures(checks_of(fake.OBJECTIVE, catalogue=catalogue))
+
+
+def test_an_objective_that_takes_embeddings_alone_may_say_so():
+    offer = attrs.evolve(fake.OBJECTIVE, of_embeddings=True)
+    assert failures(checks_of(offer, options=Flaw("of-embeddings"))) == {}
 
 
 @attrs.frozen

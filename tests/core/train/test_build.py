@@ -6,8 +6,10 @@ import attrs
 import pytest
 import torch
 from fake_encoders import installed, plan_of
+from fake_frames import fake_prepared
 from torch import nn
 
+from clocs_core import Objective, Perturbation, Setup, SignalFacts
 from clocs_core.errors import PluginError, SettingsError, Unavailable
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
@@ -132,3 +134,96 @@ def test_a_batch_of_one_instance_is_refused_where_it_has_nothing_to_contrast(met
 def test_a_step_of_two_instances_and_a_method_that_contrasts_none_are_accepted(method, sizes):
     plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, sizes)
     build.refuse_lone_instances(plan, torch.device("cpu"))
+
+
+class Timed(Odd):
+    """An encoder with a sequence, changed by a function."""
+
+    def __init__(self, make=lambda z: z, stride=50, width=8):
+        super().__init__(lambda z: z)
+        self.change, self.stride, self.width = make, stride, width
+
+    def sequence(self, signal):
+        return self.change(torch.zeros(len(signal), signal.shape[-1] // 50, 8))
+
+
+def train_on_sequences(encoder):
+    """Build the encoders of a run whose objective reads their sequence."""
+    plan = plan_of(installed())
+    encoder_offer = attrs.evolve(plan.encoder.offer, build=lambda *given: encoder, sequence=True)
+    objective = Chosen(Objective(name="future", summary="s", build=lambda *given: None, sequence=True), None)
+    chosen = attrs.evolve(plan.encoder, offer=encoder_offer)
+    return build.build_encoders(attrs.evolve(plan, encoder=chosen, objective=objective), 12, CPU)
+
+
+def test_an_encoder_with_a_sequence_as_promised_is_built():
+    train_on_sequences(Timed())
+
+
+@pytest.mark.parametrize(
+    ("encoder", "said"),
+    [
+        (Odd(lambda z: z), r"must have the method `sequence` and the positive integers `stride` and `width`"),
+        (Timed(stride=50.0), r"it has stride 50.0 and width 8\. Its plugin"),
+        (Timed(lambda z: z.mean(1)), r"shape \(2, 50, 8\) on cpu .*, and gives float32 of shape \(2, 8\) on cpu"),
+        (Timed(width=9), r"shape \(2, 50, 9\) on cpu .*, and gives float32 of shape \(2, 50, 8\) on cpu"),
+        (Timed(stride=49), r"shape \(2, 52, 8\) on cpu .*, and gives float32 of shape \(2, 50, 8\) on cpu"),
+        (Timed(lambda z: z.long()), "and gives int64"),
+        (Timed(raising(RuntimeError("mat1"))), "and fails: RuntimeError: mat1"),
+    ],
+)
+def test_any_other_sequence_is_refused_before_the_first_step(encoder, said):
+    with pytest.raises(PluginError, match=r"Encoder 'cnn' of plugin 'cnn' \(clocs [^)]*\) .*" + said):
+        train_on_sequences(encoder)
+
+
+def test_a_stride_longer_than_a_frame_is_refused():
+    with pytest.raises(SettingsError, match=r"'cnn' are 2501 samples apart, and a frame has 2500\. Use longer frames"):
+        train_on_sequences(Timed(stride=2501))
+    train_on_sequences(Timed(lambda z: z[:, :1], stride=2500))
+
+
+def test_an_objective_is_told_all_that_is_known_of_a_run():
+    """Steps by the instances that are used, of which the last batch may be smaller."""
+    told = []
+
+    def build_it(options, setup):
+        told.append(setup)
+        return nn.Linear(1, 1)
+
+    plan = resolve(installed(), {"run": {"method": "byol", "dataset": "demo", "embedding_dim": 8}}, ["epochs=3"])
+    offer = attrs.evolve(plan.objective.offer, build=build_it)
+    plan = attrs.evolve(plan, objective=attrs.evolve(plan.objective, offer=offer))
+    signals = SignalFacts(unit="mV", frame_rate=500.0, samples=2500, channels=("II", "V2"))
+    learner = build.build_learner(plan, signals, CPU, instances=2 * plan.train.batch_size + 1)
+    few = attrs.evolve(plan, train=attrs.evolve(plan.train, instances=5))
+    build.build_learner(few, signals, CPU, instances=1000)
+    setup = told[0]
+    assert setup.encoders == tuple(learner.encoders) == (setup.encoder,)
+    assert (setup.signals, setup.device) == (signals, CPU)
+    assert [(one.steps_per_epoch, one.steps) for one in told] == [(3, 9), (1, 3)]
+
+
+def test_an_objective_that_is_built_by_an_earlier_setup_has_one_encoder():
+    encoder = nn.Identity()
+    setup = Setup(encoder=encoder, embedding_dim=2, task=None)
+    assert setup.encoders == (encoder,)
+
+
+@pytest.mark.parametrize(("method", "axis"), [("cmsc", None), ("cmsc-rlm", -2)])
+def test_signals_are_described_as_the_views_have_them(method, axis, tmp_path):
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}})
+    prepared = fake_prepared(tmp_path)
+    found = build.describe_signals(plan, prepared, ("L1", "L0"))
+    rate = prepared.frame_rate
+    assert found == SignalFacts(unit="mV", frame_rate=rate, samples=50, channels=("L1", "L0"), channel_axis=axis)
+
+
+def test_a_perturbation_that_cannot_work_on_the_signals_is_refused():
+    def refuse(options, signals):
+        raise ValueError(f"a hum needs one sampling rate, got {signals.frame_rate}")
+
+    plan = resolve(installed(), {"run": {"method": "simclr", "dataset": "demo"}})
+    hum = Chosen(Perturbation(name="hum", summary="s", build_for=refuse), None)
+    with pytest.raises(SettingsError, match=r"'hum' cannot be used here: a hum needs one sampling rate, got None"):
+        build.build_views(attrs.evolve(plan, perturbations=(hum,)), SignalFacts())

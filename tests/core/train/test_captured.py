@@ -266,7 +266,10 @@ def test_the_replays_of_an_epoch_are_its_batches(count, batch, together):
     ("wrong", "message"),
     [
         (("--plugin", "cmsc", "--step", "captured", "--device", "cpu"), "`--step captured` needs a GPU"),
-        (("--plugin", "byol", "--contrast-batch", "512"), "its objective 'byol' encodes by itself and has a state"),
+        (
+            ("--plugin", "byol", "--contrast-batch", "512"),
+            "its objective 'byol' reads more of the signals than their embeddings",
+        ),
         (("--plugin", "cmsc", "--contrast-batch", "8"), "smaller than the batches of 16"),
         (("--plugin", "cmsc", "--contrast-batch", "64", "--step", "captured"), "do not go together"),
     ],

@@ -140,3 +140,53 @@ def test_a_step_that_cannot_be_captured_runs_plainly_with_one_warning(training, 
     for epoch in (1, 2):
         assert torch.equal(run_epoch(one, training, epoch, silent), plain_epoch(other, training, epoch, silent))
     assert said == ["the training step cannot be captured and runs plainly, which is slower: operation not permitted"]
+
+
+class Masking(nn.Module):
+    """Reconstructs an embedding from half of the samples, drawn from the generator of the step."""
+
+    def forward(self, encode, views, generator):
+        mask = torch.rand(views.signal.shape, generator=generator) < 0.5
+        return (encode(views.signal * mask) - encode(views.signal).detach()).square().mean()
+
+
+def masking():
+    one = learner()
+    return start(one.encoders, Masking(), 1e-2)
+
+
+def test_masks_that_an_objective_draws_are_captured_and_survive_a_resume(training, captured):
+    """To the last bit: captured or plain, in one process or in two, which share nothing but weights and optimiser."""
+    whole, plain, begun, resumed = (masking() for _ in range(4))
+    for epoch in (1, 2):
+        assert torch.equal(captured(whole, training, epoch, silent), plain_epoch(plain, training, epoch, silent))
+    CapturedEpochs(pytest.fail)(begun, training, 1, silent)
+    resumed.encoders.load_state_dict(begun.encoders.state_dict())
+    resumed.optimiser.load_state_dict(begun.optimiser.state_dict())
+    CapturedEpochs(pytest.fail)(resumed, training, 2, silent)
+    for other in (plain, resumed):
+        assert all(map(torch.equal, state(whole), state(other)))
+
+
+class Parted(nn.Module):
+    """Two terms, told apart."""
+
+    def forward(self, encode, views):
+        z = encode(views.signal)
+        pull, size = (z[0] - z[1]).square().mean(), z.square().mean()
+        return pull + 0.1 * size, {"pull": pull, "size": size}
+
+
+def test_components_of_a_captured_loss_are_those_of_the_plain_one(training, captured):
+    """Neither the steps that warm up nor the epoch before are counted."""
+    one, other = (start(learner().encoders, Parted(), 1e-2) for _ in range(2))
+    for epoch in (1, 2):
+        losses = captured(one, training, epoch, silent)
+        plain_epoch(other, training, epoch, silent)
+        found, expected = (each.components.means(len(training.train)) for each in (one, other))
+        assert torch.equal(torch.stack(found), torch.stack(expected))
+        assert list(one.components.sums) == ["pull", "size"]
+        sizes = torch.full_like(losses, 8.0)
+        sizes[-1] = len(training.train) % 8
+        mean = (losses * sizes).sum() / sizes.sum()
+        assert float(found[0] + 0.1 * found[1]) == pytest.approx(float(mean), rel=1e-5)

@@ -2,6 +2,7 @@
 
 import copy
 
+import attrs
 import pytest
 import torch
 from fake_frames import FRAME, fake_store
@@ -10,6 +11,7 @@ from torch import nn
 
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
+from clocs_core.errors import PluginError
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Update
 from clocs_core.train.epochs import Training, pairs_per_anchor
@@ -17,7 +19,7 @@ from clocs_core.train.gradcache import contrast_step, gradcache_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.normalise import min_max
 from clocs_core.train.schedule import Schedule
-from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step
+from clocs_core.train.step import ContrastiveObjective, Encoding, ViewMaker, encode, loss_of, train_step
 
 CPU = torch.device("cpu")
 
@@ -156,3 +158,114 @@ def test_how_many_an_instance_meets_is_counted_over_the_batches_of_an_epoch(coho
     assert others + mine == pytest.approx(len(patient) - 1)
     fewer, _ = pairs_per_anchor(training_of(cohort, 4, 8))
     assert fewer < 8
+
+
+class Headed(nn.Module):
+    """An objective with all that it may have: a head, BatchNorm, random numbers, components, a state, labels, ages."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, encode, views, generator):
+        z = encode(views.signal)  # (view, batch, dim)
+        keep = torch.rand(z.shape, generator=generator) < 0.8
+        h = self.head((z * keep).flatten(0, 1)).view_as(z)
+        pull = contrast(h, views.batch.patient)
+        rest = (h[0, :, 0] * views.batch.label).mean() + (h[1, :, 0] * views.batch.about["age"]).mean()
+        return pull + rest + (h * views.target).mean(), {"pull": pull, "rest": rest}
+
+    def after_step(self, encoders):
+        self.steps.add_(len(encoders))
+
+
+def aged_views(batch, generator):
+    """Views with a target and a column, which depend on the record."""
+    views = noisy_views(batch, generator)
+    target = batch.record.float().expand(2, -1)[..., None]
+    about = {"age": batch.record.float().sin()}
+    return attrs.evolve(views, target=target, batch=attrs.evolve(batch, about=about))
+
+
+def headed(encoder=None):
+    made = learner_of(nn.Tanh())
+    torch.manual_seed(1)
+    return start(made.encoders, Headed(), 1e-2)
+
+
+def test_an_objective_of_embeddings_has_the_gradients_of_the_plain_large_batch(cohort):
+    """Of its own weights too; its head, its random numbers and its components see all instances at once."""
+    rows = torch.arange(20)
+    learner, other = headed(), headed()
+    training = training_of(cohort, 7, 20, aged_views)
+    generator = torch.Generator().manual_seed(5)
+    parts = [training.make_views(training.store.gather(training.train, part), generator) for part in rows.split(7)]
+    whole = training.store.gather(training.train, rows)
+    views = attrs.evolve(aged_views(whole, generator), signal=torch.cat([part.signal for part in parts], dim=1))
+    generator = torch.Generator().manual_seed(5)
+    for part in rows.split(7):
+        training.make_views(training.store.gather(training.train, part), generator)
+    expected, components = loss_of(other.objective, Encoding(list(other.encoders)), views, generator)
+    expected.backward()
+    found = contrast_step(learner, training, rows, torch.Generator().manual_seed(5))
+    assert torch.allclose(found, expected, atol=1e-6)
+    for module in ("encoders", "objective"):
+        ours, theirs = (list(getattr(one, module).parameters()) for one in (learner, other))
+        assert all(torch.allclose(a.grad, b.grad, atol=1e-6) for a, b in zip(ours, theirs, strict=True)), module
+    buffers = zip(learner.objective.buffers(), other.objective.buffers(), strict=True)
+    assert all(torch.allclose(a.double(), b.double(), atol=1e-6) for a, b in buffers)
+    means = dict(zip(learner.components.sums, learner.components.means(20), strict=True))
+    assert all(float(means[name]) == pytest.approx(value.item(), abs=1e-6) for name, value in components.items())
+
+
+def test_a_step_leaves_the_generator_behind_what_the_objective_drew(cohort):
+    """Or the views of the next step would be drawn with the numbers of this one's masks."""
+    training, rows = training_of(cohort, 7, 20, aged_views), torch.arange(20)
+    generator, other = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    contrast_step(headed(), training, rows, generator)
+    for part in rows.split(7):
+        training.make_views(training.store.gather(training.train, part), other)
+    torch.rand(2, 20, 8, generator=other)
+    assert torch.equal(generator.get_state(), other.get_state())
+
+
+def test_an_epoch_calls_after_step_once_per_update(cohort):
+    learner = headed()
+    losses = gradcache_epoch(learner, training_of(cohort, 8, 20, aged_views), 1, lambda *_: None)
+    assert learner.objective.steps == len(losses)
+
+
+class Peeking(Headed):
+    """Looks at the samples: without them, its loss is NaN."""
+
+    def forward(self, encode, views, generator):
+        return super().forward(encode, views, generator)[0] + views.signal.mean()
+
+
+class Other(Headed):
+    """Encodes something else than the views."""
+
+    def forward(self, encode, views, generator):
+        return encode(views.signal * 2).mean()
+
+
+class Sequential(Headed):
+    def forward(self, encode, views, generator):
+        return encode.sequence(views.signal).mean()
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Other, "may encode nothing but"), (Sequential, "may not read sequences")])
+def test_an_objective_that_does_more_than_it_says_is_refused(cohort, kind, said):
+    learner = headed()
+    learner.objective = kind()
+    with pytest.raises(PluginError, match=said):
+        contrast_step(learner, training_of(cohort, 7, 20, aged_views), torch.arange(20), torch.Generator())
+
+
+def test_an_objective_that_reads_samples_gives_no_number(cohort):
+    """And a run ends there, with the step: a loss of zeros would look like a result."""
+    learner = headed()
+    learner.objective = Peeking()
+    loss = contrast_step(learner, training_of(cohort, 7, 20, aged_views), torch.arange(20), torch.Generator())
+    assert loss.isnan()

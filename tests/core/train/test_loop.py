@@ -326,3 +326,23 @@ def test_health_is_of_a_view_that_the_first_encoder_reads(cohort):
     who = start(nn.ModuleList([first, second]), ContrastiveObjective(lambda z, patient: 0 * z.sum()), 0.0)
     (done,) = epochs_of(who, cohort, epochs=1, generate=crossed)
     assert done.health.effective_rank > 3
+
+
+class Parted(NoisyTarget):
+    """The same loss with one of its components."""
+
+    def forward(self, encode, views):
+        loss = super().forward(encode, views)
+        return loss, {"all": loss, "batch": loss.detach() * 0 + views.signal.shape[1]}
+
+
+def test_an_epoch_tells_the_components_of_its_loss(cohort):
+    """They are those of training; the loss that they belong to is trained and validated as without them."""
+    plain, parted = (list(epochs_of(learner(made), cohort, epochs=2)) for made in (NoisyTarget(), Parted()))
+    assert [numbers(done) for done in plain] == [numbers(done) for done in parted]
+    count = len(cohort[1])
+    sizes = [7] * (count // 7) + [count % 7]
+    for done in parted:
+        assert done.components["all"] == pytest.approx(done.train_loss, rel=1e-6)
+        assert done.components["batch"] == pytest.approx(sum(size * size for size in sizes) / count)
+    assert [done.components for done in plain] == [{}, {}]

@@ -12,6 +12,7 @@ from stand_in_graphs import capture_on_the_cpu
 from torch import nn
 
 from clocs_core.contracts.batches import Views
+from clocs_core.contracts.offers import SignalFacts
 from clocs_core.data.store import list_instances
 from clocs_core.errors import SettingsError
 from clocs_core.plan.pretraining import resolve
@@ -28,6 +29,7 @@ from clocs_core.train.projector import Projector
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, validation_step
 
 CPU = torch.device("cpu")
+SIGNALS = SignalFacts(channels=tuple("ABCDEFGHIJKL"))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,7 @@ def test_its_weights_follow_from_the_seed_and_move_no_others():
     """A run with a projector begins with the encoder that it has without one."""
     plan = plan_of(installed())
     other = attrs.evolve(plan, train=attrs.evolve(plan.train, projector=(16, 8)))
-    without, with_one = build_learner(plan, 12, CPU), build_learner(other, 12, CPU)
+    without, with_one = build_learner(plan, SIGNALS, CPU), build_learner(other, SIGNALS, CPU)
     for name, tensor in without.encoders.state_dict().items():
         assert torch.equal(tensor, with_one.encoders.state_dict()[name])
     weights = with_one.objective.projector.state_dict()
@@ -188,18 +190,18 @@ def test_an_objective_is_offered_it_and_one_that_leaves_it_is_refused(takes):
     offer = attrs.evolve(plan.objective.offer, build=lambda options, setup: Taking(setup, takes))
     plan = attrs.evolve(plan, objective=attrs.evolve(plan.objective, offer=offer))
     if takes:
-        made = build_learner(plan, 12, CPU)
+        made = build_learner(plan, SIGNALS, CPU)
         assert {f"projector.{name}" for name in draw_projector(plan).state_dict()} == set(made.objective.state_dict())
         return
     with pytest.raises(SettingsError, match="'byol' of method 'byol' has no place for a projector"):
-        build_learner(plan, 12, CPU)
+        build_learner(plan, SIGNALS, CPU)
 
 
 @pytest.mark.parametrize("method", ["byol", "vicreg"])
 def test_methods_with_a_head_of_their_own_say_so(method):
     plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}}, ["projector=16"])
     with pytest.raises(SettingsError, match="Leave out `projector`"):
-        build_learner(plan, 12, CPU)
+        build_learner(plan, SIGNALS, CPU)
 
 
 def test_a_method_may_preset_it_and_a_run_may_leave_it_out():

@@ -8,7 +8,7 @@ from torch import nn
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import leave, min_max
-from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step, validation_step
+from clocs_core.train.step import ContrastiveObjective, Encoding, ViewMaker, encode, train_step, validation_step
 
 
 def make_views(views=2, batch=3, channel=1, sample=8, encoder_of_view=()):
@@ -259,3 +259,97 @@ def test_a_frame_that_hardly_varies_gives_views_of_ordinary_size(noise):
     views = attrs.evolve(make_views(views=1, sample=50), signal=clean, perturb="one each")
     found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=min_max).signal
     assert found.abs().max() <= 1.0
+
+
+class Steps(nn.Module):
+    """A sequence of every second sample, twice as wide for the second of two encoders' views; counts its calls."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.factor, self.calls = factor, 0
+
+    def sequence(self, signal):
+        self.calls += 1
+        return self.factor * signal[:, 0, ::2, None].expand(-1, -1, 3)
+
+
+@pytest.mark.parametrize("per_view", [False, True])
+def test_sequences_come_by_view_with_one_call_per_encoder(per_view):
+    """As embeddings do: (view, batch, time, width), each view from the encoder that it names."""
+    views, encoders = make_views(views=3), [Steps(2.0), Steps(-1.0)]
+    found = Encoding(encoders, (1, 0, 1), per_view).sequence(views.signal)
+    assert found.shape == (3, 3, 4, 3)
+    factor = torch.tensor([-1.0, 2.0, -1.0]).view(3, 1, 1)
+    assert torch.equal(found[..., 0], factor * views.signal[:, :, 0, ::2])
+    assert [encoder.calls for encoder in encoders] == ([1, 2] if per_view else [1, 1])
+    assert Encoding(encoders[:1]).sequence(views.signal[..., :6]).shape == (3, 3, 3, 3)
+
+
+def test_an_objective_that_reads_sequences_only_leaves_the_embeddings_of_its_views_for_validation():
+    class OfSequences(nn.Module):
+        def forward(self, encode, views):
+            return encode.sequence(views.signal).mean()
+
+    class Both(Flat):
+        def sequence(self, signal):
+            return signal[:, 0, :, None]
+
+    encoder, views = Both(), make_views()
+    loss, z = validation_step([encoder], OfSequences(), views)
+    assert torch.equal(loss, views.signal.mean())
+    assert torch.equal(z, encode([encoder], (), views.signal))
+
+
+class Drawing(nn.Module):
+    """Draws from the generator that it is given, and looks at the encoders that it is given."""
+
+    def forward(self, encode, views, generator):
+        mask = torch.rand(views.signal.shape, generator=generator) < 0.5
+        return encode(views.signal * mask).square().mean()
+
+    def after_step(self, encoders):
+        self.seen = list(encoders)
+
+
+def test_an_objective_that_asks_for_a_generator_draws_from_that_of_the_step():
+    """In training and in validation; the same state gives the same loss, and the state moves on."""
+    views, losses = make_views(), []
+    for _ in range(2):
+        torch.manual_seed(0)
+        encoder, generator = Flat(), torch.Generator().manual_seed(5)
+        optimiser = torch.optim.SGD(encoder.parameters(), lr=0.1)
+        losses.append(train_step([encoder], Drawing(), optimiser, views, generator=generator))
+        assert not torch.equal(generator.get_state(), torch.Generator().manual_seed(5).get_state())
+    assert torch.equal(*losses)
+    first, again, other = (
+        validation_step([encoder], Drawing(), views, generator=torch.Generator().manual_seed(seed))[0]
+        for seed in (5, 5, 6)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_after_step_gets_all_encoders_where_it_asks_for_them():
+    """By the name of its argument; an `encoder` is the first one."""
+    encoders, objective = [Flat(), Flat()], Drawing()
+    optimiser = torch.optim.SGD(encoders[0].parameters(), lr=0.1)
+    train_step(encoders, objective, optimiser, make_views(encoder_of_view=(0, 1)), generator=torch.Generator())
+    assert objective.seen == encoders
+
+
+def test_sequences_are_float32_under_autocast_too():
+    """As embeddings are: a loss of half precision would round away what it compares."""
+
+    class Convolved(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.seen = nn.Conv1d(1, 4, 2, stride=2), None
+
+        def sequence(self, signal):
+            made = self.layer(signal).transpose(1, 2)
+            self.seen = made.dtype
+            return made
+
+    encoder = Convolved()
+    assert Encoding([encoder], autocast="bf16").sequence(make_views().signal).dtype == torch.float32
+    assert encoder.seen == torch.bfloat16

@@ -42,13 +42,3 @@ def test_a_row_without_a_prediction_leaves_the_draws_without_it_alone(name):
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_long_tests_are_scored_in_blocks(monkeypatch):
-    """Thousands of rows by a thousand draws would not fit into a small machine at once."""
-    from clocs_plugins.classification import draws
-
-    probability, label, weights = rows(1, 50, 3, False, True)
-    whole = draws.draw_auroc(probability, label, weights)
-    monkeypatch.setattr(draws, "_AT_ONCE", 100)
-    np.testing.assert_array_equal(draws.draw_auroc(probability, label, weights), whole)

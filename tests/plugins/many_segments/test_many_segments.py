@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 import torch
 
+from clocs_core import SignalFacts
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
@@ -33,10 +34,10 @@ def test_an_instance_has_four_segments_unless_told_otherwise(plan):
 
 def test_four_segments_become_four_views_and_train_one_step(plan):
     """Views, encoder and loss come from elsewhere and take any number of views; together they change the weights."""
-    made = plan("embedding_dim=8")
-    learner = build_learner(made, channels=1, device=torch.device("cpu"))
+    made, signals = plan("embedding_dim=8"), SignalFacts(unit="mV", channels=("II",))
+    learner = build_learner(made, signals, torch.device("cpu"))
     batch = synthetic_batch(5, 4, 1, made.pretrain_framing.frame_samples)
-    views = build_views(made, "mV")(batch, torch.Generator().manual_seed(0))
+    views = build_views(made, signals)(batch, torch.Generator().manual_seed(0))
     assert views.signal.shape == (4, 5, 1, made.pretrain_framing.frame_samples)
     before = [one.detach().clone() for one in learner.encoders.parameters()]
     loss = train_step(list(learner.encoders), learner.objective, learner.optimiser, views)

@@ -454,3 +454,34 @@ def test_no_mutation_of_a_recording_is_worse_than_an_error(tmp_path: Path, data:
     with suppress(ValueError, OSError):
         record = load(entry)
         assert record.samples.size <= 12 * 5000
+
+
+# ------------------------------------------------------------------------------------------------------- age and sex
+
+
+def test_age_and_sex_are_those_of_the_table(real: Path, listing):
+    """Counted once more from the table; everybody older than 89 is 300 there."""
+    with open(real / "ptbxl_database.csv", encoding="utf-8", newline="") as file:
+        table = {one["ecg_id"].zfill(5): one for one in csv.DictReader(file)}
+    for entry in listing.entries:
+        age, sex = table[entry.record]["age"], table[entry.record]["sex"]
+        assert entry.about["age"] == (None if age == "" else 90.0 if float(age) > 89 else float(age))
+        assert entry.about["sex"] == ("female" if sex == "1" else "male")
+
+
+@pytest.mark.parametrize(("age", "found"), [("56.0", 56.0), ("300.0", 90.0), ("", None), ("old", None), ("0", 0.0)])
+def test_an_age_that_is_missing_or_hidden_is_said_to_be_so(tmp_path: Path, age: str, found: float | None):
+    root = write_set(tmp_path / "set", [row(1)])
+    text = (root / "ptbxl_database.csv").read_text(encoding="utf-8")
+    lines = [*csv.reader(text.splitlines(keepends=True))]
+    for line, more in zip(lines, (["age", "sex"], [age, "9"]), strict=True):
+        line += more
+    with open(root / "ptbxl_database.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    (entry,) = scan(root).entries
+    assert entry.about == {"age": found, "sex": None}
+
+
+def test_a_table_without_age_and_sex_can_be_read(tmp_path: Path):
+    (entry,) = scan(write_set(tmp_path / "set", [row(1)])).entries
+    assert entry.about == {"age": None, "sex": None}

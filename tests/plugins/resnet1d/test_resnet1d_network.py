@@ -267,3 +267,27 @@ def test_the_card_imports_no_torch():
     """Listing plugins must stay instant."""
     code = "import sys, clocs_plugins.resnet1d; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("samples", [2, 17, 100, 999, 2500])
+def test_the_sequence_is_what_the_network_takes_the_mean_of(samples):
+    """So it has the same weights, and a representation is the linear layer of its mean."""
+    encoder, signal = wake(build(3, samples, 8, **SMALL)).eval(), noise(2, 3, samples)
+    sequence = encoder.sequence(signal)
+    assert sequence.shape == (2, -(-samples // encoder.stride), encoder.width)
+    assert torch.equal(encoder.linear(sequence.transpose(1, 2).mean(-1)), encoder(signal))
+
+
+@pytest.mark.parametrize(("samples", "stride"), [(2500, 32), (16, 8), (2, 1)])
+def test_the_stride_of_a_sequence_is_that_of_all_its_layers(samples, stride):
+    """Frames that are too short to be halved again have a smaller one."""
+    assert (build(samples=samples).stride, build(samples=samples).width) == (stride, 128)
+
+
+def test_a_sequence_moves_with_its_signal():
+    """By one position for every stride of samples, away from the ends."""
+    encoder = wake(build(1, 400, 8, **SMALL)).eval()
+    signal = noise(1, 1, 400, dtype=torch.float64)
+    encoder, stride = encoder.double(), encoder.stride
+    here, moved = encoder.sequence(signal), encoder.sequence(signal.roll(3 * stride, dims=-1))
+    assert torch.allclose(moved[:, 13:-10], here[:, 10:-13])

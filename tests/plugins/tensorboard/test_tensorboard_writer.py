@@ -212,3 +212,11 @@ def test_the_hooks_write_a_whole_run(tmp_path):
     assert found.Scalars("loss/train")[0].wall_time > 1.7e9  # a clock, not 0
     assert found.Tags()["images"] == ["report/loss"]
     assert {"settings", "scores"} <= set(found.Tags()["tensors"])
+
+
+def test_components_of_the_loss_are_curves_of_their_own(tmp_path):
+    run = run_at(tmp_path)
+    begin(run, 10.0)
+    add_epoch(run, epoch_done(1, 4.0, [5.0], components={"pull": 0.5, "push": 3.5}), 11.0)
+    assert curve(tmp_path, "components/pull") == [(1, 0.5)]
+    assert curve(tmp_path, "components/push") == [(1, 3.5)]

@@ -1,0 +1,70 @@
+"""Contrastive predictive coding (van den Oord, Li and Vinyals, 2018), as Mehari and Strodthoff (2022) use it for ECGs.
+
+A sequence c of contexts comes from the encoder, and a sequence z of targets from a small network that sees only a few
+samples. For every k from 1 to K, a linear layer W_k predicts the target k positions ahead. The loss is the
+cross-entropy of telling that target from those of all other positions of the same recording:
+
+    - log  exp(z[t+k] . W_k c[t] / sqrt(d))  /  sum over s of exp(z[s] . W_k c[t] / sqrt(d))
+
+meaned over t, k, recordings and views. Negatives of the same recording cannot be told by the patient or the leads, so
+the encoder has to follow the heart beat. The encoder must be causal: it must not see the samples that it predicts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from clocs_core import Encode, Views
+
+WIDTH = 256
+"""Largest width of predictions and targets; a narrower encoder has its own."""
+
+
+class Cpc(nn.Module):
+    """The objective: the network of the targets, and a linear layer for each number of positions ahead."""
+
+    def __init__(self, encoder: nn.Module, channels: int, samples: int, ahead: int) -> None:
+        super().__init__()
+        if not getattr(encoder, "causal", False):
+            raise ValueError(
+                "`cpc` predicts what follows, so its encoder must not see it: choose one whose sequence is causal, "
+                "such as s4d with `direction='past'`"
+            )
+        self.stride, context = int(encoder.stride), int(encoder.width)  # type: ignore[arg-type]  # integers by contract
+        positions = -(-samples // self.stride)
+        if positions <= ahead:
+            raise ValueError(
+                f"`cpc` predicts {ahead} positions ahead, and a frame of {samples} samples has {positions} of "
+                f"{self.stride} samples: use longer frames, or a smaller `ahead`"
+            )
+        self.ahead, self.width = ahead, min(context, WIDTH)
+        self.targets = nn.Sequential(
+            nn.Conv1d(channels, self.width, self.stride, self.stride),
+            nn.BatchNorm1d(self.width),
+            nn.ReLU(),
+            nn.Conv1d(self.width, self.width, 1),
+            nn.BatchNorm1d(self.width),
+        )
+        self.predict = nn.Linear(context, ahead * self.width, bias=False)
+
+    def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss of one batch, and its parts for the nearest and the farthest position."""
+        context = encode.sequence(views.signal).flatten(0, 1)  # (n, time, context)
+        signal = views.signal.flatten(0, 1)
+        whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))  # zeros complete the last position
+        target = self.targets(whole).transpose(1, 2)  # (n, time, width)
+        predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
+        losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
+        return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
+
+    def _loss(self, predicted: Tensor, target: Tensor, k: int) -> Tensor:
+        """Return the cross-entropy of the target k positions ahead among all targets of its recording."""
+        time = target.shape[1]
+        scores = predicted[:, : time - k] @ target.transpose(1, 2) / math.sqrt(self.width)  # (n, time - k, time)
+        right = torch.arange(k, time, device=scores.device).expand(scores.shape[0], -1)  # (n, time - k)
+        return nn.functional.cross_entropy(
+            scores.flatten(0, 1).to(torch.promote_types(scores.dtype, torch.float32)), right.flatten()
+        )

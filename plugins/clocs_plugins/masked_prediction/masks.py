@@ -1,0 +1,46 @@
+"""Draw stretches of positions, and hide their samples."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import attrs
+import torch
+from torch import Generator, Tensor
+
+from clocs_core import Setup
+
+
+@attrs.frozen
+class MaskedSignals:
+    """Hides `count` stretches of `length` positions, of `stride` samples each. They may overlap."""
+
+    count: int
+    length: int
+    stride: int
+
+    @classmethod
+    def fitting(cls, masked: float, stretch: int, setup: Setup) -> Self:
+        """Return masks of a share of the positions at most. Raise ValueError where a frame has too few positions."""
+        stride = int(setup.encoder.stride)  # type: ignore[arg-type]  # an integer by contract
+        positions = -(-setup.signals.samples // stride)
+        count = int(masked * positions) // stretch
+        if count < 1 or count * stretch >= positions:
+            raise ValueError(
+                f"a frame of {setup.signals.samples} samples has {positions} positions of {stride} samples, of which "
+                f"at most {masked:g} may be hidden, {stretch} in a row: that hides {'none' if count < 1 else 'all'} of "
+                "them. Change `masked` or `stretch`, or use longer frames"
+            )
+        return cls(count, stretch, stride)
+
+    def draw(self, signal: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor]:
+        """Return signals (n, channel, sample) with zeros in hidden positions, and which those are: (n, time)."""
+        time = -(-signal.shape[-1] // self.stride)
+        # On the generator's device, which is that of the signal in training; no host sync.
+        drawn = torch.rand(len(signal), self.count, generator=generator, device=signal.device)
+        first = (drawn * (time - self.length + 1)).long()  # (n, stretch): the first position of each
+        at = torch.arange(time, device=signal.device)
+        inside = (at >= first[..., None]) & (at < first[..., None] + self.length)  # (n, stretch, time)
+        hidden = inside.any(1)  # (n, time)
+        samples = hidden.repeat_interleave(self.stride, 1, output_size=time * self.stride)[:, : signal.shape[-1]]
+        return signal.masked_fill(samples[:, None], 0.0), hidden
