@@ -13,11 +13,12 @@ import attrs
 
 from clocs_core.contracts.records import Entry, Part
 from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
+from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import Stopwatch
 from clocs_core.report.times import show_duration
-from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs
+from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, describe_signals
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
@@ -80,13 +81,16 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float])
             prepared = prepare_recordings(attrs.evolve(asked, data=data), few, pretrain, 1, lambda done, total: None)
         channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
         labels = {entry.record: entry.label for entry in few}
-        store = fill_store(prepared, labels, plan.task, channels, device)
         owners = frozenset(entry.patient for entry in few)
+        wanted = choose_columns(asked.columns, listing.columns or plan.dataset.offer.columns, asked.name)
+        columns, about = read_columns(wanted, few, prepared.records, owners)
+        store = fill_store(prepared, labels, plan.task, channels, device, about)
         needs, together = plan.needs, plan.needs.channels == "all"
-        instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device)
-        learner = build_learner(plan, len(channels), device)
+        instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device, needs.recordings)
+        signals = describe_signals(plan, prepared, channels)
+        learner = build_learner(plan, signals, device, len(instances), columns)
         settings = attrs.evolve(plan.train, epochs=_EPOCHS, keep="last", instances=None)
-        training = Training(store, build_views(plan, prepared.unit), instances, instances, settings, plan.run.seed)
+        training = Training(store, build_views(plan, signals), instances, instances, settings, plan.run.seed)
         trains, validates = _measure(learner, training, run_epoch, clock)
     each = len(instances) / len(few) * len(listing.entries) / max(1, sum(split.counts().values()))  # per patient
     train, held_out = (max(1, round(each * split.counts()[part])) for part in ("train", "validation"))
