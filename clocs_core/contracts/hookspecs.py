@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PROJECT = "clocs"
 
-API_VERSION = (1, 1)
+API_VERSION = (1, 2)
 """(major, minor) version of the plugin API: the hooks, the offers and the other public names.
 
 The minor rises with an addition, the major when plugins have to change; `docs/stability.md` gives the rules.

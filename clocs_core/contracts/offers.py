@@ -283,16 +283,20 @@ class Method(Offer):
 class Metric(Offer):
     """A measure of the quality of predictions.
 
-    score(probability (n, class), label, weight (n,)) -> float, higher is better, NaN where the metric is not defined.
-    label is (n,) integers for a one-of task and (n, class) of 0 and 1 for an any-of task. `weight` counts how often
-    each row occurs in a bootstrap sample. Rows without a label are left out before.
+    score(probability (n, class), label, weight (n,)) -> float, NaN where the metric is not defined. label is (n,)
+    integers for a one-of task and (n, class) of 0 and 1 for an any-of task; for a number it is (n,) float32, and the
+    predicted values (n, 1) stand for probabilities. `weight` counts how often each row occurs in a bootstrap sample.
+    Rows without a label are left out before.
+    tasks: the kinds of task that it can score: one_of, any_of, number.
+    better: whether a `higher` or a `lower` score is better.
     score_draws(probability, label, weights (draw, n)) -> (draw,): the scores of many bootstrap samples at once, for a
     metric that saves work this way, such as sorting once; without it, core calls `score` for each sample.
     """
 
     kind: ClassVar[str] = "metric"
     tasks: tuple[str, ...] = ("one_of", "any_of")
-    score: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], float]
-    score_draws: Callable[[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]] | None = (
-        None
+    score: Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], float]
+    score_draws: Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], NDArray[np.float64]] | None = None
+    better: Literal["higher", "lower"] = attrs.field(
+        default="higher", validator=attrs.validators.in_(("higher", "lower"))
     )

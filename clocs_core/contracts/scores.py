@@ -37,6 +37,7 @@ class Score:
 class Comparison:
     """The paired difference a - b over the same resampled test patients, with its 95 % interval.
 
+    better: whether a `higher` or a `lower` score of this metric is better.
     seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
     is over patients alone, and another seed may differ by more.
     """
@@ -52,3 +53,4 @@ class Comparison:
     low: float
     high: float
     seeds: int = 1
+    better: Literal["higher", "lower"] = "higher"

@@ -6,6 +6,7 @@ Frames of one patient are not independent, so resampling frames would give inter
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.predictions import Predictions
 
 Floats = NDArray[np.float64]
-ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
-DrawFunction = Callable[[Floats, NDArray[np.int64], Floats], Floats]
+ScoreFunction = Callable[[Floats, NDArray[Any], Floats], float]
+DrawFunction = Callable[[Floats, NDArray[Any], Floats], Floats]
 
 
 _AT_ONCE = 2**24  # numbers per block of draws: 128 MB

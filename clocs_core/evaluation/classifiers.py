@@ -26,10 +26,14 @@ from clocs_core.evaluation.features import Features, embed
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.evaluation.linear import linear, prior, refuse_one_class
+from clocs_core.evaluation.ridge import ridge
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
+
+MODELS = {"one_of": linear, "any_of": linear, "number": ridge}
+"""The linear model of each kind of task."""
 
 
 @attrs.frozen
@@ -91,7 +95,7 @@ class ClassifierMaker:
                 if protocol == "linear":
                     fitted, scored = self._train(init).take(rows), self._scored(init)
                     with self.watch.parts.part("fit"):
-                        found = Finished(summary, linear(fitted, scored, self.frames.task))
+                        found = Finished(summary, MODELS[self.frames.task.kind](fitted, scored, self.frames.task))
                 else:
                     found = Finished(summary, prior(train.take(rows), scored, self.frames.task))
         assert found.rows is not None

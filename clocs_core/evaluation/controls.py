@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-import attrs
-
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
@@ -48,7 +46,7 @@ def control_facts(
         "label_fraction": fraction,
         "fraction_of": plan.settings.fraction_of,
         "part": plan.scoring.part,
-        "task": attrs.asdict(plan.task),
+        "task": plan.task.table(),
         "dataset": {"name": plan.dataset.offer.name, "options": plain(plan.dataset.options)},
         "framing": plain(plan.framing),
         "channels": list(cohort.channels),

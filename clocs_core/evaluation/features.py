@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch
+from clocs_core.contracts.kinds import as_rows
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import min_max
 
@@ -25,7 +26,7 @@ class Features:
     """Rows of a part of the data: embedding, label, patient and record."""
 
     embedding: NDArray[np.float32]  # (n, dim)
-    label: NDArray[np.int64]  # (n,) with -1 for none, or (n, class) of 0 and 1 with -1 for none
+    label: NDArray[Any]  # (n,) or (n, class) int64 with -1 for none; of a number (n,) float32 with NaN for none
     patient: NDArray[np.int64]  # (n,)
     record: NDArray[np.int64]  # (n,)
 
@@ -51,8 +52,7 @@ def embed(
             tick(step, len(batches))
     encoder.train(was_training)
     z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
-    whole = torch.nan_to_num(label, nan=-1).to(torch.int64)
-    return Features(z.numpy(), whole.numpy(), patient.numpy(), record.numpy())
+    return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 
 def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalise: bool, rows: Tensor) -> list[_Rows]:
@@ -71,12 +71,3 @@ def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
     z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
     label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
     return z.float(), label, batch.patient, batch.record
-
-
-def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
-    """Return a row's label in words. label: number of a class, or 0 and 1 per class (class,); -1 means no label."""
-    if label.ndim == 0:
-        return classes[int(label)] if label >= 0 else none
-    if (label < 0).any():
-        return none
-    return " + ".join(name for name, holds in zip(classes, label, strict=True) if holds) or "none of the classes"

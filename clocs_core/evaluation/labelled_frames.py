@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.split import PARTS
+from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.records import Part, Task
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
@@ -76,11 +77,11 @@ def _rows(store: Store, instances: Instances) -> Features:
     frame = instances.frame[:, 0]
     columns = (store.label[frame], store.patient[frame], store.record[frame])
     label, patient, record = (column.cpu().numpy() for column in columns)  # sync point
-    return Features(np.empty((len(label), 0), np.float32), label.astype(np.int64), patient, record)
+    return Features(np.empty((len(label), 0), np.float32), as_rows(label), patient, record)
 
 
 def _labelled(store: Store, instances: Instances) -> torch.Tensor:
     """Return the numbers (n,) of the instances that have a label."""
     label = store.label[instances.frame[:, 0]]
-    known = label >= 0 if label.dim() == 1 else ~label.isnan().any(1)
+    known = ~label.isnan().reshape(len(label), -1).any(1) if label.is_floating_point() else label >= 0
     return known.nonzero().flatten()

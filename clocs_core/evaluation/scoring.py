@@ -75,7 +75,7 @@ def score_predictions(
         found = {key: _score(rows, level, metric, scoring) for key, rows in mine.items()}
         about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
         scores += [_as_score(*key, one, about) for key, one in found.items()]
-        comparisons += _compare_all(found, control, about)
+        comparisons += _compare_all(found, control, {**about, "better": metric.better})
         tick(number, len(asked))
     notes = [note for rows in predicted.values() for note in rows.notes]
     return Evaluation(

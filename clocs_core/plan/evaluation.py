@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 from torch import Tensor
 
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset, Encoder, Metric
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
@@ -54,10 +55,10 @@ class EvaluationPlan:
         share = f"a share F of the labelled training {of}"
         if self.settings.protocol == "linear":
             return (
-                f"The encoder is frozen, in eval mode; a logistic regression (L2, C = 1) on its standardised "
+                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} on its standardised "
                 f"representations is fitted to {share}."
             )
-        loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
+        loss = kind_of(self.task).loss
         how = self.finetune
         return (
             f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "

@@ -21,8 +21,8 @@ class ArraysOptions:
     patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
     labels: Literal["own", "none"] | Path = option(
         "own",
-        "File (csv, txt, npy) with the class of each recording, by name; empty where unknown. own: those in the file "
-        "of the recordings, if any; none: no labels.",
+        "File (csv, txt, npy) with the class of each recording, by name, or its number for the task number; empty "
+        "where unknown. own: those in the file of the recordings, if any; none: no labels.",
         metavar="FILE",
     )
     sampling_rate: float | None = option(
@@ -33,6 +33,7 @@ class ArraysOptions:
     names: tuple[str, ...] = option((), "Names of all channels, in the order of the files.", metavar="NAMES")
     axes: tuple[str, ...] = option((), "Axes of an array, such as recording,sample,channel.", check=_are_axes)
     label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
+    label_unit: str = option("", "Unit of the labels, such as years, for the task number.", metavar="UNIT")
 
 
 def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
@@ -57,7 +58,7 @@ def clocs_datasets() -> list[Dataset]:
             name="arrays",
             summary="your own arrays: .npy, .npz, parquet or a folder of files, with patients and labels beside them",
             modality="any",
-            tasks=(Task("label", classes=()), Task("findings", classes=(), kind="any_of")),
+            tasks=(Task("label"), Task("findings", kind="any_of"), Task("number", kind="number")),
             channels=(),
             scan=scan,
             load=load,

@@ -11,7 +11,11 @@ from clocs_core import Dataset, Defaults, Entry, Framing, Listing, Record, Sourc
 from clocs_plugins.ptbxl.statements import GROUPS, SUPERCLASSES
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
-TASKS = (Task("rhythm", GROUPS), Task("superclass", SUPERCLASSES, kind="any_of"))
+TASKS = (
+    Task("rhythm", GROUPS),
+    Task("superclass", SUPERCLASSES, kind="any_of"),
+    Task("age", kind="number", unit="years"),
+)
 ZIP = "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3.zip"
 
 
@@ -51,7 +55,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="ptbxl",
-            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; rhythm groups or diagnostic superclasses.",
+            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; rhythm groups, superclasses, age.",
             modality="ecg",
             tasks=TASKS,
             channels=LEADS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -15,7 +14,8 @@ from clocs_plugins.ptbxl.table import Row, read_classes, read_table
 
 TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
 RATES = (100, 500)  # Hz
-LabelOf = Callable[[Mapping[str, float]], Label]
+LabelOf = Callable[[Row], Label]
+LACKING = {"rhythm": "one rhythm group", "superclass": "a diagnosis", "age": "a known age"}
 
 # As published: folds 1 to 8 train, 9 validates, 10 tests; a person has checked every recording of 9 and 10.
 FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
@@ -37,12 +37,10 @@ class _Found:
 
 
 def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
-    """List the recordings. task: "rhythm" or "superclass"; rate: Hz, None for any; published: split by strat_fold."""
+    """List the recordings. task: its name; rate: Hz, None for any; published: split by strat_fold."""
     root = _find(root)
     rate = _choose_rate(root, rate)
-    label_of: LabelOf = rhythm_group
-    if task == "superclass":
-        label_of = partial(superclasses, class_of=read_classes(root / STATEMENTS), likelihood=likelihood)
+    label_of = _label_of(root, task, likelihood)
     present = _list_files(root / f"records{rate}")
     found = _collect(read_table(root / TABLE, rate), root, present, label_of, published)
     if not found.entries:
@@ -54,6 +52,16 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     parts = _parts(entries, found.folds) if published else None
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
     return Listing(entries, found.drops, form, _notes(found, rate, task), parts=parts)
+
+
+def _label_of(root: Path, task: str, likelihood: float) -> LabelOf:
+    """Return the function that gives the label of a row."""
+    if task == "age":
+        return lambda row: row.age
+    if task == "rhythm":
+        return lambda row: rhythm_group(row.statements)
+    class_of = read_classes(root / STATEMENTS)
+    return lambda row: superclasses(row.statements, class_of=class_of, likelihood=likelihood)
 
 
 def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
@@ -73,7 +81,7 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
             found.drops.append(Drop(reason, row.record))
             continue
         paths = [root / file for file in files]
-        found.entries.append(Entry(row.record, row.patient, label_of(row.statements), paths))
+        found.entries.append(Entry(row.record, row.patient, label_of(row), paths))
         found.folds[row.record] = row.fold
     return found
 
@@ -131,8 +139,7 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
     if found.absent:
         notes.append(f"{found.absent:,} of {found.listed:,} recordings listed in {TABLE} are not in records{rate}/.")
     if bare := sum(entry.label is None for entry in found.entries):
-        lacking = "one rhythm group" if task == "rhythm" else "a diagnosis"
-        notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
+        notes.append(f"{bare:,} recordings do not have {LACKING[task]} and serve pre-training only.")
     return tuple(notes)
 
 

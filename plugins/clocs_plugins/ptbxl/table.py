@@ -21,6 +21,7 @@ class Row:
     file: str  # below the folder of the table, without ending
     statements: Mapping[str, float]
     fold: str
+    age: float | None = None  # in years
 
 
 def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
@@ -38,7 +39,14 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
         except ValueError:
             yield Drop("broken scp_codes", record)
             continue
-        yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]))
+        yield Row(
+            record=record,
+            patient=_whole(row["patient_id"]),
+            file=row[column].strip(),
+            statements=statements,
+            fold=_whole(row["strat_fold"]),
+            age=_age(row.get("age", "")),
+        )
 
 
 def read_classes(path: Path) -> dict[str, str]:
@@ -64,6 +72,18 @@ def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
             yield from rows
         except csv.Error as error:
             raise DataError(f"{path} is not a table ({error}, line {rows.line_num}). Download it again.") from error
+
+
+_HIDDEN = 300.0  # stands for every age above 89, to protect the privacy of the oldest
+
+
+def _age(text: str) -> float | None:
+    """Return the age in years; None if it is empty, no number, or hidden: 300 gives a bound, not an age."""
+    try:
+        age = float(text)
+    except ValueError:
+        return None
+    return age if 0 <= age < _HIDDEN else None
 
 
 def _whole(text: str) -> str:

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_frames import FRAME, PARTS, TASK, fake_cohort
+from fake_frames import AGE, FRAME, PARTS, TASK, fake_cohort
 from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS, fake_entries
 from finetune_oracle import DIM
@@ -155,3 +155,21 @@ def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
         DataError, match=r"No recording of the test patients has a frame; .* \(`frame_samples=\.\.\.`\)"
     ):
         score_own_encoder(plan_of(), emptied, CPU, WATCH)
+
+
+def test_a_number_is_scored_beside_its_controls_and_less_error_is_better(tmp_path):
+    error = Metric(name="error", summary="s", tasks=("number",), better="lower", score=mean_error)
+    plan = attrs.evolve(plan_of(metrics=(HITS, error), label_fraction=(1.0,)), task=AGE)
+    found = score_own_encoder(plan, fake_cohort(tmp_path, task=AGE), CPU, WATCH).evaluation
+    assert {(one.protocol, one.init, one.metric) for one in found.scores} == {
+        ("linear", "method", "error"), ("linear", "random", "error"), ("prior", "random", "error")
+    }  # fmt: skip
+    assert {one.better for one in found.comparisons} == {"lower"}
+    prior = found.predicted["prior", "random", 1.0]
+    train = [60.0, 60.0, 67.5, 67.5, 75.0, 75.0, 60.0, 60.0]
+    assert prior.probability[0, 0] == pytest.approx(np.mean(train), abs=1.0)
+    assert prior.label.dtype == np.float32
+
+
+def mean_error(value, label, weight):
+    return float(np.average(np.abs(value[:, 0] - label), weights=weight)) if weight.sum() else float("nan")

@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import pytest
 
 from clocs_core.contracts.scores import Comparison, Score
@@ -154,3 +155,22 @@ def test_metrics_are_columns_and_the_first_has_its_interval():
 def test_levels_have_lines_of_their_own():
     _, rows = wide_score_rows([of_metric("cmsc", "auroc", 0.8), of_metric("cmsc", "auroc", 0.9, level="record")])
     assert [row[3:5] for row in rows] == [("frame", "0.800"), ("record", "0.900")]
+
+
+# ------------------------------------------------------------------------------------------------- lower is better
+
+
+def test_of_an_error_the_smaller_one_is_better():
+    """A method whose error is lower must not be called worse, in a sentence or in a colour."""
+    lower = attrs.evolve(compared(-1.5, -2.0, -1.0, metric="mae"), better="lower")
+    assert outcome(lower) == "above"
+    assert comparison_sentence(lower) == (
+        "m is better than random by 1.500 [1.000, 2.000] (linear, mae (lower is better), frame level, F = 1.0, one "
+        "seed): the interval over patients excludes 0."
+    )
+    higher = attrs.evolve(lower, difference=1.5, low=1.0, high=2.0)
+    assert outcome(higher) == "below"
+    assert "m is worse than random by 1.500 [1.000, 2.000]" in comparison_sentence(higher)
+    found = verdict([score()], [lower, higher, compared(0.3, 0.2, 0.4)], [])
+    assert found.outcome == "above"
+    assert found.rest == "Of all 3 intervals: 2 for the better, 1 for the worse."

@@ -22,7 +22,7 @@ from clocs_core.testing import checks_of
 from clocs_plugins.ptbxl import LEADS, PtbxlOptions, clocs_datasets
 
 (OFFER,) = clocs_datasets()
-RHYTHM, SUPERCLASS = OFFER.tasks
+RHYTHM, SUPERCLASS, AGE = OFFER.tasks
 
 
 @pytest.fixture(scope="session")
@@ -432,3 +432,12 @@ def test_no_mutation_of_a_recording_is_worse_than_an_error(tmp_path: Path, data:
     with suppress(ValueError, OSError):
         record = load(entry)
         assert record.samples.size <= 12 * 5000
+
+
+def test_ages_are_labels_of_a_number_and_300_is_unknown(tmp_path):
+    """300 stands for every age above 89: as a number it would make an error of 210 years."""
+    ages = ["56.0", "300.0", "", "x", "89"]
+    rows = [row(number, age=age) for number, age in enumerate(ages, 1)]
+    listing = scan(write_set(tmp_path, rows), AGE)
+    assert [entry.label for entry in listing.entries] == [56.0, None, None, None, 89.0]
+    assert listing.notes == ("3 recordings do not have a known age and serve pre-training only.",)
