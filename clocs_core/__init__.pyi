@@ -121,6 +121,9 @@ from .contracts.offers import (
     Presets as Presets,
 )
 from .contracts.offers import (
+    Protocol as Protocol,
+)
+from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (
@@ -131,6 +134,15 @@ from .contracts.offers import (
 )
 from .contracts.offers import (
     ViewGenerator as ViewGenerator,
+)
+from .contracts.protocols import (
+    Answer as Answer,
+)
+from .contracts.protocols import (
+    Features as Features,
+)
+from .contracts.protocols import (
+    Trial as Trial,
 )
 from .contracts.records import (
     Drop as Drop,

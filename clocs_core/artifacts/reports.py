@@ -115,6 +115,7 @@ class CellSummary:
 
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
+    chosen: the choices that the protocol of a plugin made, by name.
     notes: sentences for the reader, such as why there is no classifier.
     """
 
@@ -128,6 +129,7 @@ class CellSummary:
     frames: int = 0
     patients: int = 0
     seconds: float = 0.0
+    chosen: dict[str, str] = attrs.field(factory=dict)
     notes: tuple[str, ...] = ()
 
 

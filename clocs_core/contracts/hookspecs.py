@@ -23,6 +23,7 @@ from clocs_core.contracts.offers import (
     Metric,
     Objective,
     Perturbation,
+    Protocol,
     ViewGenerator,
 )
 
@@ -85,6 +86,11 @@ def clocs_methods() -> Iterable[Method]:
 @hookspec
 def clocs_metrics() -> Iterable[Metric]:
     """Offer metrics. Called once, after `clocs_methods`; every metric that suits a task is reported."""
+
+
+@hookspec
+def clocs_protocols() -> Iterable[Protocol]:
+    """Offer protocols: ways to evaluate an encoder on labels. Called once, after `clocs_metrics`."""
 
 
 # ------------------------------------------------------------------- the command line, while it is being built

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
+from clocs_core.contracts.protocols import FINETUNE, LINEAR, PRIOR, Answer, Trial
 from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
 
 if TYPE_CHECKING:
@@ -300,3 +301,33 @@ class Metric(Offer):
     better: Literal["higher", "lower"] = attrs.field(
         default="higher", validator=attrs.validators.in_(("higher", "lower"))
     )
+
+
+@attrs.frozen(kw_only=True)
+class Protocol(Offer):
+    """A way to evaluate an encoder on labels. Core adds the controls, label fractions, intervals and comparisons.
+
+    predict(options, trial) -> Answer learns from the training rows of a `Trial` and predicts its scored rows.
+    tasks: the kinds of task that it can learn.
+    rows: `frame`, or `record`, where a row is the mean of a recording's embeddings.
+    wants: `features`, the embeddings of the frozen encoder; or `encoder`, the network itself and its signals.
+    validation: whether it chooses something on the validation rows, which need labels then.
+    """
+
+    kind: ClassVar[str] = "protocol"
+    predict: Callable[[Any, Trial], Answer] | None = None  # None for core's own
+    tasks: tuple[str, ...] = ("one_of", "any_of", "number")
+    rows: Literal["frame", "record"] = attrs.field(default="frame", validator=attrs.validators.in_(("frame", "record")))
+    wants: Literal["features", "encoder"] = attrs.field(
+        default="features", validator=attrs.validators.in_(("features", "encoder"))
+    )
+    validation: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        own = self.name in (LINEAR, FINETUNE, PRIOR)
+        if own and self.predict is not None:
+            raise ValueError(f"{self.name!r} is a protocol of clocs itself; give yours another name")
+        if not own and self.predict is None:
+            raise ValueError(f"protocol {self.name!r} needs a function `predict`")
+        if self.wants == "encoder" and self.rows == "record":
+            raise ValueError(f"protocol {self.name!r} wants the encoder, which reads frames; use rows='frame'")

@@ -18,11 +18,12 @@ CONTROLS = (RANDOM, CHANCE)
 class Score:
     """The value of a metric with its 95 % interval by bootstrap over patients.
 
+    protocol: `linear`, `finetune`, `prior` (the control without a signal), or the protocol of a plugin.
     init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
     no encoder at all) or `supervised`.
     """
 
-    protocol: Literal["linear", "finetune", "prior"]
+    protocol: str
     init: str
     dataset: str
     label_fraction: float

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from clocs_core.artifacts.predictions import Classifier
+from clocs_core.contracts.protocols import FINETUNE, PRIOR
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames
@@ -55,7 +56,9 @@ def control_facts(
         "split": {"hash": cohort.split.hash, "seed": plan.data.split_seed},
         "versions": dict(versions),
     }
-    return facts if protocol == "prior" else facts | _network(protocol, plan)
+    if plan.protocol.offer.rows == "record":
+        facts["per"] = "record"
+    return facts if protocol == PRIOR else facts | _network(protocol, plan)
 
 
 def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
@@ -71,7 +74,9 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
         "normalise": plan.data.normalise,
         "seed": plan.settings.seed,
     }
-    if protocol == "finetune":
+    if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:
+        facts["options"] = {"owner": plan.protocol.owner, **plain(plan.protocol.options)}
+    if protocol == FINETUNE:
         facts |= {
             "finetune": plain(plan.finetune),
             "step": plan.settings.step,

@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import attrs
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch
 from clocs_core.contracts.kinds import as_rows
+from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import min_max
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
 _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
-
-
-@attrs.frozen(eq=False)
-class Features:
-    """Rows of a part of the data: embedding, label, patient and record."""
-
-    embedding: NDArray[np.float32]  # (n, dim)
-    label: NDArray[Any]  # (n,) or (n, class) int64 with -1 for none; of a number (n,) float32 with NaN for none
-    patient: NDArray[np.int64]  # (n,)
-    record: NDArray[np.int64]  # (n,)
-
-    def __len__(self) -> int:
-        return len(self.embedding)
-
-    def take(self, rows: NDArray[np.int64]) -> Features:
-        """Return the chosen rows, in the order given."""
-        return Features(self.embedding[rows], self.label[rows], self.patient[rows], self.record[rows])
 
 
 def embed(
@@ -71,3 +53,12 @@ def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
     z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
     label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
     return z.float(), label, batch.patient, batch.record
+
+
+def pool_records(rows: Features) -> Features:
+    """Return one row per recording: the mean of its embeddings, in float64, and the label of its first row."""
+    records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
+    total = np.zeros((len(records), rows.embedding.shape[1]))
+    np.add.at(total, number, rows.embedding)
+    mean = (total / np.bincount(number)[:, None]).astype(np.float32)
+    return Features(mean, rows.label[first], rows.patient[first], records)

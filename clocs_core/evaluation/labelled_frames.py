@@ -14,7 +14,6 @@ from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.label_fractions import FractionOf, choose_rows
 
 
 @attrs.frozen(eq=False)
@@ -37,10 +36,6 @@ class LabelledFrames:
     def counts(self) -> dict[Part, int]:
         """Number of frames in each part, labelled or not."""
         return {part: len(some) for part, some in self.whole.items()}
-
-    def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
-        """Choose the rows of the labelled training frames that a classifier may use at this label fraction."""
-        return choose_rows(self.rows["train"].patient, fraction, seed, of)
 
 
 def list_labelled_frames(cohort: Cohort, together: bool, normalise: bool, device: torch.device) -> LabelledFrames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Literal
 
 import attrs
 
@@ -38,6 +39,7 @@ class Scoring:
     metrics: tuple[Metric, ...]
     settings: ScoringSettings
     split_seed: int
+    rows: Literal["frame", "record"] = "frame"  # what is predicted
 
     @property
     def fitting(self) -> tuple[Metric, ...]:
@@ -47,6 +49,8 @@ class Scoring:
     @property
     def levels(self) -> tuple[str, ...]:
         """Levels to score; with a label per frame, recordings have no label, so `record` is left out."""
+        if self.rows == "record":
+            return ("record",)
         return ("frame", "record") if self.task.per == "record" else ("frame",)
 
     @property

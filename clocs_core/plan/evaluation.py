@@ -10,7 +10,8 @@ import attrs
 from torch import Tensor
 
 from clocs_core.contracts.kinds import kind_of
-from clocs_core.contracts.offers import Dataset, Encoder, Metric
+from clocs_core.contracts.offers import Dataset, Encoder, Metric, Protocol
+from clocs_core.contracts.protocols import FINETUNE, LINEAR
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
@@ -18,6 +19,7 @@ from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data,
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
+from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -37,6 +39,9 @@ class EvaluationPlan:
     encoder: Pretrained
     task: Task
     metrics: tuple[Metric, ...]
+    protocol: Chosen[Protocol] = attrs.field(
+        default=attrs.Factory(lambda self: own_protocol(self.settings.protocol), takes_self=True)
+    )
 
     @property
     def recordings(self) -> DataPlan:
@@ -52,8 +57,12 @@ class EvaluationPlan:
     def sentence(self) -> str:
         """Describe the protocol for a reader of the report."""
         of = self.settings.fraction_of
-        share = f"a share F of the labelled training {of}"
-        if self.settings.protocol == "linear":
+        offer = self.protocol.offer
+        share = f"a share F of the labelled training {'recordings' if (offer.rows, of) == ('record', 'frames') else of}"
+        if offer.predict is not None:
+            options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
+            return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
+        if offer.name == LINEAR:
             return (
                 f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} on its standardised "
                 f"representations is fitted to {share}."
@@ -71,8 +80,10 @@ class EvaluationPlan:
         """Return the effective settings as plain tables. They name the encoder by its file's hash, not its path."""
         encoder = self.encoder
         parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
-        if self.settings.protocol == "finetune":
+        if self.protocol.offer.name == FINETUNE:
             parts["finetune"] = self.finetune
+        if self.protocol.offer.predict is not None:
+            parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
@@ -82,7 +93,7 @@ class EvaluationPlan:
     def name(self) -> str:
         """Folder name; ends in a hash of the settings."""
         digest = sha256(dump_tables(self.tables()).encode()).hexdigest()[:8]
-        return f"{self.dataset.offer.name}-{self.settings.protocol}-{digest}"
+        return f"{self.dataset.offer.name}-{self.protocol.offer.name}-{digest}"
 
 
 def resolve_evaluation(
@@ -100,9 +111,11 @@ def resolve_evaluation(
         raise SettingsError("An evaluation needs a data set (`dataset=NAME`). `clocs data list` has them all.")
     dataset = catalogue.datasets.get(asked.dataset).offer
     untrained = None if opened is not None else _architecture(catalogue, asked)
+    protocol = find_protocol(catalogue, asked.protocol)
     classes: dict[str, type[Any]] = {"evaluation": EvaluationSettings, **_CORE, "dataset": dataset.options}
-    if asked.protocol == "linear":
-        _refuse_training(tables, given)
+    classes |= options_of(protocol)
+    if protocol.offer.name != FINETUNE:
+        _refuse_training(protocol.offer, tables, given)
         del classes["finetune"]
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
@@ -116,6 +129,8 @@ def resolve_evaluation(
     core["data"], task = settle(dataset, core["data"])
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
+    chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
+    refuse_other_task(chosen_protocol, task)
     return EvaluationPlan(
         settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         data=core["data"],
@@ -126,6 +141,7 @@ def resolve_evaluation(
         encoder=opened,
         task=task,
         metrics=tuple(item.offer for item in catalogue.metrics),
+        protocol=chosen_protocol,
     )
 
 
@@ -225,13 +241,15 @@ def _defaults(
     return made
 
 
-def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
-    kinds = field_types(FinetuneSettings)
+def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:
+    kinds = set(field_types(FinetuneSettings)) - set(field_types(protocol.options))
     named = [*tables.get("finetune", {}), *(one.name for one in given if one.name in kinds)]
     if named:
+        what = "Linear evaluation trains no network"
+        if protocol.name != LINEAR:
+            what = f"Protocol {protocol.name!r} has no such option"
         raise SettingsError(
-            f"Linear evaluation trains no network, so {' and '.join(named)} would do nothing; leave it out, or ask for "
-            "`protocol='finetune'`."
+            f"{what}, so {' and '.join(named)} would do nothing; leave it out, or ask for `protocol='finetune'`."
         )
 
 

@@ -18,6 +18,7 @@ from clocs_core.contracts.offers import (
     Objective,
     Offer,
     Perturbation,
+    Protocol,
     ViewGenerator,
 )
 from clocs_core.errors import AmbiguousName, UnknownName, neighbours
@@ -94,6 +95,7 @@ class Catalogue:
     objectives: Shelf[Objective]
     methods: Shelf[Method]
     metrics: Shelf[Metric]
+    protocols: Shelf[Protocol] = Shelf(Protocol, ())
 
     def shelves(self) -> tuple[Shelf[Offer], ...]:
         """Return all shelves, in the order in which the hooks are called."""
@@ -109,6 +111,7 @@ _KINDS: tuple[type[Offer], ...] = (
     Objective,
     Method,
     Metric,
+    Protocol,
 )
 
 

@@ -29,6 +29,7 @@ OFFER_HOOKS = (
     "clocs_objectives",
     "clocs_methods",
     "clocs_metrics",
+    "clocs_protocols",
 )
 
 

@@ -114,8 +114,10 @@ class EvaluationSettings:
     """Choose the encoder to evaluate, the data set and the protocol: table [evaluation]."""
 
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
-    protocol: Literal["linear", "finetune"] = option(
-        "linear", "linear: logistic regression on the frozen encoder; finetune: train all weights."
+    protocol: str = option(
+        "linear",
+        "linear: a linear model on the frozen encoder; finetune: train all weights; or a plugin's protocol.",
+        metavar="NAME",
     )
     fraction_of: Literal["frames", "patients"] = option("frames", "Unit of the label fraction: frames or patients.")
     encoder: str = option("", "Architecture of an untrained encoder (with --random).", metavar="NAME")

@@ -16,6 +16,7 @@ from clocs_core.contracts.offers import (
     Objective,
     Offer,
     Perturbation,
+    Protocol,
     ViewGenerator,
 )
 from clocs_core.plugins.catalogue import Catalogue
@@ -97,4 +98,8 @@ def _by_kind(
             from clocs_core.testing.metrics import checks_of_metric
 
             return checks_of_metric(offer, clock)
+        case Protocol():
+            from clocs_core.testing.protocols import checks_of_protocol
+
+            return checks_of_protocol(offer, options, clock)
     return []

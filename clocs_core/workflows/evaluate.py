@@ -38,6 +38,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
+from clocs_core.plan.protocols import refuse_other_task
 from clocs_core.progress import Display, collect_warnings
 from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
@@ -147,15 +148,23 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
-    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed)
+    scoring = Scoring(
+        plan.task,
+        plan.dataset.offer.name,
+        plan.metrics,
+        plan.scoring,
+        plan.data.split_seed,
+        plan.protocol.offer.rows,
+    )
     if cohort.listing.no_score:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
+    refuse_other_task(plan.protocol, plan.task)  # only the files may know how
     refuse_other_channels(plan.encoder.together, cohort.channels)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
     needed: tuple[Part, ...] = ("train", plan.scoring.part)
-    refuse_unlabelled(frames, (*needed, "validation") if plan.settings.protocol == "finetune" else needed)
+    refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))
     notes = _notes(plan, cohort, leaks)
@@ -194,7 +203,7 @@ def _report(
     encoder = plan.encoder
     of_classifiers = (note for one in finished.values() for note in one.summary.notes)
     return EvaluationReport(
-        protocol=plan.settings.protocol,
+        protocol=plan.protocol.offer.name,
         how=plan.sentence(),
         init=encoder.init,
         encoder=EncoderSummary(

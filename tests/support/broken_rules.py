@@ -31,7 +31,7 @@ def shelf(offer: Offer) -> Shelf[Any]:
 
 CATALOGUE = Catalogue(
     *map(shelf, [fake.DATASET, fake.VIEWS, fake.PERTURBATION, fake.ENCODER, fake.LOSS, fake.OBJECTIVE]),
-    *map(shelf, [fake.METHOD, fake.METRIC]),
+    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL]),
 )
 
 
@@ -407,6 +407,21 @@ METRICS = [
     ),
 ]
 
+PROTOCOLS = [
+    Mutant("unknown-task", changed(fake.PROTOCOL, tasks=("regression",)), "tasks", Flaw()),
+    slow(fake.PROTOCOL, "quick"),
+    *by_flaw(
+        fake.PROTOCOL,
+        {
+            "logits": "answers",
+            "random": "repeats rows-are-independent",  # what differs by itself differs with fewer rows too
+            "trembles": "repeats",
+            "peeks": "rows-are-independent",
+            "in-place": "trial-unchanged",
+        },
+    ),
+]
+
 # --------------------------------------------------------------------------------------------- plugins' modules
 
 CARDS = [
@@ -418,4 +433,16 @@ CARDS = [
     Mutant("future", "CLOCS_API = '99.0'", "api"),
 ]
 
-MUTANTS = [*OFFERS, *DATASETS, *VIEWS, *PERTURBATIONS, *ENCODERS, *LOSSES, *OBJECTIVES, *METHODS, *METRICS, *CARDS]
+MUTANTS = [
+    *OFFERS,
+    *DATASETS,
+    *VIEWS,
+    *PERTURBATIONS,
+    *ENCODERS,
+    *LOSSES,
+    *OBJECTIVES,
+    *METHODS,
+    *METRICS,
+    *PROTOCOLS,
+    *CARDS,
+]

@@ -15,6 +15,7 @@ import numpy as np
 from fake_recordings import RATE, fake_entries, fake_wave
 
 from clocs_core import (
+    Answer,
     Batch,
     Dataset,
     Defaults,
@@ -29,8 +30,10 @@ from clocs_core import (
     Needs,
     Objective,
     Perturbation,
+    Protocol,
     Record,
     Task,
+    Trial,
     ViewGenerator,
     Views,
     option,
@@ -194,6 +197,47 @@ def hit_rate(probability: NDArray[np.float64], label: NDArray[np.int64], weight:
     return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
 
 
+@attrs.frozen
+class CentreOptions:
+    """Options of the protocol `centres`."""
+
+    sharp: float = option(1.0, "how sharply classes are told apart")
+
+
+def nearest_centre(options: CentreOptions, trial: Trial) -> Answer:
+    """Predict recordings by their distance from the mean of each class, and say how many validation rows there are."""
+    assert trial.validation is not None
+    x, y = trial.train.embedding.astype(np.float64), trial.train.label
+    centres = np.stack([x[y == one].mean(0) for one in range(len(trial.task.classes))])
+    near = np.exp(-options.sharp * ((trial.scored.embedding[:, None] - centres) ** 2).sum(2))
+    return Answer(near / near.sum(1, keepdims=True), chosen={"rows": len(trial.validation)}, notes=("Centres.",))
+
+
+def tilt(_options: object, trial: Trial) -> Answer:
+    """Predict frames by the mean output of the encoder, which is given with its signals."""
+    assert trial.encoder is not None
+    assert trial.signal is not None
+    signal = trial.signal("scored", np.arange(len(trial.scored)))
+    mean = trial.encoder(signal).mean(1).sigmoid().detach().double().numpy()
+    return Answer(np.stack([mean, 1 - mean], axis=1))
+
+
+def protocols() -> list[Protocol]:
+    """A protocol of recordings that uses the validation part, and one that wants the encoder."""
+    return [
+        Protocol(
+            name="centres",
+            summary="Nearest centre.",
+            options=CentreOptions,
+            predict=nearest_centre,
+            tasks=("one_of",),
+            rows="record",
+            validation=True,
+        ),
+        Protocol(name="tilted", summary="Mean output.", predict=tilt, wants="encoder"),
+    ]
+
+
 PARITY = Task("parity", classes=("even", "odd"))
 FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
 BEATS = Task("beats", classes=("even", "odd"), per="frame")
@@ -262,6 +306,7 @@ def offers() -> dict[str, Callable[[], list[Any]]]:
             Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),
             Metric(name="many", summary="hit rate", score=hit_rate, tasks=("any_of",)),
         ],
+        "clocs_protocols": protocols,
     }
 
 

@@ -21,6 +21,7 @@ import fake_clock
 import numpy as np
 
 from clocs_core import (
+    Answer,
     Batch,
     Dataset,
     Defaults,
@@ -36,9 +37,11 @@ from clocs_core import (
     Needs,
     Objective,
     Perturbation,
+    Protocol,
     Record,
     Setup,
     Task,
+    Trial,
     ViewGenerator,
     Views,
     option,
@@ -402,3 +405,30 @@ class Score:
 
 
 METRIC = Metric(name="fake", summary="accuracy", score=Score())
+
+# ------------------------------------------------------------------------------------------------------- protocol
+
+
+def predict(options: Flaw, trial: Trial) -> Answer:
+    """Predict every row by the mean label of the training rows, a little more for a larger first dimension."""
+    label = trial.train.label.astype(np.float64)
+    if trial.task.kind == "one_of":
+        label = np.eye(len(trial.task.classes))[trial.train.label]
+    mean = np.tile(label.reshape(len(label), -1).mean(0), (len(trial.scored), 1))
+    found = mean * (1 + 0.01 * np.tanh(trial.scored.embedding[:, :1].astype(np.float64)))
+    if options.flaw == "slow":
+        fake_clock.advance(SLOW)
+    if options.flaw == "logits":
+        found = found * np.inf
+    if options.flaw == "random":
+        found = found * np.random.default_rng().uniform(0.9, 1.0)
+    if options.flaw == "trembles":
+        found = found * np.random.default_rng().uniform(1 - 1e-7, 1.0)
+    if options.flaw == "peeks":
+        found = found * (1 - 0.1 * np.tanh(np.abs(trial.scored.embedding).mean()))
+    if options.flaw == "in-place":
+        trial.train.embedding[:] = 0
+    return Answer(found)
+
+
+PROTOCOL = Protocol(name="fake", summary="mean label", options=Flaw, predict=predict)

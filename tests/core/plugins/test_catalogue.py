@@ -46,6 +46,7 @@ def test_every_offer_stands_on_the_shelf_of_its_kind() -> None:
         ["heads"],
         ["leads", "noisy", "preset", "stateful", "together"],
         ["hits", "many"],
+        ["centres", "tilted"],
     ]
 
 

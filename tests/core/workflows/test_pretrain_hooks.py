@@ -87,21 +87,22 @@ def test_a_run_calls_offers_then_events_each_in_its_order(tmp_path: Path) -> Non
         "clocs_objectives",
         "clocs_methods",
         "clocs_metrics",
+        "clocs_protocols",
         "clocs_run_started",
         "clocs_epoch_done",
         "clocs_epoch_done",
         "clocs_run_done",
     ]
     assert warnings == []
-    started = calls[8][1]
+    started = calls[9][1]
     assert (started.method, started.dataset, started.first_epoch) == ("together", "tiny", 1)
-    assert [calls[place][1][1].epoch for place in (9, 10)] == [1, 2]
-    assert [calls[place][1][1].last for place in (9, 10)] == [False, True]
-    done = calls[11][1][1]
+    assert [calls[place][1][1].epoch for place in (10, 11)] == [1, 2]
+    assert [calls[place][1][1].last for place in (10, 11)] == [False, True]
+    done = calls[12][1][1]
     assert (done.epochs_run, done.scores) == (report.epochs_run, report.scores)
     assert report.scores
     # A listener keeps its file by the run it was told of.
-    runs = [calls[8][1], calls[9][1][0], calls[10][1][0], calls[11][1][0]]
+    runs = [calls[9][1], calls[10][1][0], calls[11][1][0], calls[12][1][0]]
     assert all(one == runs[0] for one in runs)
     assert runs[0].folder == tmp_path / "run"
 
