@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from clocs_core.contracts.records import Entry, Framing, Record
 from clocs_core.data import prepared
 from clocs_core.data.preparation import prepare
+from clocs_core.data.recipe import Recipe
 from clocs_core.files import write_atomically
 
 REPEATS = 7
@@ -77,16 +78,10 @@ def measure(recordings: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         sets = [
             prepare(
-                entries,
-                load,
-                samples,
-                Framing(),
-                dataset="noise",
-                revision=1,
-                channels=LEADS,
-                folder=Path(folder),
-                workers=1,
-                progress=lambda done, total: None,
+                Recipe(dataset="noise", entries=entries, load=load, options=samples, framing=Framing(), channels=LEADS),
+                Path(folder),
+                1,
+                lambda done, total: None,
             )
             for samples in (5000, 2500)
         ]

@@ -114,6 +114,7 @@ def run(command, points=None):
     sys.stdout.write(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_tutorial_from_top_to_bottom(tmp_path, monkeypatch, capsys):
     """Each command in its turn, in one folder; and what the page shows of their words is what they print."""

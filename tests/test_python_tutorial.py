@@ -56,6 +56,7 @@ def test_the_notebook_has_all_the_text_of_the_page():
     assert " ".join(cell.source for cell in committed().cells if cell.cell_type == "markdown").split() == words
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_lines_of_the_readme_run(elsewhere):
     """On noise, with one epoch: that the names and arguments are right."""

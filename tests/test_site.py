@@ -26,6 +26,8 @@ from clocs_core.settings.options import help_of
 
 pytest.importorskip("material", reason="the site needs `pip install 'clocs[docs]'`")
 
+pytestmark = pytest.mark.slow  # the site is built once; 20 s
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 

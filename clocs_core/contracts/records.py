@@ -170,6 +170,7 @@ class Listing:
     task, channels: set where only the files define them and the data set's offer cannot.
     numbered: the files do not name their channels: `channels` are numbers, which the user's names may replace.
     parts: a split that comes with the data, by patient, if the options ask for it.
+    published: the same, used where the settings ask for `split="published"`.
     shortest: samples of the shortest recording, where frames may follow from it: if it has too few frames for a method,
     and no framing was asked for, windows of a part of it are resampled to a frame each.
     no_score: why there can be no score, such as labels that are measurements; recordings still serve pre-training.
@@ -185,6 +186,7 @@ class Listing:
     parts: Mapping[str, Part] | None = None
     shortest: int | None = None
     no_score: str = ""
+    published: Mapping[str, Part] | None = None
 
 
 @attrs.frozen(eq=False)

@@ -8,13 +8,14 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from clocs_core.artifacts.split import Split
+from clocs_core.artifacts.split import PUBLISHED, Split
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, FrameLabel, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
+from clocs_core.data.recipe import Recipe
 from clocs_core.data.splits import published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.plan.data import DataPlan
@@ -90,9 +91,16 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: i
 
 def divide(asked: DataPlan, listing: Listing) -> Split:
     """Return the published split of these recordings, or else the one drawn by the split seed."""
-    if listing.parts is not None:
-        return published_split(listing.parts, asked.data.split_seed)
-    return split_patients((entry.patient for entry in listing.entries), asked.data.split_seed, asked.data.split)
+    seed, rule = asked.data.split_seed, asked.data.split
+    parts = listing.published if listing.parts is None and rule == PUBLISHED else listing.parts
+    if parts is not None:
+        return published_split(parts, seed)
+    if rule == PUBLISHED:
+        raise DataError(
+            f"`split='published'` was asked for, but {asked.name!r} comes without a split of its patients here. "
+            "Use `split='60/20/20'`."
+        )
+    return split_patients((entry.patient for entry in listing.entries), seed, rule)
 
 
 def scan(asked: DataPlan) -> Listing:
@@ -169,15 +177,13 @@ def prepare_recordings(
 ) -> Prepared:
     """Prepare the frames of entries below the data root; runs with the same framing share them."""
     dataset = asked.dataset.offer
-    return prepare(
-        entries,
-        dataset.load,
-        asked.dataset.options,
-        framing,
+    recipe = Recipe(
         dataset=dataset.name,
+        entries=entries,
+        load=dataset.load,
+        options=asked.dataset.options,
+        framing=framing,
         revision=dataset.revision,
         channels=dataset.channels,
-        folder=data_root(asked.data.data_root) / "prepared" / dataset.name,
-        workers=workers,
-        progress=tick,
     )
+    return prepare(recipe, data_root(asked.data.data_root) / "prepared" / dataset.name, workers, tick)

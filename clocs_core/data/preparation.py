@@ -32,11 +32,11 @@ from clocs_core.data.prepared import (
     Damaged,
     Prepared,
     PreparedAgain,
-    fingerprint_of,
     open_prepared,
     read_drops,
     seal,
 )
+from clocs_core.data.recipe import Recipe
 from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
 from clocs_core.files import sweep, sync_folder, write_atomically
@@ -44,39 +44,21 @@ from clocs_core.files import sweep, sync_folder, write_atomically
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clocs_core.contracts.offers import Load
-
 _FORGOTTEN = 7 * 86_400  # seconds after which nobody is expected to resume a preparation
 
 
-def prepare(
-    entries: Sequence[Entry],
-    load: Load,
-    options: Any,
-    framing: Framing,
-    *,
-    dataset: str,
-    revision: int,
-    channels: tuple[str, ...],
-    folder: Path,
-    workers: int,
-    progress: Callable[[int, int], None],
-) -> Prepared:
-    """Open the frames of these recordings, preparing them first where they are not on disk or are damaged.
+def prepare(recipe: Recipe, folder: Path, workers: int, progress: Callable[[int, int], None]) -> Prepared:
+    """Open the frames of a recipe in `folder`, preparing them first where they are not on disk or are damaged.
 
     load(entry, options) -> Record runs in `workers` processes; a recording whose load raises is dropped. Channels are
-    put in the order of `channels`, or of the first recording that loads if that is empty. Voltages are converted to
+    put in the order of the recipe, or of the first recording that loads if that is empty. Voltages are converted to
     that recording's unit. progress(done, total) counts recordings, and is not called where nothing is left to do.
 
     Raises DataError where no recording gives a usable frame, or where the system could not read one today, and OSError
     where the disk is full. Damaged frames are a ClocsWarning.
     """
-    _refuse_bad_listing(entries, dataset)
-
-    def identify() -> str:
-        return fingerprint_of(entries, options, framing, dataset=dataset, revision=revision, channels=channels)
-
-    fingerprint = identify()
+    _refuse_bad_listing(recipe.entries, recipe.dataset)
+    fingerprint = recipe.fingerprint()
     with suppress(DataError):
         return _open_and_tidy(folder, fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,18 +72,20 @@ def prepare(
         _sweep(folder)
         begun = folder / f"{fingerprint}.partial"
         begun.mkdir(exist_ok=True)
-        convention = agree_on_convention(begun, entries, load, options, channels, dataset)
-        jobs = list_jobs(begun, entries, load, options, framing, convention)
+        convention = agree_on_convention(begun, recipe)
+        jobs = list_jobs(begun, recipe, convention)
         target = begun / "assembled"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
-        joining = Joining(jobs, target / FRAMES, len(convention.channels) * framing.frame_samples)
-        run_jobs(jobs, workers, progress, dataset, joining.add)
-        if identify() != fingerprint:  # a drive was unplugged, or somebody edits the files
+        joining = Joining(jobs, target / FRAMES, len(convention.channels) * recipe.framing.frame_samples)
+        run_jobs(jobs, workers, progress, recipe.dataset, joining.add)
+        if recipe.fingerprint() != fingerprint:  # a drive was unplugged, or somebody edits the files
             shutil.rmtree(begun)
-            raise DataError(f"{dataset}: files of recordings changed while they were read. Run the same command again.")
-        facts = {"dataset": dataset, "revision": revision, "fingerprint": fingerprint}
-        _assemble(target, jobs, joining, facts, framing, convention)
+            raise DataError(
+                f"{recipe.dataset}: files of recordings changed while they were read. Run the same command again."
+            )
+        facts = {"dataset": recipe.dataset, "revision": recipe.revision, "fingerprint": fingerprint}
+        _assemble(target, jobs, joining, facts, recipe.framing, convention)
         target.rename(folder / fingerprint)
         sync_folder(folder)
     return _open_and_tidy(folder, fingerprint)

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from clocs_core.contracts.records import DropReport, Entry, Framing
+from clocs_core.contracts.records import DropReport, Framing
 from clocs_core.data.checksums import Piece, find_damage
 from clocs_core.errors import ClocsWarning, DataError
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA = 2  # raise it when the manifest changes: sets are then prepared again in their folder
-_STORED = 1  # raise it when framing changes the stored bytes: every set then gets another fingerprint
 FRAMES, INDEX, MANIFEST = "frames.bin", "index.safetensors", "manifest.json"
 
 
@@ -158,46 +156,6 @@ def verify(prepared: Prepared) -> None:
 def seal(manifest: Mapping[str, Any]) -> str:
     """Return the checksum of all that a manifest says."""
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def fingerprint_of(
-    entries: Sequence[Entry],
-    options: Any,
-    framing: Framing,
-    *,
-    dataset: str,
-    revision: int,
-    channels: tuple[str, ...],
-) -> str:
-    """Hash all that the frames depend on into 16 hexadecimal digits: files by name, size and time; never the labels."""
-    facts = {
-        "schema": _STORED,
-        "dataset": dataset,
-        "revision": revision,
-        "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
-        "framing": attrs.asdict(framing),
-        "channels": channels,
-        "entries": [[entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in entries],
-    }
-    return sha256(json.dumps(facts, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Path):
-        return value.as_posix()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, Enum):
-        return value.name
-    raise TypeError(f"an option of type {type(value).__name__} has no fingerprint: {value!r}")
-
-
-def _stamp(file: Path) -> list[object]:
-    try:
-        found = file.stat()
-    except OSError:  # deleted since the scan: its load will fail, and restoring it changes the fingerprint
-        return [file.name, None, None]
-    return [file.name, found.st_size, found.st_mtime_ns]
 
 
 def read_drops(held: Mapping[str, Any]) -> DropReport:

@@ -29,6 +29,7 @@ from clocs_core.contracts.records import FASTEST, SLOWEST, Drop, DropReport, Ent
 from clocs_core.contracts.units import MICROVOLTS
 from clocs_core.data.checksums import Summing, sum_file
 from clocs_core.data.framing import Frames, cut_frames
+from clocs_core.data.recipe import Recipe
 from clocs_core.data.regular_file import is_passing
 from clocs_core.errors import DataError
 from clocs_core.files import write_atomically
@@ -76,19 +77,18 @@ class Job:
             return False
 
 
-def agree_on_convention(
-    partial: Path, entries: Sequence[Entry], load: Load, options: Any, channels: tuple[str, ...], dataset: str
-) -> Convention:
+def agree_on_convention(partial: Path, recipe: Recipe) -> Convention:
     """Take channels and unit of the set from the first entry that loads, so that no worker's speed decides them."""
     kept = partial / "convention.json"
     with suppress(OSError, ValueError, TypeError, KeyError):
         held = json.loads(kept.read_text(encoding="utf-8"))
         return Convention(tuple(held["channels"]), held["unit"])
     failure: Exception | None = None
+    dataset, entries = recipe.dataset, recipe.entries
     for entry in entries:
-        found = _load_one(entry, load, options)
+        found = _load_one(entry, recipe.load, recipe.options)
         if isinstance(found, Record):
-            convention = Convention(channels or found.channels, found.unit)
+            convention = Convention(recipe.channels or found.channels, found.unit)
             write_atomically(kept, json.dumps(attrs.asdict(convention)))
             return convention
         if is_passing(found):  # another recording must not decide because this one cannot be read today
@@ -119,13 +119,12 @@ def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
         return error
 
 
-def list_jobs(
-    partial: Path, entries: Sequence[Entry], load: Load, options: Any, framing: Framing, convention: Convention
-) -> list[Job]:
+def list_jobs(partial: Path, recipe: Recipe, convention: Convention) -> list[Job]:
     """Return the shards of a set, in the order of its entries."""
+    entries = recipe.entries
     parts = [tuple(entries[first : first + SHARD]) for first in range(0, len(entries), SHARD)]
     return [
-        Job(partial / f"shard-{number:05d}", part, load, options, framing, convention)
+        Job(partial / f"shard-{number:05d}", part, recipe.load, recipe.options, recipe.framing, convention)
         for number, part in enumerate(parts)
     ]
 

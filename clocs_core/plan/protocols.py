@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from clocs_core import __version__
 from clocs_core.contracts.offers import NoOptions, Protocol
 from clocs_core.contracts.protocols import FINETUNE, LINEAR
 from clocs_core.contracts.records import Task
@@ -20,7 +19,7 @@ OWN = {
 }
 """The protocols of core, which trains them by itself."""
 
-_CORE = Plugin("clocs", "clocs", __version__, ModuleType("clocs"))
+_CORE = Plugin("clocs", "clocs", "itself", ModuleType("clocs"))
 
 
 def find_protocol(catalogue: Catalogue, name: str) -> Offered[Protocol]:

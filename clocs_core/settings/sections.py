@@ -51,7 +51,9 @@ class DataSettings:
         (), "Channels (leads) by name, in this order, or a preset of the data set such as 4 or 12.", metavar="NAMES"
     )
     split_seed: int = option(0, "Seed of the split of patients into parts.", check=_not_negative)
-    split: Literal["60/20/20", "64/16/20"] = option("60/20/20", "Share of patients to train, validate and test.")
+    split: Literal["60/20/20", "64/16/20", "published"] = option(
+        "60/20/20", "Share of patients to train, validate and test; or the split published with the data."
+    )
     normalise: Literal["min-max", "none"] = option("min-max", "Normalisation of every view, after perturbation.")
     data_root: Path | None = option(
         None,

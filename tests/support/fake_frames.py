@@ -16,6 +16,7 @@ from clocs_core.contracts.records import TOGETHER, Drop, Entry, Framing, Label, 
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
+from clocs_core.data.recipe import Recipe
 from clocs_core.data.store import Store, fill_store, list_instances
 from clocs_core.evaluation.features import Features
 from clocs_core.inference.embed import Representations
@@ -38,18 +39,15 @@ def fake_prepared(
     load: Callable[[Entry, FakeOptions], Record] = fake_load,
 ) -> Prepared:
     """Prepare the recordings of six patients, or others."""
-    return prepare(
-        entries or fake_entries(),
-        load,
-        options,
-        Framing(frame_samples=FRAME),
+    recipe = Recipe(
         dataset="tiny",
-        revision=1,
+        entries=entries or fake_entries(),
+        load=load,
+        options=options,
+        framing=Framing(frame_samples=FRAME),
         channels=CHANNELS,
-        folder=folder,
-        workers=1,
-        progress=lambda done, total: None,
     )
+    return prepare(recipe, folder, 1, lambda done, total: None)
 
 
 def fake_store(

@@ -51,11 +51,6 @@ def write_set(
         table = csv.DictWriter(file, COLUMNS)
         table.writeheader()
         table.writerows(rows)
-    (root / "scp_statements.csv").write_text(
-        ",description,diagnostic,form,rhythm,diagnostic_class\n"
-        "NORM,normal,1.0,,,NORM\nIMI,infarction,1.0,,,MI\nLVH,hypertrophy,1.0,,,HYP\n"
-        "NDT,T,1.0,1.0,,STTC\nCLBBB,block,1.0,,,CD\nSR,sinus,,,1.0,\nABQRS,odd,,1.0,,\n"
-    )
     for one in rows:
         for rate in rates:
             name = one["filename_lr" if rate == 100 else "filename_hr"]

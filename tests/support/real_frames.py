@@ -8,19 +8,18 @@ from typing import Any
 from clocs_core import Dataset, Listing
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
+from clocs_core.data.recipe import Recipe
 
 
 def prepared_by(offer: Dataset, listing: Listing, options: Any, folder: Path) -> Prepared:
     """Prepare all frames of a listing, for methods that need one segment."""
-    return prepare(
-        listing.entries,
-        offer.load,
-        options,
-        offer.framing(1),
+    recipe = Recipe(
         dataset=offer.name,
+        entries=listing.entries,
+        load=offer.load,
+        options=options,
+        framing=offer.framing(1),
         revision=offer.revision,
         channels=offer.channels,
-        folder=folder,
-        workers=1,
-        progress=lambda done, total: None,
     )
+    return prepare(recipe, folder, 1, lambda done, total: None)

@@ -8,12 +8,12 @@ from typing import Literal
 import attrs
 
 from clocs_core import Dataset, Defaults, Entry, Framing, Listing, Record, Source, Task, hookimpl, option
-from clocs_plugins.ptbxl.statements import GROUPS, SUPERCLASSES
+from clocs_plugins.ptbxl.statements import CLASSES_OF, GROUPS, class_names
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 TASKS = (
-    Task("rhythm", GROUPS),
-    Task("superclass", SUPERCLASSES, kind="any_of"),
+    Task("rhythm-group", GROUPS),
+    *(Task(name, class_names(name), kind="any_of") for name in CLASSES_OF),
     Task("age", kind="number", unit="years"),
 )
 ZIP = "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3.zip"
@@ -26,7 +26,7 @@ class PtbxlOptions:
     rate: Literal[100, 500] | None = option(None, "Sampling rate in Hz, 100 or 500; none prefers records100/.")
     parts: Literal["patient", "strat_fold"] = option("patient", "Split by seed (patient) or as published (strat_fold).")
     likelihood: float = option(
-        0.0, "Least likelihood of a superclass statement, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
+        0.0, "Least likelihood of a diagnosis, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
     )
 
 
@@ -55,7 +55,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="ptbxl",
-            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; rhythm groups, superclasses, age.",
+            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; the tasks of its benchmark, and age.",
             modality="ecg",
             tasks=TASKS,
             channels=LEADS,

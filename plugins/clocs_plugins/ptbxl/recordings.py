@@ -1,4 +1,4 @@
-"""List the recordings from two tables and the names of the files, without reading a header or a signal."""
+"""List the recordings from the table and the names of the files, without reading a header or a signal."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 import attrs
 
 from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Part
-from clocs_plugins.ptbxl.statements import rhythm_group, superclasses
-from clocs_plugins.ptbxl.table import Row, read_classes, read_table
+from clocs_plugins.ptbxl.statements import CLASSES_OF, classes, rhythm_group
+from clocs_plugins.ptbxl.table import Row, read_table
 
-TABLE, STATEMENTS = "ptbxl_database.csv", "scp_statements.csv"
+TABLE = "ptbxl_database.csv"
 RATES = (100, 500)  # Hz
 LabelOf = Callable[[Row], Label]
-LACKING = {"rhythm": "one rhythm group", "superclass": "a diagnosis", "age": "a known age"}
 
 # As published: folds 1 to 8 train, 9 validates, 10 tests; a person has checked every recording of 9 and 10.
 FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
@@ -37,12 +36,14 @@ class _Found:
 
 
 def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
-    """List the recordings. task: its name; rate: Hz, None for any; published: split by strat_fold."""
+    """List the recordings of a task. rate: Hz, None for any; published: split by strat_fold."""
     root = _find(root)
     rate = _choose_rate(root, rate)
-    label_of = _label_of(root, task, likelihood)
+    label_of = _label_of(task, likelihood)
     present = _list_files(root / f"records{rate}")
-    found = _collect(read_table(root / TABLE, rate), root, present, label_of, published)
+    found = _collect(
+        read_table(root / TABLE, rate, ("age",) if task == "age" else ()), root, present, label_of, published
+    )
     if not found.entries:
         raise DataError(
             f"PTB-XL: none of the {found.listed:,} recordings listed in {root / TABLE} can be read from "
@@ -51,17 +52,17 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     entries = sorted(found.entries, key=lambda entry: int(entry.record))
     parts = _parts(entries, found.folds) if published else None
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
-    return Listing(entries, found.drops, form, _notes(found, rate, task), parts=parts)
+    notes = _notes(found, rate, task)
+    return Listing(entries, found.drops, form, notes, parts=parts, published=_published(entries, found.folds))
 
 
-def _label_of(root: Path, task: str, likelihood: float) -> LabelOf:
+def _label_of(task: str, likelihood: float) -> LabelOf:
     """Return the function that gives the label of a row."""
     if task == "age":
         return lambda row: row.age
-    if task == "rhythm":
-        return lambda row: rhythm_group(row.statements)
-    class_of = read_classes(root / STATEMENTS)
-    return lambda row: superclasses(row.statements, class_of=class_of, likelihood=likelihood)
+    if task in CLASSES_OF:
+        return lambda row: classes(row.statements, task=task, likelihood=likelihood)
+    return lambda row: rhythm_group(row.statements)
 
 
 def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
@@ -139,8 +140,19 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
     if found.absent:
         notes.append(f"{found.absent:,} of {found.listed:,} recordings listed in {TABLE} are not in records{rate}/.")
     if bare := sum(entry.label is None for entry in found.entries):
-        notes.append(f"{bare:,} recordings do not have {LACKING[task]} and serve pre-training only.")
+        lacking = {"rhythm-group": "one rhythm group", "age": "a known age"}.get(task, f"a class of {task!r}")
+        notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
     return tuple(notes)
+
+
+def _published(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part] | None:
+    """Return the part of every patient, or None where a recording has no fold or a patient is in two parts."""
+    if not all(fold in FOLDS for fold in folds.values()):
+        return None
+    try:
+        return _parts(entries, folds)
+    except DataError:
+        return None
 
 
 def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:

@@ -1,4 +1,4 @@
-"""Read the tables of PTB-XL: ptbxl_database.csv, one row per recording, and scp_statements.csv, the codes."""
+"""Read the table of PTB-XL, ptbxl_database.csv: one row per recording."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, Drop
-from clocs_plugins.ptbxl.statements import SUPERCLASSES, read_statements
+from clocs_core import DataError, Drop
+from clocs_plugins.ptbxl.statements import read_statements
 
 
 @attrs.frozen
@@ -24,10 +24,13 @@ class Row:
     age: float | None = None  # in years
 
 
-def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
-    """Yield the recordings of ptbxl_database.csv with their files of `rate` Hz; drops for damaged rows."""
+def read_table(path: Path, rate: int, also: tuple[str, ...] = ()) -> Iterator[Row | Drop]:
+    """Yield the recordings of ptbxl_database.csv with their files of `rate` Hz; drops for damaged rows.
+
+    also: columns that must be there beside those of every task.
+    """
     column = {100: "filename_lr", 500: "filename_hr"}[rate]
-    needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column)
+    needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column, *also)
     for number, row in enumerate(_read_csv(path, needed), 2):  # line 1 is the heading
         record = _whole(row["ecg_id"])
         if not record:
@@ -45,19 +48,8 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
             file=row[column].strip(),
             statements=statements,
             fold=_whole(row["strat_fold"]),
-            age=_age(row.get("age", "")),
+            age=_age(row.get("age") or ""),
         )
-
-
-def read_classes(path: Path) -> dict[str, str]:
-    """Return the superclass of every diagnostic statement."""
-    if not path.is_file():
-        raise DataNotFound(
-            f"PTB-XL: the task 'superclass' needs {path.name} beside the table of recordings; {path} is not there."
-        )
-    rows = _read_csv(path, ("", "diagnostic", "diagnostic_class"))
-    known = {row[""]: row["diagnostic_class"] for row in rows if row["diagnostic"] in ("1", "1.0")}
-    return {code: name for code, name in known.items() if name in SUPERCLASSES}
 
 
 def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:

@@ -137,3 +137,17 @@ def test_a_split_that_comes_with_the_data_is_used_as_it_is(tmp_path):
     found = cohort(tmp_path, attrs.evolve(DATASET, scan=with_parts))
     assert found.split.rule == "published"
     assert found.split.counts() == {"train": 7, "validation": 7, "test": 6}
+
+
+def test_a_published_split_is_used_where_it_is_asked_for(tmp_path):
+    def with_split(root, task, options):
+        listing = scan(root, task, options)
+        parts = {e.patient: ("train", "validation", "test")[n % 3] for n, e in enumerate(listing.entries)}
+        return attrs.evolve(listing, published=parts)
+
+    dataset = attrs.evolve(DATASET, scan=with_split)
+    assert cohort(tmp_path, dataset).split.rule == "60/20/20"
+    found = cohort(tmp_path, dataset, split="published").split
+    assert (found.rule, found.counts()) == ("published", {"train": 7, "validation": 7, "test": 6})
+    with pytest.raises(DataError, match=r"`split='published'` was asked for, but 'made' comes without .* Use `split="):
+        cohort(tmp_path, split="published")

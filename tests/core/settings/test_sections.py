@@ -43,7 +43,7 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
         ("run", "seed", 2**65, "`run.seed=...`: expected a whole number of at most 64 bits, got a larger one."),
         ("run", "seed", -1, "`run.seed=...`: must not be negative, got -1."),
         ("run", "device", "tpu", "`run.device=...`: expected one of auto, cpu, cuda, got 'tpu'."),
-        ("data", "split", "80/20", "`data.split=...`: expected one of 60/20/20, 64/16/20, got '80/20'."),
+        ("data", "split", "80/20", "`data.split=...`: expected one of 60/20/20, 64/16/20, published, got '80/20'."),
         ("data", "split_seed", -1, "`data.split_seed=...`: must not be negative, got -1."),
         ("data", "normalise", "z", "`data.normalise=...`: expected one of min-max, none, got 'z'."),
         ("evaluate", "resamples", 0, "`evaluate.resamples=...`: must be positive and at most 1,000,000, got 0."),

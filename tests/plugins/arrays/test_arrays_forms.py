@@ -13,6 +13,7 @@ import pytest
 from clocs_core import DataError, Listing, Record, open_array_file
 from clocs_core.contracts.records import Framing
 from clocs_core.data.preparation import prepare
+from clocs_core.data.recipe import Recipe
 from clocs_core.testing import checks_of
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
@@ -238,18 +239,9 @@ def test_numbers_of_any_kind_keep_their_values(tmp_path: Path, kind: str):
 def test_frames_are_prepared_of_them(tmp_path: Path):
     root, options = write_npz(tmp_path)
     listing = scan(root, ONE, options)
-    prepared = prepare(
-        listing.entries,
-        load,
-        options,
-        Framing(frame_samples=2000),
-        dataset="arrays",
-        revision=1,
-        channels=(),
-        folder=tmp_path / "prepared",
-        workers=1,
-        progress=lambda *_: None,
-    )
+    framing = Framing(frame_samples=2000)
+    recipe = Recipe(dataset="arrays", entries=listing.entries, load=load, options=options, framing=framing)
+    prepared = prepare(recipe, tmp_path / "prepared", 1, lambda *_: None)
     assert prepared.frames.shape == (12, 2, 2000)
     assert np.array_equal(prepared.frames[1], SIGNAL[0, :, 2000:])
     assert prepared.unit == "mV"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clocs_core import DataError, DataNotFound, Drop, Entry, Listing
 from clocs_core.data.preparation import prepare
+from clocs_core.data.recipe import Recipe
 from clocs_core.testing import checks_of
 from clocs_plugins.chapman import ChapmanOptions, clocs_datasets, framing, load, scan
 
@@ -218,18 +219,15 @@ def test_ten_seconds_are_one_frame_or_two_halves(tmp_path: Path):
     entry = entry_of(write_csv(tmp_path / "a.csv", values))
 
     def frames(segments: int) -> np.ndarray:
-        prepared = prepare(
-            [entry],
-            load,
-            ChapmanOptions(),
-            framing(segments),
+        recipe = Recipe(
             dataset="chapman",
-            revision=1,
+            entries=[entry],
+            load=load,
+            options=ChapmanOptions(),
+            framing=framing(segments),
             channels=OFFER.channels,
-            folder=tmp_path / str(segments),
-            workers=1,
-            progress=lambda done, total: None,
         )
+        prepared = prepare(recipe, tmp_path / str(segments), 1, lambda done, total: None)
         return np.asarray(prepared.frames)
 
     whole, halves = frames(1), frames(2)

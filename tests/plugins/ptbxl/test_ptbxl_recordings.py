@@ -22,7 +22,8 @@ from clocs_core.testing import checks_of
 from clocs_plugins.ptbxl import LEADS, PtbxlOptions, clocs_datasets
 
 (OFFER,) = clocs_datasets()
-RHYTHM, SUPERCLASS, AGE = OFFER.tasks
+TASKS = {task.name: task for task in OFFER.tasks}
+RHYTHM, SUPERCLASS, AGE = TASKS["rhythm-group"], TASKS["superclass"], TASKS["age"]
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +98,7 @@ def test_superclasses_of_the_real_subset(real: Path):
     listing = scan(real, SUPERCLASS)
     found = Counter(SUPERCLASS.classes[one] for entry in listing.entries for one in entry.label or ())
     assert found == {"CD": 2453, "MI": 1830, "STTC": 1803, "NORM": 1304, "HYP": 935}
-    assert listing.notes == ("102 recordings do not have a diagnosis and serve pre-training only.",)
+    assert listing.notes == ("102 recordings do not have a class of 'superclass' and serve pre-training only.",)
     surer = scan(real, SUPERCLASS, likelihood=100.0)
     assert all(
         (one.label or frozenset()) <= (two.label or frozenset())
@@ -231,19 +232,38 @@ def test_diagnoses_are_gathered_in_superclasses(tmp_path: Path, codes: str, like
     assert entry.label == (classes and frozenset(SUPERCLASS.classes.index(name) for name in classes))
 
 
-def test_superclasses_need_the_table_of_statements_and_rhythms_do_not(tmp_path: Path):
-    root = write_set(tmp_path, [row(1)])
-    (root / "scp_statements.csv").unlink()
-    assert scan(root).entries[0].label == RHYTHM.classes.index("SR")
-    with pytest.raises(DataNotFound, match=r"'superclass' needs scp_statements.csv"):
-        scan(root, SUPERCLASS)
+def test_classes_are_those_of_the_published_table_of_statements(real: Path):
+    """All seven tasks, from scp_statements.csv in plain loops; the benchmark names 71, 44, 23, 5, 19 and 12 classes."""
+    classes = {name: {} for name in ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")}
+    with open(real / "scp_statements.csv", encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            code = line[""]
+            classes["all"][code] = code
+            for kind in ("diagnostic", "form", "rhythm"):
+                if line[kind] == "1.0":
+                    classes[kind][code] = code
+            if line["diagnostic"] == "1.0":
+                classes["superclass"][code] = line["diagnostic_class"]
+                classes["subclass"][code] = line["diagnostic_subclass"]
+    counts = {name: len(set(of.values())) for name, of in classes.items()}
+    assert counts == {"all": 71, "diagnostic": 44, "subclass": 23, "superclass": 5, "form": 19, "rhythm": 12}
+    with open(real / "ptbxl_database.csv", encoding="utf-8", newline="") as file:
+        statements = [ast.literal_eval(line["scp_codes"]) for line in csv.DictReader(file)]
+    for name, of in classes.items():
+        task = TASKS[name]
+        assert sorted(task.classes) == sorted(set(of.values()))
+        found = [{task.classes[one] for one in entry.label or ()} for entry in scan(real, task).entries]
+        assert found == [{of[code] for code in codes if code in of} for codes in statements]
 
 
-def test_statements_without_a_diagnosis_do_not_turn_superclasses_into_rhythms(tmp_path: Path):
-    """An empty table of classes is still the table of this task."""
-    root = write_set(tmp_path, [row(1)])
-    (root / "scp_statements.csv").write_text(",diagnostic,diagnostic_class\nSR,,\n")
-    assert scan(root, SUPERCLASS).entries[0].label is None
+def test_classes_too_rare_to_test_can_be_left_out(real: Path):
+    """Subclasses, forms and rhythms in one task; the 13 left out have at most 8 recordings in the whole of fold 10."""
+    task = TASKS["ptbxl-c"]
+    left_out = {name for kind in ("subclass", "form", "rhythm") for name in TASKS[kind].classes} - set(task.classes)
+    assert len(task.classes) == 40
+    rare = "ILBBB PMI WPW SEHYP AFLT BIGU PSVT SVTAC TRIGU HVOLT PRC(S) STE_ TAB_"
+    assert left_out == set(rare.split())
+    assert {task.classes[one] for one in scan(real, task).entries[0].label} <= set(task.classes)
 
 
 # ---------------------------------------------------------------------------------------------------------------- folds
@@ -257,6 +277,7 @@ def test_published_folds_become_parts_by_patient(tmp_path: Path):
         "0": "test",
     }
     assert scan(tmp_path).parts is None
+    assert scan(tmp_path).published == scan(tmp_path, parts="strat_fold").parts
 
 
 def test_a_patient_in_two_parts_is_refused(tmp_path: Path):
@@ -265,6 +286,7 @@ def test_a_patient_in_two_parts_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match=r"patient 7 is in train and, with recording 00002, in test.*`parts='patient'`"):
         scan(root, parts="strat_fold")
     assert {entry.patient for entry in scan(root).entries} == {"7"}
+    assert scan(root).published is None
 
 
 def test_a_recording_without_a_fold_is_left_out_where_folds_are_asked_for(tmp_path: Path):
@@ -399,7 +421,7 @@ def test_no_mutation_of_a_table_is_worse_than_an_error(tmp_path: Path, data: st.
     if not (root / "records100").is_dir():
         write_record(root / row(1)["filename_lr"], 100)
         write_record(root / row(2)["filename_lr"], 100)
-    path = root / data.draw(st.sampled_from(["ptbxl_database.csv", "scp_statements.csv"]))
+    path = root / "ptbxl_database.csv"
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 5))):
         place = data.draw(st.integers(0, len(content) - 1))
@@ -441,3 +463,14 @@ def test_ages_are_labels_of_a_number_and_300_is_unknown(tmp_path):
     listing = scan(write_set(tmp_path, rows), AGE)
     assert [entry.label for entry in listing.entries] == [56.0, None, None, None, 89.0]
     assert listing.notes == ("3 recordings do not have a known age and serve pre-training only.",)
+
+
+def test_a_table_without_ages_is_refused_where_ages_are_asked_for(tmp_path):
+    root = write_set(tmp_path, [row(1)])
+    table = root / "ptbxl_database.csv"
+    table.write_text(
+        table.read_text(encoding="utf-8").replace("patient_id,age,", "patient_id,years,"), encoding="utf-8"
+    )
+    with pytest.raises(DataError, match="has no column 'age'"):
+        scan(root, AGE)
+    assert len(scan(root).entries) == 1

@@ -1,0 +1,70 @@
+"""All that prepared frames depend on: which recordings, how they are read, and how they are cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from clocs_core.contracts.records import Entry, Framing
+
+if TYPE_CHECKING:
+    from clocs_core.contracts.offers import Load
+
+_STORED = 1  # raise it when framing changes the stored bytes: every set then gets another fingerprint
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Recipe:
+    """The recordings of a data set, the function that reads one, its options, and the framing.
+
+    revision: of the reader; it rises when the same file is read differently.
+    channels: order of the channels; empty: that of the first recording.
+    """
+
+    dataset: str
+    entries: Sequence[Entry]
+    load: Load
+    options: Any
+    framing: Framing
+    revision: int = 1
+    channels: tuple[str, ...] = ()
+
+    def fingerprint(self) -> str:
+        """Hash all of it into 16 hexadecimal digits: files by name, size and time; never the labels."""
+        options = self.options
+        facts = {
+            "schema": _STORED,
+            "dataset": self.dataset,
+            "revision": self.revision,
+            "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
+            "framing": attrs.asdict(self.framing),
+            "channels": self.channels,
+            "entries": [
+                [entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in self.entries
+            ],
+        }
+        return sha256(json.dumps(facts, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return value.as_posix()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, Enum):
+        return value.name
+    raise TypeError(f"an option of type {type(value).__name__} has no fingerprint: {value!r}")
+
+
+def _stamp(file: Path) -> list[object]:
+    try:
+        found = file.stat()
+    except OSError:  # deleted since the scan: its load will fail, and restoring it changes the fingerprint
+        return [file.name, None, None]
+    return [file.name, found.st_size, found.st_mtime_ns]
