@@ -17,6 +17,7 @@ from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
+from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
 from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_other_task
@@ -86,6 +87,8 @@ class EvaluationPlan:
             parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
+        if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
+            del made["evaluate"]["metrics"]
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         return made
 
@@ -140,7 +143,7 @@ def resolve_evaluation(
         dataset=Chosen(dataset, layers.table("dataset", dataset.options)),
         encoder=opened,
         task=task,
-        metrics=tuple(item.offer for item in catalogue.metrics),
+        metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         protocol=chosen_protocol,
     )
 

@@ -25,6 +25,7 @@ from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
+from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plugins.catalogue import Catalogue, Shelf
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
@@ -114,7 +115,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         method=method,
         **{name: chosen(name) for name in ("dataset", "views", "encoder", "loss", "objective")},
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
-        metrics=tuple(item.offer for item in catalogue.metrics),
+        metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         task=task,
         fit=fit,
     )

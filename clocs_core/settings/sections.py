@@ -109,6 +109,9 @@ class ScoringSettings:
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
     resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
+    metrics: tuple[str, ...] = option(
+        (), "Metrics to report, the one to look at first in front; default: all that suit the task.", metavar="NAMES"
+    )
 
 
 @attrs.frozen
