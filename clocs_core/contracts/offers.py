@@ -8,20 +8,23 @@ The functions are module-level functions, so that an offer can be pickled and se
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.protocols import FINETUNE, LINEAR, PRIOR, Answer, Trial
 from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Generator, Tensor, nn
+
+    from clocs_core.contracts.events import Listener, Picture
+    from clocs_core.contracts.protocols import Answer, Trial
+    from clocs_core.contracts.sections import Findings, ReportTable
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
 
@@ -303,6 +306,10 @@ class Metric(Offer):
     )
 
 
+LINEAR, FINETUNE, PRIOR = "linear", "finetune", "prior"
+"""The protocols that core has itself; `prior` is the control without a signal."""
+
+
 @attrs.frozen(kw_only=True)
 class Protocol(Offer):
     """A way to evaluate an encoder on labels. Core adds the controls, label fractions, intervals and comparisons.
@@ -331,3 +338,27 @@ class Protocol(Offer):
             raise ValueError(f"protocol {self.name!r} needs a function `predict`")
         if self.wants == "encoder" and self.rows == "record":
             raise ValueError(f"protocol {self.name!r} wants the encoder, which reads frames; use rows='frame'")
+
+
+@attrs.frozen(kw_only=True)
+class ReportSection(Offer):
+    """A section of the report of every run, made of tables and pictures. Core escapes and renders them.
+
+    make(options, findings) -> tables and pictures; an empty list leaves the section out.
+    title: its heading; default: its name.
+    """
+
+    kind: ClassVar[str] = "section"
+    make: Callable[[Any, Findings], Iterable[ReportTable | Picture]]
+    title: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Tracker(Offer):
+    """A listener with options, which follows every run and evaluation that is kept.
+
+    listen(options) -> a `Listener`; called once, before the run or the evaluation begins.
+    """
+
+    kind: ClassVar[str] = "listener"
+    listen: Callable[[Any], Listener]

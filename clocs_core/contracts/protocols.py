@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-LINEAR, FINETUNE, PRIOR = "linear", "finetune", "prior"
-"""The protocols that core has itself; `prior` is the control without a signal."""
-
 
 @attrs.frozen(eq=False)
 class Features:

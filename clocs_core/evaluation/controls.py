@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from clocs_core.artifacts.predictions import Classifier
-from clocs_core.contracts.protocols import FINETUNE, PRIOR
+from clocs_core.contracts.offers import FINETUNE, PRIOR
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames

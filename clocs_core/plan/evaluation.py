@@ -10,12 +10,12 @@ import attrs
 from torch import Tensor
 
 from clocs_core.contracts.kinds import kind_of
-from clocs_core.contracts.offers import Dataset, Encoder, Metric, Protocol
-from clocs_core.contracts.protocols import FINETUNE, LINEAR
+from clocs_core.contracts.offers import FINETUNE, LINEAR, Dataset, Encoder, Metric, Protocol
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
@@ -43,6 +43,8 @@ class EvaluationPlan:
     protocol: Chosen[Protocol] = attrs.field(
         default=attrs.Factory(lambda self: own_protocol(self.settings.protocol), takes_self=True)
     )
+
+    extras: Extras = attrs.field(factory=Extras)
 
     @property
     def recordings(self) -> DataPlan:
@@ -123,7 +125,8 @@ def resolve_evaluation(
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
-    layers = layers.checked(classes)
+    extras = offered_extras(catalogue, classes)
+    layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     if untrained is not None:
         chosen = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
         opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)
@@ -145,6 +148,7 @@ def resolve_evaluation(
         task=task,
         metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         protocol=chosen_protocol,
+        extras=choose_extras(extras, layers),
     )
 
 

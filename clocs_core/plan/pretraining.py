@@ -24,6 +24,7 @@ from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plugins.catalogue import Catalogue, Shelf
@@ -52,6 +53,7 @@ class Plan:
     metrics: tuple[Metric, ...]
     task: Task
     fit: int = attrs.field(default=0, eq=False)  # as in DataPlan; 0 once the recordings are known
+    extras: Extras = attrs.field(factory=Extras, eq=False)
 
     @property
     def recordings(self) -> DataPlan:
@@ -81,7 +83,7 @@ class Plan:
         if self.objective is not None:
             parts["objective"] = self.objective.options
         parts |= {chosen.offer.name: chosen.options for chosen in self.perturbations}
-        return {name: plain(part) for name, part in parts.items()}
+        return {name: plain(part) for name, part in parts.items()} | self.extras.tables
 
 
 def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
@@ -92,7 +94,9 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    layers = layers.checked({"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}})
+    classes = {"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}}
+    extras = offered_extras(catalogue, classes)
+    layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
@@ -118,6 +122,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         task=task,
         fit=fit,
+        extras=choose_extras(extras, layers),
     )
 
 

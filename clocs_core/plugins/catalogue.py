@@ -19,6 +19,8 @@ from clocs_core.contracts.offers import (
     Offer,
     Perturbation,
     Protocol,
+    ReportSection,
+    Tracker,
     ViewGenerator,
 )
 from clocs_core.errors import AmbiguousName, UnknownName, neighbours
@@ -96,6 +98,8 @@ class Catalogue:
     methods: Shelf[Method]
     metrics: Shelf[Metric]
     protocols: Shelf[Protocol] = Shelf(Protocol, ())
+    sections: Shelf[ReportSection] = Shelf(ReportSection, ())
+    trackers: Shelf[Tracker] = Shelf(Tracker, ())
 
     def shelves(self) -> tuple[Shelf[Offer], ...]:
         """Return all shelves, in the order in which the hooks are called."""
@@ -112,6 +116,8 @@ _KINDS: tuple[type[Offer], ...] = (
     Method,
     Metric,
     Protocol,
+    ReportSection,
+    Tracker,
 )
 
 

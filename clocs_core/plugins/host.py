@@ -30,6 +30,8 @@ OFFER_HOOKS = (
     "clocs_methods",
     "clocs_metrics",
     "clocs_protocols",
+    "clocs_report_sections",
+    "clocs_listeners",
 )
 
 
@@ -67,6 +69,7 @@ class Host:
     plugins: tuple[Plugin, ...]
     broken: tuple[Broken, ...]
     remarks: tuple[str, ...] = ()
+    _failed: set[tuple[str, str]] = attrs.field(factory=set, init=False, repr=False)  # plugin and hook
 
     def names(self) -> set[str]:
         """Return the names of all plugins, loaded or broken."""
@@ -91,11 +94,14 @@ class Host:
         return sum(one.plugin is plugin.module and not (one.wrapper or one.hookwrapper) for one in found)
 
     def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
-        """Announce an event to every plugin. One that fails causes a warning; the run continues."""
+        """Announce an event to every plugin. One that fails causes a warning, the first time; the run continues."""
         for plugin in self.plugins:
             try:
                 self.call(plugin, hook, **arguments)
             except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
+                if (plugin.name, hook) in self._failed:
+                    continue
+                self._failed.add((plugin.name, hook))
                 warn(
                     f"plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) failed in {hook}: "
                     f"{type(problem).__name__}: {problem}"

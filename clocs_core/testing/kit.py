@@ -17,6 +17,8 @@ from clocs_core.contracts.offers import (
     Offer,
     Perturbation,
     Protocol,
+    ReportSection,
+    Tracker,
     ViewGenerator,
 )
 from clocs_core.plugins.catalogue import Catalogue
@@ -102,4 +104,12 @@ def _by_kind(
             from clocs_core.testing.protocols import checks_of_protocol
 
             return checks_of_protocol(offer, options, clock)
+        case ReportSection():
+            from clocs_core.testing.listeners import checks_of_section
+
+            return checks_of_section(offer, options)
+        case Tracker():
+            from clocs_core.testing.listeners import checks_of_tracker
+
+            return checks_of_tracker(offer, options)
     return []

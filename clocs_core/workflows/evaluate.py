@@ -28,6 +28,7 @@ from clocs_core.artifacts.predictions import (
     save_predictions,
 )
 from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
+from clocs_core.contracts.events import EvaluationDone
 from clocs_core.contracts.records import DropReport, Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.audit import Audit, certified_audit
@@ -79,9 +80,13 @@ def evaluate_encoder(
     ones are added to it. The report is the same either way.
     """
     tables = plan.tables()
+    around = around.tracked(plan.extras.trackers if path is not None else ())
     if path is None:
+        around = attrs.evolve(around, announces=False)  # a plugin would write files
         ready = _prepare(plan, around)
-        return _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
+        done = _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
+        around.evaluated(_as_event(done.report, None))
+        return done
     folder = EvaluationFolder(path)
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
@@ -92,6 +97,19 @@ def evaluate_encoder(
         if folder.report.exists():
             return _read_again(folder, around.show)
         return _in_folder(plan, folder, around, shared)
+
+
+def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
+    return EvaluationDone(
+        folder=folder,
+        protocol=report.protocol,
+        init=report.init,
+        dataset=report.dataset,
+        task=report.task,
+        scores=report.scores,
+        comparisons=report.comparisons,
+        notes=report.notes,
+    )
 
 
 def _maker(ready: _Ready, around: Surroundings) -> ClassifierMaker:
@@ -129,6 +147,7 @@ def _in_folder(
             },
         )
         folder.finish_all(report)
+    around.evaluated(_as_event(report, folder.path))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 

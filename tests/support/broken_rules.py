@@ -31,7 +31,7 @@ def shelf(offer: Offer) -> Shelf[Any]:
 
 CATALOGUE = Catalogue(
     *map(shelf, [fake.DATASET, fake.VIEWS, fake.PERTURBATION, fake.ENCODER, fake.LOSS, fake.OBJECTIVE]),
-    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL]),
+    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL, fake.SECTION, fake.TRACKER]),
 )
 
 
@@ -422,6 +422,13 @@ PROTOCOLS = [
     ),
 ]
 
+LISTENERS = [
+    *by_flaw(fake.TRACKER, {"object": "listens hears", "deaf": "hears"}),  # what cannot listen hears nothing
+    Mutant("no-listener", changed(fake.TRACKER, listen=fake.Quacks), "listens", Flaw()),
+    *by_flaw(fake.SECTION, {"text": "makes makes-without-scores", "needs-scores": "makes-without-scores"}),
+    Mutant("needs-no-scores", changed(fake.SECTION, make=fake.only_without_scores), "makes", Flaw()),
+]
+
 # --------------------------------------------------------------------------------------------- plugins' modules
 
 CARDS = [
@@ -444,5 +451,6 @@ MUTANTS = [
     *METHODS,
     *METRICS,
     *PROTOCOLS,
+    *LISTENERS,
     *CARDS,
 ]

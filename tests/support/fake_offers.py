@@ -22,7 +22,11 @@ from clocs_core import (
     Encoder,
     Entry,
     Episode,
+    EpochDone,
+    EvaluationDone,
+    Findings,
     Framing,
+    Listener,
     Listing,
     Loss,
     Method,
@@ -32,7 +36,13 @@ from clocs_core import (
     Perturbation,
     Protocol,
     Record,
+    ReportSection,
+    ReportTable,
+    RunDone,
+    RunStarted,
+    RunStopped,
     Task,
+    Tracker,
     Trial,
     ViewGenerator,
     Views,
@@ -238,6 +248,70 @@ def protocols() -> list[Protocol]:
     ]
 
 
+@attrs.frozen
+class DiaryOptions:
+    """Options of the listener `diary`."""
+
+    every: int = option(1, "epochs between two lines", check=(lambda n: n > 0, "be positive"))
+    epochs: int = option(0, "an option that a run has too")
+
+
+class Diary(Listener):
+    """Writes a line of each event into the folder of the run."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+
+    def run_started(self, run: RunStarted) -> None:
+        self._write(run.folder, f"started at {run.first_epoch}")
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        if epoch.epoch % self.every == 0:
+            self._write(run.folder, f"epoch {epoch.epoch}")
+
+    def run_stopped(self, run: RunStarted, stopped: RunStopped) -> None:
+        self._write(run.folder, f"{stopped.reason} {stopped.problem}".strip())
+
+    def run_done(self, run: RunStarted, done: RunDone) -> None:
+        self._write(run.folder, f"done with {len(done.scores)} scores")
+
+    def evaluation_done(self, done: EvaluationDone) -> None:
+        if done.folder is not None:
+            self._write(done.folder, f"evaluated by {done.protocol}")
+
+    def _write(self, folder: Path, text: str) -> None:
+        with open(folder / "diary.txt", "a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def keep_diary(options: DiaryOptions) -> Listener:
+    return Diary(options.every)
+
+
+def trackers() -> list[Tracker]:
+    return [Tracker(name="diary", summary="A diary.", options=DiaryOptions, listen=keep_diary)]
+
+
+@attrs.frozen
+class PatientOptions:
+    """Options of the section `patients`."""
+
+    most: int = option(2, "patients to list")
+
+
+def list_patients(options: PatientOptions, findings: Findings) -> list[ReportTable]:
+    names = sorted(set(findings.patient))[: options.most]
+    rows = [(name, findings.patient.count(name), 0.12345) for name in names]
+    return [ReportTable("Patients <b>", ["patient", "rows", "share"], rows, caption="The first ones.")]
+
+
+def sections() -> list[ReportSection]:
+    section = ReportSection(
+        name="patients", summary="Patients.", title="Some patients", options=PatientOptions, make=list_patients
+    )
+    return [section]
+
+
 PARITY = Task("parity", classes=("even", "odd"))
 FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
 BEATS = Task("beats", classes=("even", "odd"), per="frame")
@@ -307,6 +381,8 @@ def offers() -> dict[str, Callable[[], list[Any]]]:
             Metric(name="many", summary="hit rate", score=hit_rate, tasks=("any_of",)),
         ],
         "clocs_protocols": protocols,
+        "clocs_report_sections": sections,
+        "clocs_listeners": trackers,
     }
 
 

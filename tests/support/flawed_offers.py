@@ -29,7 +29,10 @@ from clocs_core import (
     Encoder,
     Entry,
     Episode,
+    EpochDone,
+    Findings,
     Framing,
+    Listener,
     Listing,
     Loss,
     Method,
@@ -39,8 +42,12 @@ from clocs_core import (
     Perturbation,
     Protocol,
     Record,
+    ReportSection,
+    ReportTable,
+    RunStarted,
     Setup,
     Task,
+    Tracker,
     Trial,
     ViewGenerator,
     Views,
@@ -432,3 +439,44 @@ def predict(options: Flaw, trial: Trial) -> Answer:
 
 
 PROTOCOL = Protocol(name="fake", summary="mean label", options=Flaw, predict=predict)
+
+# --------------------------------------------------------------------------------------- listeners and sections
+
+
+class Diary(Listener):
+    """Keeps the names of events."""
+
+    def __init__(self, flaw: str) -> None:
+        self.flaw = flaw
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        if self.flaw == "deaf":
+            raise OSError("no server")
+
+
+def listen(options: Flaw) -> Listener:
+    return object() if options.flaw == "object" else Diary(options.flaw)  # type: ignore[return-value]  # the flaw
+
+
+def make(options: Flaw, findings: Findings) -> list[ReportTable]:
+    if options.flaw == "text":
+        return "a table"  # type: ignore[return-value]  # the flaw
+    if options.flaw == "needs-scores":
+        return [ReportTable("t", ["value"], [[findings.scores[0].value]])]
+    return [ReportTable("t", ["init"], [[one.init] for one in findings.scores])]
+
+
+class Quacks:
+    """Has every method of a Listener, and is none."""
+
+    def __init__(self, _options: Flaw) -> None: ...
+
+    run_started = epoch_done = run_stopped = run_done = evaluation_done = lambda self, *event: None
+
+
+def only_without_scores(_options: Flaw, findings: Findings) -> list[ReportTable]:
+    return [] if not findings.scores else [object()]  # type: ignore[list-item]  # the flaw
+
+
+TRACKER = Tracker(name="fake", summary="a diary", options=Flaw, listen=listen)
+SECTION = ReportSection(name="fake", summary="inits", options=Flaw, make=make)

@@ -33,7 +33,7 @@ def test_the_metrics_asked_for_are_used_in_their_order(catalogue, plan):
 
 @pytest.mark.parametrize("plan", [evaluation, run])
 def test_a_metric_that_is_unknown_or_suits_no_task_is_refused_before_anything_is_read(catalogue, plan):
-    with pytest.raises(UnknownName, match="No metric 'hit'. Did you mean 'hits'"):
+    with pytest.raises(UnknownName, match=r"No metric 'hit'\. Did you mean 'hits'"):
         plan(catalogue, "metrics=hit")
     with pytest.raises(
         SettingsError, match=r"None of the metrics many is for tasks of the kind one_of.*there is hits\."

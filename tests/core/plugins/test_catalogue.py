@@ -47,6 +47,8 @@ def test_every_offer_stands_on_the_shelf_of_its_kind() -> None:
         ["leads", "noisy", "preset", "stateful", "together"],
         ["hits", "many"],
         ["centres", "tilted"],
+        ["patients"],
+        ["diary"],
     ]
 
 

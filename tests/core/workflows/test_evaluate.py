@@ -471,3 +471,9 @@ def test_a_protocol_that_wants_the_encoder_gets_it_untrained_for_the_control(eva
     values = {(one.init, one.level): one.value for one in found.scores if one.protocol == "tilted"}
     assert set(values) == {(init, level) for init in ("together", "random") for level in ("frame", "record")}
     assert values["together", "frame"] != values["random", "frame"]
+
+
+def test_listeners_hear_of_an_evaluation_that_is_kept_once_it_is_finished(evaluate, tmp_path):
+    evaluate(tmp_path / "e", dataset="many")
+    evaluate(tmp_path / "e", dataset="many")  # reads the report again
+    assert (tmp_path / "e" / "diary.txt").read_text().splitlines() == ["evaluated by linear"]

@@ -13,12 +13,13 @@ from fake_offers import offers
 from fake_plugins import FakePoint, fake_module
 
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
+from clocs_core.contracts.events import Listener
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import Host, load_plugins
 from clocs_core.progress import Display
 from clocs_core.workflows.pretrain import pretrain_run
-from clocs_core.workflows.surroundings import Listener, Surroundings
+from clocs_core.workflows.surroundings import Surroundings
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
