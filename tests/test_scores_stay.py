@@ -1,7 +1,9 @@
 """Scores are those of before `clocs run` and `clocs evaluate` had one path, to the last digit.
 
-tests/golden/scores.json holds them with the commands that made them. Where processor and libraries are the same, every
-digit must be; elsewhere networks round otherwise, and scores may differ by as much as rounding moves them.
+tests/golden/scores.json holds them with the commands that made them. Those of linear evaluation were made anew once,
+when a solver that reaches the optimum took the place of scikit-learn's, which stopped before it. Where processor and
+libraries are the same, every digit must be; elsewhere networks round otherwise, and scores may differ by as much as
+rounding moves them.
 """
 
 from __future__ import annotations

@@ -115,6 +115,7 @@ class CellSummary:
 
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
+    C: of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
     chosen: the choices that the protocol of a plugin made, by name.
     notes: sentences for the reader, such as why there is no classifier.
     """
@@ -128,6 +129,7 @@ class CellSummary:
     steps: int = 0
     frames: int = 0
     patients: int = 0
+    C: float | None = None
     seconds: float = 0.0
     chosen: dict[str, str] = attrs.field(factory=dict)
     notes: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class Kind(ABC):
     noun: str = "class"
     predicted: str = "probability"
     loss: str
-    linear: str = "logistic regression (L2, C = 1)"
+    linear: str = "logistic regression"
 
     @abstractmethod
     def as_array(self, labels: Sequence[FrameLabel | None], task: Task) -> Labels:
@@ -165,7 +165,7 @@ class Number(Kind):
 
     noun = predicted = "value"
     loss = "mean squared error"
-    linear = "ridge regression (penalty 1)"
+    linear = "ridge regression"
 
     def as_array(self, labels: Sequence[FrameLabel | None], task: Task) -> Labels:
         """Return (n,) float32."""

@@ -31,17 +31,21 @@ from clocs_core.evaluation.features import Features, embed, pool_records
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
 from clocs_core.evaluation.label_fractions import choose_rows
 from clocs_core.evaluation.labelled_frames import LabelledFrames
-from clocs_core.evaluation.linear import linear, prior, refuse_one_class
+from clocs_core.evaluation.linear import linear, linear_with_best_c, prior, refuse_one_class
 from clocs_core.evaluation.protocols import run_protocol
-from clocs_core.evaluation.ridge import ridge
+from clocs_core.evaluation.ridge import ridge, ridge_with_best_c
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
 from clocs_core.train.normalise import min_max
 
-MODELS = {"one_of": linear, "any_of": linear, "number": ridge}
-"""The linear model of each kind of task."""
+MODELS = {
+    "one_of": (linear, linear_with_best_c),
+    "any_of": (linear, linear_with_best_c),
+    "number": (ridge, ridge_with_best_c),
+}
+"""The linear model of each kind of task, with a given C and with the best one."""
 
 
 @attrs.frozen
@@ -101,9 +105,7 @@ class ClassifierMaker:
             elif protocol == PRIOR:
                 found = Finished(summary, prior(train.take(rows), self._labelled(self._part), self.frames.task))
             elif protocol == LINEAR:
-                fitted, scored = self._features(init, "train").take(rows), self._features(init, self._part)
-                with self.watch.parts.part("fit"):
-                    found = Finished(summary, MODELS[self.frames.task.kind](fitted, scored, self.frames.task))
+                found = self._linear(init, rows, summary)
             else:
                 found = self._offered(init, rows, summary)
         assert found.rows is not None
@@ -176,6 +178,28 @@ class ClassifierMaker:
     def _encoder(self, init: str) -> nn.Module:
         samples, seed = self.plan.framing.frame_samples, self.plan.settings.seed
         return build_encoder(self.plan.encoder, samples, seed, init != RANDOM, self.device)
+
+    def _linear(self, init: str, rows: NDArray[np.int64], summary: CellSummary) -> Finished:
+        train, scored, task = (
+            self._features(init, "train").take(rows),
+            self._features(init, self._part),
+            self.frames.task,
+        )
+        fit, fit_best = MODELS[task.kind]
+        c = self.plan.scoring.C
+        if c != "auto":
+            with self.watch.parts.part("fit"):
+                return Finished(attrs.evolve(summary, C=c), fit(train, scored, task, self.device, c))
+        validation, metric = self._features(init, "validation"), self.scoring.fitting[0]
+        sign = -1.0 if metric.better == "lower" else 1.0
+        with self.watch.parts.part("fit"):
+            found, c, best = fit_best(
+                train, validation, scored, task, lambda *of: sign * metric.score(*of), self.device
+            )
+        shown = f"{metric.name} {sign * best:.3f} of validation frames"
+        why = "validation frames have no score" if np.isnan(best) else shown
+        note = f"Linear evaluation of {init}, F = {summary.label_fraction:g}: C = {c:g} ({why})."
+        return Finished(attrs.evolve(summary, C=c), attrs.evolve(found, notes=(*found.notes, note)))
 
     def _fine_tune(
         self, init: str, rows: NDArray[np.int64], summary: CellSummary, checkpoint: Path | None

@@ -12,14 +12,14 @@ from hashlib import sha256
 from typing import Any
 
 from clocs_core.artifacts.predictions import Classifier
-from clocs_core.contracts.offers import FINETUNE, PRIOR
+from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = 1  # raise it when the same facts give another classifier or another file; older controls are then ignored
+_REVISION = 2  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:
@@ -76,6 +76,10 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
     }
     if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:
         facts["options"] = {"owner": plan.protocol.owner, **plain(plan.protocol.options)}
+    if protocol == LINEAR:
+        facts |= {"C": plan.scoring.C}
+        if plan.scoring.C == "auto":
+            facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses
     if protocol == FINETUNE:
         facts |= {
             "finetune": plain(plan.finetune),

@@ -2,36 +2,95 @@
 
 "the pre-trained parameters are frozen and multinomial logistic regression is performed" (section 5.3). One-of tasks
 get one multinomial model, any-of tasks one binary model per class. Embeddings are standardised by the mean and
-standard deviation of the training rows; the L2 penalty is scikit-learn's default (C = 1).
+standard deviation of the training rows; the L2 penalty is scikit-learn's (C = 1 by default), and so is the optimum.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
+from clocs_core.evaluation.memory import within_memory
 
-_ITERATIONS = 1000
+GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+"""The C among which one is chosen on validation patients."""
+
+Floats = NDArray[np.float64]
 
 
-def linear(train: Features, test: Features, task: Task) -> Predictions:
-    """Fit on the training rows, predict the test rows. Raise DataError if the training rows have only one class."""
-    mean, sd = train.embedding.mean(0, dtype=np.float64), train.embedding.std(0, dtype=np.float64)
-    sd[sd == 0] = 1.0  # a dimension that is constant over all rows
-    x_train, x_test = (train.embedding - mean) / sd, (test.embedding - mean) / sd
-    if task.kind == "one_of":
-        probability, notes = _one_of(x_train, train.label, x_test, task)
-    else:
-        probability, notes = _any_of(x_train, train.label, x_test)
-    return Predictions(probability, test.label, test.patient, test.record, notes)
+Score = Callable[[Floats, NDArray[np.int64], Floats], float]
+
+
+def linear(
+    train: Features, test: Features, task: Task, device: torch.device | None = None, c: float = 1.0
+) -> Predictions:
+    """Fit on the training rows, predict the test rows.
+
+    device: where to compute; default: the CPU. c: inverse strength of the L2 penalty. Raise DataError if the training
+    rows have only one class, or if an embedding is not finite.
+    """
+    (probability,), notes = _predict(train, (test,), task, (c,), device)
+    return Predictions(probability[0], test.label, test.patient, test.record, notes)
+
+
+def linear_with_best_c(
+    train: Features, validation: Features, test: Features, task: Task, score: Score, device: torch.device | None = None
+) -> tuple[Predictions, float, float]:
+    """Fit with every C of `GRID`, predict the test rows with the one that scores best on the validation rows.
+
+    Return the predictions, C (the smallest of equally good ones) and its score. Where the validation rows have no
+    score, for instance because all have one class, C is 1 and the score is NaN. Raise DataError as `linear` does.
+    """
+    (tried, probability), notes = _predict(train, (validation, test), task, GRID, device)
+    once = np.ones(len(validation))
+    scores = np.array([score(one, validation.label, once) for one in tried])
+    best = GRID.index(1.0) if np.isnan(scores).all() else int(np.nanargmax(scores))
+    found = Predictions(probability[best], test.label, test.patient, test.record, notes)
+    return found, GRID[best], float(scores[best])
+
+
+def _predict(
+    train: Features, others: Sequence[Features], task: Task, grid: Sequence[float], device: torch.device | None
+) -> tuple[list[Floats], tuple[str, ...]]:
+    """Fit with each C of the grid; return the probabilities of each of `others`, `(C, row, class)`, and notes."""
+    _refuse_non_finite(train, *others)
+    refuse_one_class(train.label, task)
+    predict = _one_of if task.kind == "one_of" else _any_of
+
+    def compute(where: torch.device, share: float) -> tuple[list[Floats], tuple[str, ...]]:
+        x, *x_others = _standardise(train, others, where)
+        return predict(x, x_others, train.label, task, grid, share)
+
+    return within_memory(compute, device or torch.device("cpu"))
+
+
+def _refuse_non_finite(*parts: Features) -> None:
+    for rows in parts:
+        bad = ~np.isfinite(rows.embedding).all(axis=1)
+        if bad.any():
+            raise DataError(
+                f"The encoder's embeddings of {bad.sum():,} of {len(rows):,} frames are not finite, so no classifier "
+                "can be trained or scored on them. Look at the losses of its training; a smaller `learning_rate` may "
+                "help."
+            )
+
+
+def _standardise(train: Features, others: Sequence[Features], device: torch.device) -> list[Tensor]:
+    """Scale all by the mean and standard deviation of the training rows, in float64."""
+    parts = [torch.from_numpy(one.embedding).to(device, torch.float64) for one in (train, *others)]
+    sd, mean = torch.std_mean(parts[0], dim=0, correction=0)
+    sd = torch.where(sd == 0, 1.0, sd)  # a dimension that is constant over all rows
+    return [(part - mean) / sd for part in parts]
 
 
 def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
@@ -58,39 +117,40 @@ def by_record(rows: Predictions) -> Predictions:
 
 
 def _one_of(
-    x: NDArray[np.float64], label: NDArray[np.int64], x_test: NDArray[np.float64], task: Task
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    refuse_one_class(label, task)
-    present = np.unique(label)
-    model, notes = _fit(x, label)
-    probability = np.zeros((len(x_test), len(task.classes)))
-    probability[:, present] = model.predict_proba(x_test)  # classes absent from training keep probability 0
-    return probability, notes
+    x: Tensor, others: Sequence[Tensor], label: NDArray[np.int64], task: Task, grid: Sequence[float], share: float
+) -> tuple[list[Floats], tuple[str, ...]]:
+    present, number = np.unique(label, return_inverse=True)
+    one_hot = torch.nn.functional.one_hot(torch.from_numpy(number).to(x.device), len(present)).to(x.dtype)
+    two = len(present) == 2  # one logit, as in scikit-learn: two would share the penalty and be shrunk less
+    link = AnyOf(one_hot[:, 1:].expand(-1, len(grid))) if two else OneOf(one_hot.unsqueeze(1))
+    fitted = fit(x, link, x.new_tensor(grid), share)
+    probabilities = []
+    for rows in others:
+        at = fitted.logits(rows).transpose(0, 1)  # (C, row, logit)
+        found = torch.cat([torch.sigmoid(-at), torch.sigmoid(at)], dim=-1) if two else torch.softmax(at, dim=-1)
+        probability = np.zeros((len(grid), len(rows), len(task.classes)))
+        probability[..., present] = found.cpu().numpy()  # classes absent from training keep probability 0
+        probabilities.append(probability)
+    return probabilities, _notes(fitted)
 
 
 def _any_of(
-    x: NDArray[np.float64], label: NDArray[np.int64], x_test: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    probability = np.zeros((len(x_test), label.shape[1]))
-    notes: tuple[str, ...] = ()
-    for column in range(label.shape[1]):
-        y = label[:, column]
-        if y.min() == y.max():
-            probability[:, column] = y[0]  # nothing to learn: the class is always or never present
-            continue
-        model, more = _fit(x, y)
-        notes += more
-        probability[:, column] = model.predict_proba(x_test)[:, 1]
-    return probability, tuple(dict.fromkeys(notes))
+    x: Tensor, others: Sequence[Tensor], label: NDArray[np.int64], task: Task, grid: Sequence[float], share: float
+) -> tuple[list[Floats], tuple[str, ...]]:
+    varies = label.min(axis=0) != label.max(axis=0)
+    always = label[0].astype(np.float64)  # classes that are always or never there: nothing to learn
+    probabilities = [np.tile(always, (len(grid), len(rows), 1)) for rows in others]
+    if not varies.any():
+        return probabilities, ()
+    y = torch.from_numpy(label[:, varies]).to(x.device, x.dtype)  # (row, class)
+    fitted = fit(x, AnyOf(y.repeat(1, len(grid))), x.new_tensor(grid).repeat_interleave(y.shape[1]), share)
+    for rows, probability in zip(others, probabilities, strict=True):
+        at = fitted.logits(rows).view(len(rows), len(grid), -1).transpose(0, 1)  # (C, row, class)
+        probability[..., varies] = torch.sigmoid(at).cpu().numpy()
+    return probabilities, _notes(fitted)
 
 
-def _fit(x: NDArray[np.float64], y: NDArray[np.int64]) -> tuple[Any, tuple[str, ...]]:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(max_iter=_ITERATIONS)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(x, y)
-    slow = any(issubclass(one.category, ConvergenceWarning) for one in caught)
-    return model, (f"The logistic regression had not converged after {_ITERATIONS} iterations.",) if slow else ()
+def _notes(fitted: Fitted) -> tuple[str, ...]:
+    if bool(fitted.converged.all()):
+        return ()
+    return (f"The logistic regression had not converged after {fitted.steps} steps.",)

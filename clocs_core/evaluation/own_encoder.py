@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import torch
 
-from clocs_core.contracts.records import Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError
@@ -60,8 +59,8 @@ def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> s
         return cohort.listing.no_score
     if not cohort.has_labels:
         return f"{scoring.dataset} has no labels"
-    parts: tuple[Part, ...] = ("train", scoring.settings.part)
-    for part, word in zip(parts, ("training", scoring.settings.part), strict=True):
+    for part in scoring.settings.parts:
         if not len(frames.parts[part]):
+            word = "training" if part == "train" else part
             return f"no {word} frame of {scoring.dataset} has a label for {scoring.task.name!r}"
     return scoring.why_no_metric()

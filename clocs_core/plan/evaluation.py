@@ -66,9 +66,11 @@ class EvaluationPlan:
             options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
             return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
         if offer.name == LINEAR:
+            c = self.scoring.C
+            penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
             return (
-                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} on its standardised "
-                f"representations is fitted to {share}."
+                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} (L2, {penalty}) on its "
+                f"standardised representations is fitted to {share}."
             )
         loss = kind_of(self.task).loss
         how = self.finetune
@@ -92,6 +94,8 @@ class EvaluationPlan:
         if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
             del made["evaluate"]["metrics"]
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
+        if self.scoring.C == 1:
+            del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
         return made
 
     @property
@@ -122,6 +126,8 @@ def resolve_evaluation(
     if protocol.offer.name != FINETUNE:
         _refuse_training(protocol.offer, tables, given)
         del classes["finetune"]
+    if protocol.offer.name != LINEAR:
+        _refuse_penalty(protocol.offer, tables, given)
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
@@ -258,6 +264,13 @@ def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignm
         raise SettingsError(
             f"{what}, so {' and '.join(named)} would do nothing; leave it out, or ask for `protocol='finetune'`."
         )
+
+
+def _refuse_penalty(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:
+    who = "Fine-tuning" if protocol.name == FINETUNE else f"Protocol {protocol.name!r}"
+    asked = any(one.name == "C" and one.table != "protocol" for one in given)
+    if "C" in tables.get("evaluate", {}) or asked:
+        raise SettingsError(f"{who} has no L2 penalty, so C would do nothing; leave it out.")
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:

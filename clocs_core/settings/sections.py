@@ -112,6 +112,26 @@ class ScoringSettings:
     metrics: tuple[str, ...] = option(
         (), "Metrics to report, the one to look at first in front; default: all that suit the task.", metavar="NAMES"
     )
+    C: float | Literal["auto"] = option(
+        1.0,
+        "Inverse strength of the L2 penalty of linear evaluation; auto: of 0.001, 0.01 … 100, the one that scores best "
+        "on validation patients.",
+        check=(lambda c: c == "auto" or 0 < c < float("inf"), "be positive, or auto"),
+        metavar="C|auto",
+    )
+
+    @property
+    def parts(self) -> tuple[Literal["train", "validation", "test"], ...]:
+        """The parts whose labels linear evaluation needs."""
+        return ("train", "validation", "test") if self.C == "auto" else ("train", self.part)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to choose C on the patients that are scored: their scores would be too good."""
+        if self.C == "auto" and self.part == "validation":
+            raise ValueError(
+                "`C='auto'` chooses C on the validation patients, so that they cannot be scored as well; give a "
+                "number, such as `C=1`, or score `part='test'`"
+            )
 
 
 @attrs.frozen

@@ -182,7 +182,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     refuse_other_task(plan.protocol, plan.task)  # only the files may know how
     refuse_other_channels(plan.encoder.together, cohort.channels)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
-    needed: tuple[Part, ...] = ("train", plan.scoring.part)
+    needed: tuple[Part, ...] = plan.scoring.parts
     refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from types import SimpleNamespace
 
 import attrs
@@ -38,7 +39,7 @@ def frames(cohort):
     return list_labelled_frames(cohort, False, False, CPU)
 
 
-def plan(init="method", fractions=(0.5, 1.0), **settings):
+def plan(init="method", fractions=(0.5, 1.0), c=1.0, **settings):
     """The evaluation of an encoder with weights of its own."""
     torch.manual_seed(7)
     network = build_flat(FlatOptions(), 1, FRAME, DIM)
@@ -46,7 +47,7 @@ def plan(init="method", fractions=(0.5, 1.0), **settings):
         settings=EvaluationSettings(**settings),
         data=DataSettings(),
         finetune=FinetuneSettings(epochs=1),
-        scoring=ScoringSettings(label_fraction=fractions),
+        scoring=ScoringSettings(label_fraction=fractions, C=c),
         framing=Framing(frame_samples=FRAME),
         dataset=None,
         encoder=Pretrained(
@@ -105,6 +106,21 @@ def test_the_method_and_its_control_differ_and_the_control_follows_from_the_seed
     np.testing.assert_array_equal(control, again.make(("linear", "random", 1.0))[0].rows.probability)
     other = maker(frames, plan(seed=1)).make(("linear", "random", 1.0))[0].rows.probability
     assert not np.allclose(control, other)
+
+
+def test_c_is_as_given_or_the_best_on_validation_frames_and_is_kept_with_the_classifier(frames):
+    key = ("linear", "method", 1.0)
+    weak, strong = (maker(frames, plan(c=c)).make(key)[0] for c in (100.0, 0.001))
+    assert (weak.summary.C, strong.summary.C) == (100.0, 0.001)
+    assert np.ptp(weak.rows.probability) > np.ptp(strong.rows.probability)
+    chosen = maker(frames, plan(c="auto")).make(key)[0]
+    alone = maker(frames, plan(c=chosen.summary.C)).make(key)[0]
+    np.testing.assert_allclose(chosen.rows.probability, alone.rows.probability, atol=1e-6)
+    assert re.fullmatch(
+        rf"Linear evaluation of method, F = 1: C = {chosen.summary.C:g} \(hits \d\.\d{{3}} of validation frames\)\.",
+        chosen.summary.notes[-1],
+    )
+    assert maker(frames, plan()).make(("prior", "random", 1.0))[0].summary.C is None
 
 
 def test_the_class_prior_knows_the_share_of_each_class_and_nothing_else(frames):

@@ -125,3 +125,11 @@ def test_whatever_changes_a_control_changes_its_name(change):
 def test_what_does_not_change_a_control_does_not_change_its_name(protocol, changes):
     """Else it would be made again for every evaluation; the class prior depends on no network."""
     assert {name_of(protocol, **change) for change in changes} == {name_of(protocol)}
+
+
+def test_the_penalty_changes_linear_controls_alone():
+    assert len({name_of("linear", scoring__C=c) for c in (1.0, 10.0, "auto")}) == 3
+    assert name_of("finetune", scoring__C=10.0) == name_of("finetune")
+    other = (Metric(name="misses", summary="miss rate", score=hit_rate),)
+    assert name_of("linear", metrics=other) == name_of("linear")
+    assert name_of("linear", metrics=other, scoring__C="auto") != name_of("linear", scoring__C="auto")

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
 from fake_frames import TASK
+from sklearn.linear_model import LogisticRegression
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
-from clocs_core.errors import DataError
+from clocs_core.errors import ClocsWarning, DataError
+from clocs_core.evaluation import linear as module
+from clocs_core.evaluation import logistic
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import by_record, linear, prior
+from clocs_core.evaluation.linear import GRID, by_record, linear, linear_with_best_c, prior
 
 ANY_OF = Task("finding", classes=("a", "b", "c"), kind="any_of")
 
@@ -49,6 +53,85 @@ def test_any_of_tasks_get_a_model_per_class_and_a_constant_where_nothing_varies(
     assert ((found.probability[:, 0] > 0.5) == (label[:, 0] == 1)).mean() > 0.9
     assert (found.probability[:, 1] == 0).all()
     assert (found.probability[:, 2] == 1).all()
+
+
+@pytest.mark.parametrize("part", ["training", "scored"])
+def test_embeddings_that_are_not_finite_are_refused(part):
+    rows = {"training": features(seed=1), "scored": features(seed=2)}
+    rows[part].embedding[3:5, 1] = np.nan, np.inf
+    with pytest.raises(DataError, match="embeddings of 2 of 60 frames are not finite, so no classifier"):
+        linear(rows["training"], rows["scored"], TASK)
+
+
+@pytest.mark.parametrize("kind", ["one_of", "any_of"])
+def test_the_best_c_is_that_of_the_highest_score_on_validation_rows(kind):
+    """All C are fitted as one batch; each must predict what it does alone."""
+    task = Task("finding", classes=("a", "b", "c"), kind=kind)
+    label = np.arange(60) % 3
+    label = (label[:, None] > [0, 1, -1]).astype(int) if kind == "any_of" else label
+    train, validation, test = (features(seed=seed, label=label) for seed in (1, 2, 3))
+
+    def closeness(probability, label, weight):
+        truth = label if label.ndim == 2 else np.eye(3)[label]
+        return -float(((probability - truth) ** 2).sum())
+
+    alone = {c: linear(train, validation, task, c=c) for c in GRID}
+    best = max(GRID, key=lambda c: closeness(alone[c].probability, label, None))
+    found, c, score = linear_with_best_c(train, validation, test, task, closeness)
+    assert c == best != GRID[0]
+    assert score == pytest.approx(closeness(alone[c].probability, label, None))
+    np.testing.assert_allclose(found.probability, linear(train, test, task, c=c).probability, atol=1e-7)
+    assert found.patient is test.patient
+
+
+def test_the_smallest_of_equally_good_c_is_chosen_and_1_where_there_is_no_score():
+    train, test = features(seed=1), features(seed=2)
+    assert linear_with_best_c(train, test, test, TASK, lambda *rows: 0.5)[1:] == (0.001, 0.5)
+    found, c, score = linear_with_best_c(train, test, test, TASK, lambda *rows: float("nan"))
+    assert c == 1
+    assert np.isnan(score)
+    np.testing.assert_allclose(found.probability, linear(train, test, TASK).probability, atol=1e-7)
+
+
+def test_more_classes_than_rows_and_equal_rows_are_fitted():
+    """Neither is an error of linear algebra: the penalty alone determines the weights."""
+    many = Task("rhythm", classes=tuple("abcdefgh"))
+    few = linear(features(label=np.array([1, 4, 6])), features(9), many)
+    assert not few.notes
+    np.testing.assert_allclose(few.probability[:, [1, 4, 6]].sum(1), 1.0)
+    same = features(label=np.array([0, 1, 1, 2] * 5))
+    same.embedding[:] = 0.25
+    np.testing.assert_allclose(linear(same, same, TASK).probability, np.tile([0.25, 0.5, 0.25], (20, 1)), atol=1e-8)
+
+
+def test_a_gpu_without_memory_gets_smaller_chunks_and_then_the_cpu_computes(monkeypatch):
+    train, test = features(seed=1), features(seed=2)
+    expected = linear(train, test, TASK)
+    asked = []
+
+    def short(x, link, c, share):
+        asked.append(share)
+        if len(asked) < 4:
+            raise torch.OutOfMemoryError
+        return logistic.fit(x, link, c, share)
+
+    standardise = module._standardise
+    monkeypatch.setattr(module, "_standardise", lambda train, others, device: standardise(train, others, None))
+    monkeypatch.setattr(module, "fit", short)
+    with pytest.warns(ClocsWarning, match="memory of cuda does not suffice"):
+        found = linear(train, test, TASK, torch.device("cuda"))
+    assert asked == [1.0, 1 / 8, 1 / 64, 1.0]
+    np.testing.assert_array_equal(found.probability, expected.probability)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_probabilities_are_those_of_scikit_learn_on_standardised_embeddings(classes):
+    train, test = features(90, classes=classes, seed=5), features(seed=6, classes=classes)
+    mean, sd = train.embedding.mean(0, dtype=float), train.embedding.std(0, dtype=float)
+    model = LogisticRegression(tol=1e-10, max_iter=5000).fit((train.embedding - mean) / sd, train.label)
+    found = linear(train, test, TASK)
+    expected = model.predict_proba((test.embedding - mean) / sd)
+    np.testing.assert_allclose(found.probability[:, :classes], expected, atol=1e-5)
 
 
 def test_the_prior_is_the_share_of_each_class_in_training():

@@ -8,7 +8,8 @@ import pytest
 from clocs_core import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.ridge import ridge
+from clocs_core.evaluation.linear import GRID
+from clocs_core.evaluation.ridge import ridge, ridge_with_best_c
 
 AGE = Task("age", kind="number")
 
@@ -60,3 +61,16 @@ def test_embeddings_that_are_not_finite_are_refused():
     train.embedding[2, 0] = np.nan
     with pytest.raises(DataError, match="not all finite"):
         ridge(train, train, AGE)
+
+
+def test_the_best_c_is_that_of_the_smallest_error_on_validation_rows():
+    train, validation, test = rows(12), rows(200, seed=1), rows(30, seed=2)
+
+    def score(value, label, _weight):
+        return -float(np.abs(value[:, 0] - label).mean())
+
+    found, c, best = ridge_with_best_c(train, validation, test, AGE, score)
+    errors = {one: score(ridge(train, validation, AGE, None, one).probability, validation.label, None) for one in GRID}
+    assert best == errors[c] == max(errors.values())
+    np.testing.assert_array_equal(found.probability, ridge(train, test, AGE, None, c).probability)
+    assert ridge_with_best_c(train, validation, test, AGE, lambda *rows: np.nan)[1] == 1.0

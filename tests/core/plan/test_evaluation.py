@@ -35,6 +35,29 @@ def resolve(catalogue, opened, *assignments, **evaluation):
     return resolve_evaluation(catalogue, opened, {"evaluation": evaluation}, assignments)
 
 
+# ------------------------------------------------------------------------------------------------------------- penalty
+
+
+def test_c_is_1_a_number_or_auto_and_the_sentence_says_which(catalogue, opened):
+    """The default is not written, so that evaluations of earlier versions keep the names of their folders."""
+    plain, weak, chosen = (resolve(catalogue, opened, *words) for words in ((), ("C=10",), ("C=auto",)))
+    assert (plain.scoring.C, weak.scoring.C, chosen.scoring.C) == (1, 10, "auto")
+    assert "(L2, C = 1)" in plain.sentence()
+    assert "(L2, C = 10)" in weak.sentence()
+    assert "(L2, C by the scores of validation patients)" in chosen.sentence()
+    assert "C" not in plain.tables()["evaluate"]
+    assert chosen.tables()["evaluate"]["C"] == "auto"
+
+
+def test_c_that_cannot_serve_is_refused(catalogue, opened):
+    with pytest.raises(SettingsError, match="be positive, or auto"):
+        resolve(catalogue, opened, "C=0")
+    with pytest.raises(SettingsError, match=r"cannot be scored as well; give a number, such as `C=1`"):
+        resolve(catalogue, opened, "C=auto", "part=validation")
+    with pytest.raises(SettingsError, match="no L2 penalty, so C would do nothing"):
+        resolve(catalogue, opened, "C=10", protocol="finetune")
+
+
 # ---------------------------------------------------------------------------------------------------- which value wins
 
 

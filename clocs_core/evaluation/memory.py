@@ -1,0 +1,35 @@
+"""Compute on a GPU whose memory may not suffice: in smaller pieces, then on the CPU."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import torch
+
+from clocs_core.errors import ClocsWarning
+
+Result = TypeVar("Result")
+
+_SHARES = (1.0, 1 / 8, 1 / 64)
+
+
+def within_memory(work: Callable[[torch.device, float], Result], device: torch.device) -> Result:
+    """Return `work(device, share)`. share: of the usual amount to compute at once.
+
+    When the device's memory runs out, `work` is called again with a smaller share; in the end it is called on the CPU,
+    with a warning. A failure here would lose hours of training.
+    """
+    if device.type != "cpu":
+        for share in _SHARES:
+            with suppress(torch.OutOfMemoryError):  # the tensors of the failed call are free after this block
+                return work(device, share)
+        warnings.warn(
+            f"The memory of {device} does not suffice to evaluate on it: classifiers and intervals are computed on the "
+            "CPU. Nothing else changes; other programs on this GPU may hold its memory.",
+            ClocsWarning,
+            stacklevel=2,
+        )
+    return work(torch.device("cpu"), 1.0)
