@@ -82,7 +82,8 @@ class Plan:
             parts["loss"] = self.loss.options
         if self.objective is not None:
             parts["objective"] = self.objective.options
-        parts |= {chosen.offer.name: chosen.options for chosen in self.perturbations}
+        names = self.run.perturbations or ()  # as they were asked for, perhaps with a distribution in front
+        parts |= {name: chosen.options for name, chosen in zip(names, self.perturbations, strict=True)}
         return {name: plain(part) for name, part in parts.items()} | self.extras.tables
 
 
@@ -94,7 +95,11 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    classes = {"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}}
+    classes: dict[str, type[Any]] = {
+        "run": RunSettings,
+        **_CORE,
+        **{name: offer.options for name, offer in offers.items()},
+    }
     extras = offered_extras(catalogue, classes)
     layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}

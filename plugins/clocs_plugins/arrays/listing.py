@@ -175,8 +175,9 @@ def _coded(labels: list[str | None], task: Task, options: ArraysOptions) -> tupl
         numbers: list[Label] = [_as_number(text) for text in labels]
         strange = [text for text, value in zip(labels, numbers, strict=True) if text is not None and value is None]
         why = f"the label {strange[0]!r} is no number, and the task {task.name!r} predicts numbers" if strange else ""
-        found = [None] * len(labels) if strange else numbers
-        return attrs.evolve(task, unit=options.label_unit), found, why
+        if strange:
+            numbers = [None for _ in labels]
+        return attrs.evolve(task, unit=options.label_unit), numbers, why
     classes = _classes(labels, task, options.label_separator)
     no_score = _why_no_classes(labels, classes)
     if no_score:
