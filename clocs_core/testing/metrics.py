@@ -97,7 +97,9 @@ def _perfect_is_best(case: _Case) -> None:
         shuffled = max(others, key=lambda score: sign * score)
         found = f"{best} for perfect predictions, {shuffled} for shuffled ones, {worst} for the opposite"
         fits = sign * best >= sign * shuffled and sign * best > sign * worst
-        advice = f"{case.offer.better.capitalize()} must be better; negate it, or set `better` to the other way."
+        advice = "Higher must be better; negate an error. With `better='lower'`, lower scores are the better ones."
+        if case.offer.better == "lower":
+            advice = "With `better='lower'`, lower scores must be the better ones."
         expect(fits, f"the {case.offer.better[:-2]}est score for perfect predictions", found, advice)
 
 

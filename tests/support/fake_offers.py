@@ -252,7 +252,7 @@ def protocols() -> list[Protocol]:
 class DiaryOptions:
     """Options of the listener `diary`."""
 
-    every: int = option(1, "epochs between two lines", check=(lambda n: n > 0, "be positive"))
+    every: int = option(0, "epochs between two lines; 0 writes none", check=(lambda n: n >= 0, "not be negative"))
     epochs: int = option(0, "an option that a run has too")
 
 
@@ -266,7 +266,7 @@ class Diary(Listener):
         self._write(run.folder, f"started at {run.first_epoch}")
 
     def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
-        if epoch.epoch % self.every == 0:
+        if self.every and epoch.epoch % self.every == 0:
             self._write(run.folder, f"epoch {epoch.epoch}")
 
     def run_stopped(self, run: RunStarted, stopped: RunStopped) -> None:
@@ -280,6 +280,8 @@ class Diary(Listener):
             self._write(done.folder, f"evaluated by {done.protocol}")
 
     def _write(self, folder: Path, text: str) -> None:
+        if not self.every:
+            return
         with open(folder / "diary.txt", "a", encoding="utf-8") as file:
             file.write(text + "\n")
 

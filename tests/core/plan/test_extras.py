@@ -50,7 +50,7 @@ def test_an_evaluation_has_them_too_and_keeps_its_name(catalogue):
     ("given", "message"),
     [
         ("diary.evry=3", "'diary' has no option 'evry'"),
-        ("diary.every=0", "every"),
+        ("diary.every=-1", "every"),
         ("dairy.every=1", "no part 'dairy'"),
     ],
 )

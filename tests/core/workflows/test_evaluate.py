@@ -474,6 +474,6 @@ def test_a_protocol_that_wants_the_encoder_gets_it_untrained_for_the_control(eva
 
 
 def test_listeners_hear_of_an_evaluation_that_is_kept_once_it_is_finished(evaluate, tmp_path):
-    evaluate(tmp_path / "e", dataset="many")
-    evaluate(tmp_path / "e", dataset="many")  # reads the report again
+    evaluate(tmp_path / "e", "diary.every=1", dataset="many")
+    evaluate(tmp_path / "e", "diary.every=1", dataset="many")  # reads the report again
     assert (tmp_path / "e" / "diary.txt").read_text().splitlines() == ["evaluated by linear"]

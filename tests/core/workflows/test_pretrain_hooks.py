@@ -187,5 +187,5 @@ def test_a_run_that_fails_tells_its_listeners(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, points(clocs_epoch_done=clocs_epoch_done), "epochs=2")
+        run(tmp_path, points(clocs_epoch_done=clocs_epoch_done), "epochs=2", "diary.every=1")
     assert (tmp_path / "run" / "diary.txt").read_text().splitlines() == ["started at 1", "interrupted"]
