@@ -122,6 +122,7 @@ def make_step(way: Implementation, gather: bool = False, fused: bool | None = No
     from clocs_core.data.store import Instances
     from clocs_core.train.adam import Adam
     from clocs_core.train.learner import start
+    from clocs_core.train.normalise import min_max
     from clocs_core.train.step import ContrastiveObjective, ViewMaker, train_step
 
     store = make_store()
@@ -129,7 +130,7 @@ def make_step(way: Implementation, gather: bool = False, fused: bool | None = No
     optimiser: Adam | torch.optim.Optimizer = learner.optimiser
     if fused is not None:
         optimiser = torch.optim.Adam(learner.encoders.parameters(), lr=1e-4, fused=fused)
-    maker = ViewMaker(build("views", "segments"), (), normalise=True)
+    maker = ViewMaker(build("views", "segments"), (), normalise=min_max)
     frames = torch.arange(len(store.signal)).view(-1, VIEWS)
     instances = Instances(frames, torch.zeros(len(frames), 1, dtype=torch.int64))
     generator = torch.Generator().manual_seed(0)

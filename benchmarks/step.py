@@ -18,6 +18,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import attrs
 import torch
 from command_line import command_line
 
@@ -25,7 +26,6 @@ from clocs_core.data.store import Instances, Store
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import installed_entry_points, load_plugins
-from clocs_core.settings.sections import TrainSettings
 from clocs_core.settings.toml_file import Tables
 from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.captured import CapturedEpochs
@@ -36,6 +36,20 @@ PLAIN_REPEATS, SHORT = 5, 50
 """Epochs of plain steps, which take thirty times as long; steps of a short epoch."""
 STEPS = (("cmsc", ("II",), 2), ("cmsmlc", ("II", "V2", "aVL", "aVR"), 8))
 """Methods with their leads and how many views that makes."""
+EACH = {
+    "default": [],
+    "none": ["normalise=none"],
+    "z-score": ["normalise=z-score"],
+    "constant": ["normalise=constant", "constant=1"],
+    "projector 128": ["projector=128"],
+    "projector 2048,2048": ["projector=2048,2048"],
+    "AdamW": ["optimiser=adamw", "weight_decay=0.05"],
+    "warm-up and cosine": ["warm_up=0.1", "schedule=cosine"],
+    "clip": ["clip=1"],
+    "bf16": ["autocast=bf16"],
+}
+"""Settings of signals and training, each by itself; all of them at once come last."""
+ALL = [*EACH["z-score"], *EACH["projector 2048,2048"], *EACH["AdamW"], *EACH["warm-up and cosine"], *EACH["clip"]]
 
 
 def main() -> int:
@@ -46,6 +60,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=25)
     parser.add_argument("--epoch", type=int, default=CHAPMAN, help="instances of the whole epoch")
     parser.add_argument("--also", nargs="*", default=[], help="options, as NAME=VALUE, for a second set of figures")
+    parser.add_argument("--each", nargs="*", metavar="ENCODER", help="instead, time CMSC with each setting of training")
     parser.add_argument("--json", help="write the figures here too")
     parser.add_argument("--kernels", help="instead, write here which kernels a captured step starts, and their times")
     given = parser.parse_args()
@@ -55,6 +70,11 @@ def main() -> int:
     if given.kernels:
         found["steps"] = {f"{method}, V = {views}": _kernels(method, leads, device) for method, leads, views in STEPS}
         Path(given.kernels).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        return 0
+    if given.each is not None:
+        found |= _each(given.each or ["cnn", "resnet1d"], device, given.steps, given.repeats)
+        if given.json:
+            Path(given.json).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
         return 0
     sets = {"default": [], **({" ".join(given.also): given.also} if given.also else {})}
     for name, options in sets.items():
@@ -105,7 +125,7 @@ def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256
     frame = torch.arange(frames, device=device).view(instances, needs.segments)
     channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
     chosen = Instances(frame, channel)
-    return Training(store, build_views(plan, "mV"), chosen, chosen, TrainSettings(batch_size=batch), 0)
+    return Training(store, build_views(plan, "mV"), chosen, chosen, attrs.evolve(plan.train, batch_size=batch), 0)
 
 
 def _step(
@@ -127,6 +147,19 @@ def _step(
         seconds = _timed(plan, _training(plan, 256 * SHORT, device), CapturedEpochs(_fail), device, repeats)
         row[f"captured ms, epochs of {SHORT}"] = [round(1000 * one / SHORT, 4) for one in seconds]
     return row
+
+
+def _each(encoders: list[str], device: torch.device, steps: int, repeats: int) -> dict[str, object]:
+    """Time a step of CMSC, captured on a GPU, with each setting of signals and training and with all of them."""
+    found: dict[str, object] = {}
+    for encoder in encoders:
+        for name, options in {**EACH, "all but bf16": ALL, "all": [*ALL, *EACH["bf16"]]}.items():
+            plan = _plan("cmsc", ("II",), [f"encoder={encoder}", *options], device)
+            run_epoch: RunEpoch = CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch
+            seconds = _timed(plan, _training(plan, 256 * steps, device), run_epoch, device, repeats)
+            found[f"{encoder}, {name}"] = {"ms": [round(1000 * one / steps, 4) for one in seconds]}
+            print(f"{encoder}, {name}: {found[f'{encoder}, {name}']}", flush=True)
+    return found
 
 
 def _epoch(options: list[str], device: torch.device, instances: int, repeats: int) -> dict[str, object]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import attrs
 
 from clocs_core.artifacts.documents import as_plain, structure_record
-from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.records import Framing, Normalisation, Task
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import plain, structure
@@ -39,7 +39,8 @@ _names = _must_be("a list of names", lambda value: all(isinstance(name, str) for
 _count = _must_be("a positive whole number", lambda value: type(value) is int and 0 < value < 2**31)
 _rate = _must_be("a positive number, or null", lambda value: value is None or _is_number(value))
 _share = _must_be("a number above 0 and up to 1", lambda value: _is_number(value) and value <= 1)
-_normalisation = _must_be("'min-max' or 'none'", lambda value: value in ("min-max", "none"))
+_NORMALISATIONS = get_args(Normalisation)
+_normalisation = _must_be(f"one of {', '.join(_NORMALISATIONS)}", lambda value: value in _NORMALISATIONS)
 _options = _must_be("a table", _is_table)
 _texts = _must_be("a table of texts", lambda value: _is_table(value, str))
 _tables = _must_be("a table of tables", lambda value: _is_table(value, Mapping))
@@ -54,6 +55,7 @@ class NetworkCard:
     framing: how recordings were cut into frames when it was evaluated.
     frame_rate: samples of a frame per second, in Hz; None where recordings of several rates were cut at their own rate.
     says_rate: whether the file has a frame rate at all.
+    constant: divisor of its signals in their unit, where `normalise` is "constant"; else None.
     settings: settings tables of the run or evaluation that made it.
     """
 
@@ -70,6 +72,7 @@ class NetworkCard:
     unit: str = attrs.field(metadata=_text)
     modality: str = attrs.field(metadata=_text)
     normalise: str = attrs.field(metadata=_normalisation)
+    constant: float | None = attrs.field(default=None, metadata=_rate)
     framing: Framing
     frame_rate: float | None = attrs.field(metadata=_rate)
     says_rate: bool = True
@@ -271,6 +274,12 @@ def _task(held: Mapping[str, Any]) -> Task:
     return structure(Task, held, "task", arguments=False)
 
 
+def _constant(signal: Mapping[str, Any]) -> float:
+    if not _is_number(signal["constant"]):
+        raise ValueError(f"constant is {signal['constant']!r:.80}, expected a positive number")
+    return float(signal["constant"])
+
+
 def _items(value: Any, name: str) -> tuple[Any, ...]:
     """Return a list as a tuple. Raises ValueError where it is none; text would become its letters."""
     if not isinstance(value, list):
@@ -289,7 +298,8 @@ def _architecture(card: NetworkCard) -> dict[str, object]:
 
 
 def _signal(card: NetworkCard) -> dict[str, object]:
-    return {"unit": card.unit, "modality": card.modality, "normalise": card.normalise}
+    scale = {"constant": card.constant} if card.normalise == "constant" else {}
+    return {"unit": card.unit, "modality": card.modality, "normalise": card.normalise, **scale}
 
 
 def _origin(card: NetworkCard) -> dict[str, object]:
@@ -317,6 +327,7 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
         "run_channels": _items(channels, "channels"),
         "channels": _items(signal.get("first_channels", channels), "first_channels"),  # default: all channels
         **{name: signal[name] for name in ("unit", "modality", "normalise")},
+        "constant": _constant(signal) if signal["normalise"] == "constant" else None,
         "framing": _framing(signal, "framing" if "framing" in signal else "evaluate_framing"),
         "frame_rate": signal.get("frame_rate"),
         "says_rate": "frame_rate" in signal,

@@ -16,6 +16,7 @@ from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary,
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
+from clocs_core.settings.sections import default_settings
 from clocs_core.settings.toml_file import Tables, read_tables
 
 _SEEDS = {"run.seed", "evaluation.seed"}
@@ -132,7 +133,9 @@ def _no_report(path: Path) -> str:
 
 
 def _flat(tables: Tables) -> dict[str, object]:
-    return {f"{table}.{key}": value for table, keys in tables.items() for key, value in keys.items()}
+    """Return all settings by "table.key", those of later versions with their defaults."""
+    whole = {table: {**default_settings(table), **held} for table, held in tables.items()}
+    return {f"{table}.{key}": value for table, keys in whole.items() for key, value in keys.items()}
 
 
 def _of_its_run(path: Path, report: EvaluationReport) -> dict[str, object]:

@@ -15,6 +15,7 @@ from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.split import Split, from_json, to_json
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import is_temporary, sweep, write_atomically
+from clocs_core.settings.sections import default_settings
 from clocs_core.settings.toml_file import Tables, read_tables
 
 if TYPE_CHECKING:
@@ -199,18 +200,20 @@ def is_free(path: Path) -> bool:
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     """Raise RunFolderError where a run folder was created with other settings than the requested ones.
 
-    Data paths may differ. Channels and framings may be missing from `asked`, because some are known only once files
-    are read.
+    Data paths may differ. Channels, framings and a constant may be missing from `asked`, because some are known only
+    once files are read. A setting that an earlier version did not store had its default.
     """
+    open_data: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}
     open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
     for table in sorted({*stored, *asked} - open_ones):
-        before, now = stored.get(table, {}), asked.get(table, {})
+        before, now, default = stored.get(table, {}), asked.get(table, {}), default_settings(table)
         for key in sorted({*before, *now}):
-            if table == "data" and (key in ("root", "data_root") or (key == "channels" and not now.get(key))):
+            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in open_data.get(key, ())):
                 continue
-            if before.get(key) != now.get(key):
+            there = before.get(key, default.get(key))
+            if there != now.get(key):
                 raise RunFolderError(
-                    f"{path} holds a run with other settings: {table}.{key} is {before.get(key)!r} there and "
+                    f"{path} holds a run with other settings: {table}.{key} is {there!r} there and "
                     f"{now.get(key)!r} here. Choose another folder with `out=...`."
                 )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clocs_core.plan.data import DataPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FRAMING = ("frame_samples", "source_samples", "band_pass", "notch")
 
 
 def recordings_options(command: F) -> F:
@@ -35,7 +36,13 @@ def recordings_options(command: F) -> F:
 
 
 def framing_options(command: F) -> F:
-    """Add the options that change the length of frames to a command."""
+    """Add the options that change the length of frames, and the filters before them, to a command."""
+    filters = (
+        ("--notch", "Frequency that a filter removes, such as that of the mains; as `-o notch` of a run.", "HZ"),
+        ("--band-pass", "Limits of a filter in Hz; as `-o band_pass` of a run.", "LOW,HIGH"),
+    )
+    for name, text, metavar in filters:
+        command = click.option(name, metavar=metavar, help=text)(command)
     for name, text in (
         ("--source-samples", "Samples of a recording in a frame, before resampling; as `-o source_samples` of a run."),
         ("--frame-samples", "Samples of a frame; as `-o frame_samples` of a run. Default: that of the data set."),
@@ -65,28 +72,24 @@ def prepare_command(
     /,
     name: str,
     workers: int,
-    frame_samples: int | None,
-    source_samples: int | None,
-    **where: Any,
+    **asked: Any,
 ) -> None:
     """Read recordings once and keep their frames for every method.
 
     Prints what was found and what was left out. A second call is instant. A changed recording is detected. An
     interrupted preparation resumes where it stopped.
     """
-    lengths = {"frame_samples": frame_samples, "source_samples": source_samples}
-    cohort = _cohort(ask_recordings(session, name, **where), workers, lengths)
+    given = _framing_given(asked)
+    cohort = _cohort(ask_recordings(session, name, **asked), workers, given)
     _print(cohort)
-    echo(f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {where['root']}" if where["root"] else ""))
+    echo(f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {asked['root']}" if asked["root"] else ""))
 
 
 @click.command("verify")
 @recordings_options
 @framing_options
 @pass_session
-def verify_command(
-    session: Session, /, name: str, frame_samples: int | None, source_samples: int | None, **where: Any
-) -> None:
+def verify_command(session: Session, /, name: str, **asked: Any) -> None:
     """Verify prepared frames and the split.
 
     Checks the checksums of the frames, and that no patient and no signal is in two parts of the split.
@@ -95,11 +98,11 @@ def verify_command(
 
     from clocs_core.data.prepared import PreparedAgain, verify
 
-    lengths = {"frame_samples": frame_samples, "source_samples": source_samples}
+    given = _framing_given(asked)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PreparedAgain)  # who asks to verify frames is told that they are damaged
         try:
-            cohort = _cohort(ask_recordings(session, name, **where), os.cpu_count() or 1, lengths)
+            cohort = _cohort(ask_recordings(session, name, **asked), os.cpu_count() or 1, given)
         except PreparedAgain as found:
             raise found.problem from None
     for prepared in {one.fingerprint: one for one in (cohort.pretrain, cohort.evaluate)}.values():
@@ -109,21 +112,33 @@ def verify_command(
     _print(cohort)
 
 
-def _cohort(asked: DataPlan, workers: int, lengths: dict[str, int | None]) -> Cohort:
+def _framing_given(asked: dict[str, Any]) -> dict[str, object]:
+    """Take the options of `framing_options` that were given out of `asked`."""
+    from clocs_core.contracts.records import Framing
+    from clocs_core.settings.options import field_types, from_text
+
+    kinds = field_types(Framing)
+    given = {name: asked.pop(name) for name in _FRAMING}
+    return {name: from_text(kinds[name], str(value)) for name, value in given.items() if value is not None}
+
+
+def _cohort(asked: DataPlan, workers: int, given: dict[str, object]) -> Cohort:
     import attrs
 
     from clocs_core.cli.display import console_display
+    from clocs_core.contracts.records import Framing
     from clocs_core.data.cohort import get_cohort
     from clocs_core.errors import SettingsError
+    from clocs_core.settings.options import plain, structure
 
-    given: dict[str, Any] = {name: length for name, length in lengths.items() if length is not None}
+    own = [plain(asked.dataset.offer.framing(segments)) for segments in (2, 1)]
     try:
-        framings = [attrs.evolve(asked.dataset.offer.framing(segments), **given) for segments in (2, 1)]
-    except ValueError as problem:
-        raise SettingsError(f"Frames of {asked.name!r} cannot have these lengths: {problem}.") from None
+        framings = [structure(Framing, {**one, **given}, "framing", arguments=False) for one in own]
+    except SettingsError as problem:
+        raise SettingsError(f"Frames of {asked.name!r} cannot be cut like this: {problem}") from None
     with console_display() as display:
         display.stage("preparing recordings")
-        asked = attrs.evolve(asked, fit=0 if given else 2)
+        asked = attrs.evolve(asked, fit=0 if {"frame_samples", "source_samples"} & given.keys() else 2)
         return get_cohort(asked, framings[0], framings[1], workers, display.tick)
 
 

@@ -49,6 +49,9 @@ def export_command(
     difference = export_onnx(loaded, window, Path(out))
     card = loaded.card
     at = "" if window.rate is None else f" at {window.rate:g} Hz"
+    filters = ", ".join(f"{name}={value} Hz" for name, value in card.framing.filters.items())
+    if filters:
+        echo(f"filter whole recordings before windows are cut, as in training: {filters}; the file does not")
     echo(
         f"{out}: signal (n, {card.input_channels}, {window.samples}) in {card.unit or 'its unit'}{at} to embedding "
         f"(n, {card.embedding_dim}); differs from PyTorch by at most {difference:.1g}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import attrs
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
+from clocs_core.contracts.records import Entry, Framing, Listing, Normalisation, Record, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ class Defaults:
     batch_size: int = 256
     learning_rate: float = 1e-4
     epochs: int = 400
-    normalise: Literal["min-max", "none"] = "min-max"
+    normalise: Normalisation = "min-max"
     split: Literal["60/20/20", "64/16/20"] = "60/20/20"
     channels: str = ""  # a preset, or comma-separated names; empty: all channels
 
@@ -226,12 +226,15 @@ class Setup:
 
     encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
     perturbations: names of the perturbations of the views, in order.
+    projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
+    asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
     """
 
     encoder: nn.Module
     embedding_dim: int
     task: Task
     perturbations: tuple[str, ...] = ()
+    projector: nn.Module | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Converters: fields kept as tuples accept lists too. mypy types converters by name only, hence four functions.
+# Converters: fields kept as tuples accept lists too. mypy types converters by name only, hence five functions.
 def _strings(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(items)
 
@@ -29,6 +29,10 @@ def _entries(items: Iterable[Entry]) -> tuple[Entry, ...]:
 
 def _drops(items: Iterable[Drop]) -> tuple[Drop, ...]:
     return tuple(items)
+
+
+def _pair(items: Iterable[float] | None) -> tuple[float, ...] | None:
+    return None if items is None else tuple(items)
 
 
 def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -69,6 +73,12 @@ TOGETHER = -1
 
 Part: TypeAlias = Literal["train", "validation", "test"]
 """A part of the patients."""
+
+Normalisation: TypeAlias = Literal["min-max", "none", "z-score", "constant"]
+"""How the signal of an encoder is normalised; `clocs_core.train.normalise` has the formulas."""
+
+SCALE_FREE: tuple[Normalisation, ...] = ("min-max", "z-score")
+"""Normalisations that cancel the scale of a signal, so that its unit does not matter."""
 
 
 @attrs.frozen
@@ -246,6 +256,9 @@ class Framing:
     source_samples: cut windows of this many source samples, then resample each to a frame.
     frames_per_record: resample the whole recording, of any length, to exactly this many frames.
     keep_flat: keep lead-frames that are constant; they are dropped otherwise.
+    band_pass, notch: limits in Hz, and a frequency in Hz that is removed, such as that of the mains. The whole
+    recording is filtered first, at its own rate, without a shift in time. A lower limit of 0 leaves slow waves; an
+    upper limit, or a notch, at or above half the rate of a recording changes nothing.
     """
 
     frame_samples: int = attrs.field(default=2500, validator=_positive)  # "frames consisted of 2500 samples", A.1
@@ -256,6 +269,19 @@ class Framing:
         default="fft", validator=attrs.validators.in_(("fft", "polyphase"))
     )
     keep_flat: bool = False
+    band_pass: tuple[float, float] | None = attrs.field(default=None, converter=_pair)
+    notch: float | None = attrs.field(default=None, validator=_positive)
+
+    @band_pass.validator
+    def _limits(self, attribute: attrs.Attribute[Any], value: tuple[float, ...] | None) -> None:
+        if value is not None and not (len(value) == 2 and 0 <= value[0] < value[1] < float("inf")):
+            raise ValueError(f"band_pass must be two frequencies in Hz, the lower one first, got {value!r}")
+
+    @property
+    def filters(self) -> dict[str, object]:
+        """The filters that are set, by name."""
+        both = {"band_pass": self.band_pass, "notch": self.notch}
+        return {name: value for name, value in both.items() if value is not None}
 
     def __attrs_post_init__(self) -> None:
         ways = ("sampling_rate", "source_samples", "frames_per_record")

@@ -11,6 +11,7 @@ import numpy as np
 
 from clocs_core.contracts.kinds import KINDS
 from clocs_core.contracts.records import Drop, Episode, FrameLabel, Framing, Label, Record
+from clocs_core.data.filters import filter_signal
 from clocs_core.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,15 +39,17 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
     """Cut a recording as `framing` says, computing in float64 and storing float32, or int16 where that is lossless.
 
     A lead-frame is not valid when its stretch of the source misses a sample, or is flat. Missing samples are
-    interpolated linearly before resampling, so that they spoil no other frame of their lead.
+    interpolated linearly before filters and resampling, so that they spoil no other frame of their lead.
     """
     plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
     if plan.frames == 0:
         return _no_frames(record, framing, "shorter than a frame")
     if plan.frames * framing.frame_samples > max(_STRETCH * plan.source, _HARMLESS):  # a wrong rate costs the memory
         return _no_frames(record, framing, f"stretched more than {_STRETCH} times")
+    if framing.band_pass is not None and framing.band_pass[0] >= record.sampling_rate / 2:
+        return _no_frames(record, framing, "band-pass above half the sampling rate")
     finite = ~record.missing()
-    if plan.scale == 1 and record.samples.dtype == np.int16:
+    if plan.scale == 1 and record.samples.dtype == np.int16 and not framing.filters:
         signal: NDArray[Any] = record.samples
         frames: NDArray[Any] = np.array(_cut(signal, plan, framing), order="C")  # (frame, channel, sample)
         gain = record.gain
@@ -57,12 +60,13 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
         if not finite.all():
             signal = _bridge(signal, finite)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow of float32 is found below, as an infinity
-            frames = _cut(signal, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
+            whole = filter_signal(signal, record.sampling_rate, framing) if framing.filters else signal
+            frames = _cut(whole, plan, framing).astype(np.float32, order="C")  # (frame, channel, sample)
         gain = 1.0
     nan, flat = ~np.all(np.isfinite(frames), axis=2), frames.max(axis=2) == frames.min(axis=2)
     for i, (first, end) in enumerate(plan.spans()):
         nan[i] |= ~finite[:, first:end].all(axis=1)
-        # Resampling puts ripples of 1e-17 on a flat line, so flatness is tested on the source.
+        # Resampling and filters put ripples of 1e-17 on a flat line, so flatness is tested on the source.
         flat[i] |= signal[:, first:end].max(axis=1) == signal[:, first:end].min(axis=1)
     bad = nan | flat if not framing.keep_flat else nan
     frames[bad] = 0

@@ -43,13 +43,22 @@ class Recipe:
             "dataset": self.dataset,
             "revision": self.revision,
             "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
-            "framing": attrs.asdict(self.framing),
+            "framing": _without_idle_filters(self.framing),
             "channels": self.channels,
             "entries": [
                 [entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in self.entries
             ],
         }
         return sha256(json.dumps(facts, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+
+
+def _without_idle_filters(framing: Framing) -> dict[str, object]:
+    """Return the fields of a framing without the filters that are not set: sets of older versions have none."""
+    return {
+        name: value
+        for name, value in attrs.asdict(framing).items()
+        if value is not None or name not in ("band_pass", "notch")
+    }
 
 
 def _plain(value: object) -> object:

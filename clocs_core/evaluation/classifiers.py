@@ -38,7 +38,6 @@ from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
-from clocs_core.train.normalise import min_max
 
 MODELS = {
     "one_of": (linear, linear_with_best_c),
@@ -169,7 +168,7 @@ class ClassifierMaker:
         numbers = shares[part][rows] if part in shares else rows
         frames, name = self.frames, self._part if part == "scored" else cast(Part, part)
         picked = frames.store.gather(frames.parts[name], torch.from_numpy(numbers).to(self.device)).signal[:, 0]
-        return min_max(picked) if frames.normalise else picked
+        return frames.normalise(picked)
 
     def _embed(self, init: str, instances: Instances) -> Features:
         with self.watch.parts.part("embed"):
@@ -216,6 +215,7 @@ class ClassifierMaker:
             epoch_done=watch.epoch_done,
             checkpoint=checkpoint,
             score=self.scoring.fitting[0].score,
+            layer_decay=plan.finetune.layer_decay,
         )
         made = fine_tune(self._encoder(init), self.frames, rows, how)
         summary = attrs.evolve(

@@ -71,7 +71,7 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
             "inputs": encoder.inputs,
             "embedding_dim": encoder.embedding_dim,
         },
-        "normalise": plan.data.normalise,
+        "normalise": plan.data.normalise if plan.data.constant is None else [plan.data.normalise, plan.data.constant],
         "seed": plan.settings.seed,
     }
     if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:

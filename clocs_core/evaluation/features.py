@@ -13,7 +13,7 @@ from clocs_core.contracts.batches import Batch
 from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
@@ -21,7 +21,7 @@ _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the 
 
 
 def embed(
-    encoder: nn.Module, store: Store, instances: Instances, normalise: bool, tick: Callable[[int, int], None]
+    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, tick: Callable[[int, int], None]
 ) -> Features:
     """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode."""
     was_training = encoder.training
@@ -37,7 +37,9 @@ def embed(
     return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 
-def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalise: bool, rows: Tensor) -> list[_Rows]:
+def _embed_rows(
+    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor
+) -> list[_Rows]:
     """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training."""
     try:
         return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
@@ -48,9 +50,9 @@ def _embed_rows(encoder: nn.Module, store: Store, instances: Instances, normalis
     return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
 
 
-def _embed_batch(encoder: nn.Module, batch: Batch, normalise: bool) -> _Rows:
+def _embed_batch(encoder: nn.Module, batch: Batch, normalise: Normalise) -> _Rows:
     signal = batch.signal[:, 0]  # (batch, channel, sample)
-    z = encoder(min_max(signal) if normalise else signal)  # (batch, dim)
+    z = encoder(normalise(signal))  # (batch, dim)
     label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)
     return z.float(), label, batch.patient, batch.record
 

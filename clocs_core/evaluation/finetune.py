@@ -31,6 +31,7 @@ from clocs_core.evaluation.features import embed
 from clocs_core.evaluation.labelled_frames import LabelledFrames, take
 from clocs_core.progress import Tick
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.label_loss import LabelLoss, label_loss
@@ -91,6 +92,7 @@ class FineTuning:
     scored: the part to predict at the end.
     checkpoint: file to resume from and to save to, with the curve beside it; the caller removes it.
     score: scores the validation part after every epoch, for the curve; early stopping uses the loss only.
+    layer_decay: factor of the learning rate from a block of the encoder to the one before it.
     """
 
     embedding_dim: int
@@ -103,6 +105,25 @@ class FineTuning:
     epoch_done: Callable[[EpochDone], None] = lambda done: None
     checkpoint: Path | None = None
     score: ScoreFunction | None = None
+    layer_decay: float = 1.0
+
+
+def layer_factors(encoder: nn.Module, decay: float) -> dict[Tensor, float]:
+    """Return the factor of the learning rate of every weight of an encoder: `decay` for its last block, and so on.
+
+    Its blocks are its children that have weights, in order; a Sequential or a ModuleList counts as its items. Weights
+    outside of them, such as the positions of a transformer, have the factor of the first block.
+    """
+    blocks = [
+        block
+        for child in encoder.children()
+        for block in (child.children() if isinstance(child, (nn.Sequential, nn.ModuleList)) else (child,))
+        if any(True for _ in block.parameters())
+    ]
+    factors: dict[Tensor, float] = dict.fromkeys(encoder.parameters(), decay ** max(1, len(blocks)))
+    for place, block in enumerate(blocks):
+        factors |= dict.fromkeys(block.parameters(), decay ** (len(blocks) - place))
+    return factors
 
 
 def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64], how: FineTuning) -> FineTuned:
@@ -123,7 +144,10 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
         settings=settings,
         seed=how.seed,
     )
-    learner = start(nn.ModuleList([classifier]), LabelObjective(label_loss(task)), settings.learning_rate)
+    objective, update = LabelObjective(label_loss(task)), Update.of(settings)
+    learner = start(nn.ModuleList([classifier]), objective, settings.learning_rate, update)
+    if how.layer_decay != 1.0:
+        learner.optimiser.factor = layer_factors(encoder, how.layer_decay)
     curve, earlier = _train(learner, training, how, None if how.score is None else _scorer(frames, how.score))
     learner.encoders.load_state_dict(learner.best)
     steps = learner.progress.epoch * -(-len(rows) // settings.batch_size)

@@ -14,6 +14,7 @@ from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
+from clocs_core.train.normalise import Normalise
 
 
 @attrs.frozen(eq=False)
@@ -30,7 +31,7 @@ class LabelledFrames:
     parts: dict[Part, Instances]
     rows: dict[Part, Features]
     task: Task
-    normalise: bool
+    normalise: Normalise
 
     @property
     def counts(self) -> dict[Part, int]:
@@ -38,7 +39,7 @@ class LabelledFrames:
         return {part: len(some) for part, some in self.whole.items()}
 
 
-def list_labelled_frames(cohort: Cohort, together: bool, normalise: bool, device: torch.device) -> LabelledFrames:
+def list_labelled_frames(cohort: Cohort, together: bool, normalise: Normalise, device: torch.device) -> LabelledFrames:
     """List the frames of all channels `together`, or of each channel by itself."""
     prepared, task = cohort.evaluate, cohort.task
     store = fill_store(prepared, cohort.labels, task, cohort.channels, device)

@@ -14,6 +14,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.patient_distances import PatientDistances, patient_distances
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.plan.evaluation import EvaluationPlan
+from clocs_core.train.normalise import normaliser
 
 
 @attrs.frozen(eq=False)
@@ -31,7 +32,8 @@ def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device
 
     Raise DataError if no recording of the scored part has a frame.
     """
-    frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
+    normalise = normaliser(plan.data.normalise, plan.data.constant)
+    frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
     part = plan.scoring.part
     if not frames.counts[part]:
         raise DataError(f"No recording of the {part} patients has a frame; use shorter frames (`frame_samples=...`).")

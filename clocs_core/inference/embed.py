@@ -19,14 +19,14 @@ from clocs_core.artifacts.encoder import LoadedEncoder
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import TOGETHER, Framing, Part
+from clocs_core.contracts.records import SCALE_FREE, TOGETHER, Framing, Part
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.inference.network import AsTrained
 from clocs_core.inference.rows import ChosenFrames, Rows, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
 from clocs_core.plan.compatibility import fit_channels
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.plugins.catalogue import Catalogue
@@ -34,6 +34,7 @@ from clocs_core.progress import Display
 from clocs_core.settings.options import plain
 from clocs_core.settings.sections import DataSettings
 from clocs_core.settings.toml_file import Tables
+from clocs_core.train.normalise import normaliser
 
 
 @attrs.frozen(eq=False)
@@ -79,6 +80,12 @@ def choose_recordings(
     if card.input_channels > 1:
         data = known_channels(card, offer, data)
     data, task = settle(offer, data)
+    refuse_idle_constant(data, named)
+    if data.normalise == "constant" and data.constant is None:
+        raise SettingsError(
+            f"The encoder was trained with normalise={card.normalise} and has no constant to divide by; give one with "
+            "`constant=X`, or leave out `normalise`."
+        )
     own = dataset == card.dataset
     names = card.run_channels if own else ()
     return Target(DataPlan(Chosen(offer, layers.table("dataset", offer.options)), data, task, names), framing, own)
@@ -96,11 +103,13 @@ def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     if offer.name == card.dataset:
         read = {**run.get("data", {}), "channels": list(card.channels)}  # not the channels of the run's other encoders
         return {"data": read, "dataset": dict(run.get("dataset", {})), "framing": plain(card.framing)}
-    data: dict[str, object] = {"normalise": card.normalise, "data_root": run.get("data", {}).get("data_root", "none")}
+    data: dict[str, object] = {"data_root": run.get("data", {}).get("data_root", "none")}
+    data |= {"normalise": card.normalise, "constant": card.constant or "none"}
     has_all = set(card.channels) <= set(offer.channels)
     if has_all or (card.input_channels > 1 and not offer.channels):  # else the files name them, or it is refused
         data["channels"] = list(card.channels)
     framing = attrs.evolve(offer.framing(1), frame_samples=card.frame_samples)
+    framing = attrs.evolve(framing, band_pass=card.framing.band_pass, notch=card.framing.notch)
     return {"data": data, "dataset": {}, "framing": plain(framing)}
 
 
@@ -114,7 +123,7 @@ def get_recordings(card: EncoderCard, target: Target, workers: int, show: Displa
         cohort = attrs.evolve(cohort, channels=named)
     warn_of_split(card, target, cohort.split.hash, show)
     warn_of_signals(card, target, show)
-    if asked.data.normalise == "none" and cohort.evaluate.unit != card.unit:
+    if asked.data.normalise not in SCALE_FREE and cohort.evaluate.unit != card.unit:
         show.warn(f"the encoder was trained on signals in {card.unit}, and these are in {cohort.evaluate.unit}")
     if card.count > 1:
         whose = f", that of {', '.join(card.channels)}," if card.others else ""
@@ -135,7 +144,8 @@ def embed_recordings(
     show.stage("embedding")
     parts = PARTS if part == "all" else (part,)
     patients = also.union(*(cohort.split.patients(one) for one in parts))
-    network = AsTrained(loaded.encoder, target.recordings.data.normalise == "min-max")
+    data = target.recordings.data
+    network = AsTrained(loaded.encoder, normaliser(data.normalise, data.constant))
     frames = ChosenFrames(cohort.evaluate, cohort.labels, cohort.task, cohort.channels, patients)
     rows = run_on_frames(network, loaded.card, frames, device, show.tick)
     if not len(rows):

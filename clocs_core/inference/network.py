@@ -9,15 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
 
 
 class AsTrained(nn.Module):
-    """A network that converts its input into its unit, then normalises it between 0 and 1 if it was trained so."""
+    """A network that converts its input into its unit, then normalises it as in training."""
 
-    def __init__(self, network: nn.Module, normalise: bool, factor: float = 1.0) -> None:
+    def __init__(self, network: nn.Module, normalise: Normalise, factor: float = 1.0) -> None:
         super().__init__()
         self.network, self.normalise, self.factor = network, normalise, factor
         self.eval()
@@ -25,7 +25,7 @@ class AsTrained(nn.Module):
     def forward(self, signal: Tensor) -> Tensor:
         """Map signals (n, channel, sample) in their recording's unit to logits (n, class) or embeddings (n, dim)."""
         scaled = signal if self.factor == 1.0 else signal * self.factor
-        found: Tensor = self.network(min_max(scaled) if self.normalise else scaled)
+        found: Tensor = self.network(self.normalise(scaled))
         return found
 
 

@@ -49,9 +49,9 @@ class Window:
 def choose_window(card: EncoderCard, rate: float | None = None, trained_at: float | None = None) -> Window:
     """Choose windows for recordings of `rate` Hz; without a rate, those that the run's own evaluation read.
 
-    A window is resampled by itself. Where the run resampled whole recordings and cut them then, results are equal for a
-    recording of one frame, and else differ near the edges of a frame. Raises SettingsError for windows that are not a
-    whole number of samples, or hold too few.
+    A window is resampled by itself, and not filtered: filters belong to the whole recording. Where the run resampled
+    whole recordings and cut them then, results are equal for a recording of one frame, and else differ near the edges
+    of a frame. Raises SettingsError for windows that are not a whole number of samples, or hold too few.
     """
     framing = card.framing if rate is None else fit_framing(card, rate, trained_at)
     samples, at = framing.frame_samples, rate or framing.sampling_rate or card.frame_rate
@@ -78,7 +78,7 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
             "interpolated. Check `sampling_rate`: it is in Hz, not in kHz."
         )
     own = attrs.evolve(framing, sampling_rate=None, frames_per_record=None, source_samples=int(span), keep_flat=True)
-    return Window(int(span), at, own)
+    return Window(int(span), at, attrs.evolve(own, band_pass=None, notch=None))
 
 
 def as_module(loaded: LoadedEncoder, window: Window) -> torch.nn.Sequential:
@@ -142,7 +142,9 @@ def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
 def describe(card: EncoderCard, window: Window) -> dict[str, Any]:
     """Describe the file: the encoder's card without its run's settings, which name folders, and its input."""
     kept = attrs.asdict(card, filter=lambda field, _: field.name not in ("settings", "says_rate"))
-    reads = {"samples": window.samples, "sampling_rate": window.rate, "unit": card.unit}
+    reads: dict[str, Any] = {"samples": window.samples, "sampling_rate": window.rate, "unit": card.unit}
+    if card.framing.filters:
+        reads["filtered"] = card.framing.filters  # in Hz; apply to the whole recording before windows are cut
     told: dict[str, Any] = as_plain(kept)  # JSON has no NaN
     return {**told, "input": {**reads, "channels": list(card.channels) if card.input_channels > 1 else ["any one"]}}
 

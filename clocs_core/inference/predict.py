@@ -49,7 +49,7 @@ def choose_target(
     offer = catalogue.datasets.get(dataset).offer
     own = dataset == card.dataset
     named = as_assignments(assignments)
-    if any(one.name == "normalise" for one in named):
+    if any(one.name in ("normalise", "constant") for one in named):
         raise SettingsError(f"The normalisation comes with the classifier: {card.normalise}. Leave out `normalise`.")
     tables = _tables(card, own, given, named)
     layers = Layers({}, default_tables(offer), tables, named)
@@ -64,7 +64,7 @@ def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assi
     trained = card.settings
     before = trained.get("data", {})
     kept = dict(before) if own else {"data_root": before.get("data_root", "none")}
-    kept |= {"channels": list(card.channels), "normalise": card.normalise}
+    kept |= {"channels": list(card.channels), "normalise": card.normalise, "constant": card.constant or "none"}
     data = inherit_data(kept, given.get("data", {}), named)
     options = dict(trained.get("dataset", {})) if own else {}
     return {"data": data, "dataset": options | given.get("dataset", {})}

@@ -24,6 +24,7 @@ from clocs_core.evaluation.features import Features, embed
 from clocs_core.inference.network import AsTrained, outputs_of
 from clocs_core.inference.signals import Unsaid, name_files, read_own_frames
 from clocs_core.progress import Display, Tick
+from clocs_core.train.normalise import leave, normaliser
 
 
 @attrs.frozen(eq=False)
@@ -82,7 +83,7 @@ def run_on_frames(
     instances, _ = list_instances(prepared, frames.patients, channels, 1, together, device)
     frame, channel = (column[:, 0].cpu().numpy() for column in (instances.frame, instances.channel))
     if len(instances):
-        features = embed(network, store, instances, False, tick)
+        features = embed(network, store, instances, leave, tick)
     else:
         none = np.empty(0, np.int64)
         features = Features(np.empty((0, 0), np.float32), none, none, none)
@@ -125,4 +126,4 @@ def run_on_files(
 
 def as_trained(network: nn.Module, card: NetworkCard, factor: float = 1.0) -> AsTrained:
     """Wrap a network with the unit conversion and the normalisation of its card."""
-    return AsTrained(network, card.normalise == "min-max", factor)
+    return AsTrained(network, normaliser(card.normalise, card.constant), factor)

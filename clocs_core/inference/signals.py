@@ -86,6 +86,8 @@ def cut_own_frames(
     _refuse_coarse(card, record, framing, where)
     frames = cut_frames(record, framing)
     if not len(frames.start):
+        if framing.band_pass is not None and framing.band_pass[0] >= record.sampling_rate / 2:
+            raise DataError(f"{where} has {record.sampling_rate:g} Hz: {frames.drops[0].reason}, {framing.band_pass}.")
         raise DataError(_too_short(card, record, framing, where))
     together = card.input_channels > 1
     usable = frames.valid.all(axis=1, keepdims=True) if together else frames.valid  # (frame, channel), or (frame, 1)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 import attrs
 
 from clocs_core.artifacts.card import NetworkCard
-from clocs_core.contracts.records import Framing
+from clocs_core.contracts.records import SCALE_FREE, Framing
 from clocs_core.contracts.units import MICROVOLTS
 from clocs_core.errors import DataError, SettingsError, neighbours
 
@@ -111,9 +111,10 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 def fit_unit(card: NetworkCard, unit: str, where: str) -> float:
     """Return the factor that converts samples in `unit` to the network's unit. V, mV and µV convert.
 
-    If the network normalises, the scale cancels: a signal without a physical unit is then used as it is.
+    If the network normalises each signal by itself, the scale cancels: a signal without a physical unit is then used
+    as it is.
     """
-    normalises = card.normalise == "min-max"
+    normalises = card.normalise in SCALE_FREE
     if not card.unit or unit == card.unit or (normalises and not {unit, card.unit}.isdisjoint(_NO_UNIT)):
         return 1.0
     if not unit:

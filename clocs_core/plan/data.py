@@ -61,9 +61,22 @@ def resolve_data(
 
 
 def settle(dataset: Dataset, data: DataSettings) -> tuple[DataSettings, Task]:
-    """Replace presets and defaults by the names they stand for; return the settings and the task."""
+    """Replace presets and defaults by the names they stand for; return the settings and the task.
+
+    The constant of an earlier run is left out where it is not used: it is inherited with the table [data].
+    """
     task = _task_of(dataset, data.task)
-    return attrs.evolve(data, task=task.name, channels=_channels_of(dataset, data.channels)), task
+    constant = data.constant if data.normalise == "constant" else None
+    return attrs.evolve(data, task=task.name, channels=_channels_of(dataset, data.channels), constant=constant), task
+
+
+def refuse_idle_constant(data: DataSettings, given: Sequence[Assignment]) -> None:
+    """Raise SettingsError where a constant was asked for that nothing is divided by."""
+    if data.normalise != "constant" and any(one.name == "constant" and one.value is not None for one in given):
+        raise SettingsError(
+            f"`constant=...` is the divisor of `normalise='constant'`, and this is normalise={data.normalise}; add "
+            "`normalise='constant'`, or leave `constant` out."
+        )
 
 
 def default_tables(dataset: Dataset) -> Tables:

@@ -14,7 +14,7 @@ from clocs_core.contracts.offers import FINETUNE, LINEAR, Dataset, Encoder, Metr
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
@@ -74,8 +74,9 @@ class EvaluationPlan:
             )
         loss = kind_of(self.task).loss
         how = self.finetune
+        by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
         return (
-            f"All weights and a new linear head are trained on {share}: {loss}, Adam at {how.learning_rate:g}, "
+            f"All weights and a new linear head are trained on {share}: {loss}, {how.sentence()}{by_layer}, "
             f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
             f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
             "scored."
@@ -139,6 +140,7 @@ def resolve_evaluation(
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
+    refuse_idle_constant(core["data"], given)
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
     chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
@@ -186,6 +188,7 @@ def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, 
             embedding_dim=run.embedding_dim,
             channels=channels,
             normalise=plan.data.normalise,
+            constant=plan.data.constant,
             weights=weights,
             dataset=plan.dataset.offer.name,
         ),
@@ -241,6 +244,8 @@ def _defaults(
         made["data"] = {**made["data"], **inherit_data(read, data, given)}
         made["dataset"] = dict(run.get("dataset", {}))
         made["framing"] = dict(run.get("evaluate_framing", made["framing"]))
+    else:
+        _keep_preparation(made, opened)
     made["framing"]["frame_samples"] = opened.frame_samples
     if opened.together:
         missing = [name for name in opened.together if dataset.channels and name not in dataset.channels]
@@ -252,6 +257,17 @@ def _defaults(
             )
         made["data"]["channels"] = list(opened.together)
     return made
+
+
+def _keep_preparation(made: Tables, opened: Pretrained) -> None:
+    """Filter and normalise other recordings as the encoder's own.
+
+    Min-max and none follow the data set instead, as in the transfers of the paper; the notes of an evaluation say so.
+    """
+    framing = opened.tables.get("evaluate_framing", {})
+    made["framing"] |= {name: framing[name] for name in ("band_pass", "notch") if name in framing}
+    if opened.normalise in ("z-score", "constant"):
+        made["data"] |= {"normalise": opened.normalise, "constant": opened.constant or "none"}
 
 
 def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:

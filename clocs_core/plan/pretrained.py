@@ -37,6 +37,7 @@ class Pretrained:
     channels: tuple[str, ...] = ()
     run_channels: tuple[str, ...] = ()
     normalise: str = ""
+    constant: float | None = None
     weights: dict[str, Tensor] = attrs.field(factory=dict)
     dataset: str = ""
     tables: Tables = attrs.field(factory=dict)
@@ -70,6 +71,7 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
         channels=card.channels,
         run_channels=card.run_channels,
         normalise=card.normalise,
+        constant=card.constant,
         weights=loaded.encoder.state_dict(),
         dataset=card.dataset,
         tables=card.settings,

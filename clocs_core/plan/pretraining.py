@@ -23,7 +23,7 @@ from clocs_core.contracts.offers import (
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
+from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
@@ -109,6 +109,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     fit = 0 if _asks_for_framing(layers) else max(2, needs.segments)
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
+    refuse_idle_constant(core["data"], given)
     refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _refuse_contrast_batch(method, core["train"], run)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from clocs_core.settings.options import option
+from clocs_core.contracts.records import Framing, Normalisation
+from clocs_core.settings.options import option, plain
 
 
 def _up_to(most: float) -> tuple[Callable[[float], bool], str]:
@@ -17,7 +18,7 @@ def _up_to(most: float) -> tuple[Callable[[float], bool], str]:
 
 
 _positive = (lambda value: 0 < value < float("inf"), "be positive")
-_rate = _up_to(100)  # of Adam: weights move by about this much in every step
+_rate = _up_to(100)  # weights move by about this much in every step of Adam
 _dimension = _up_to(65_536)
 _samples = _up_to(1_000_000)  # bootstrap samples
 _not_negative = (lambda value: value >= 0, "not be negative")
@@ -54,7 +55,18 @@ class DataSettings:
     split: Literal["60/20/20", "64/16/20", "published"] = option(
         "60/20/20", "Share of patients to train, validate and test; or the split published with the data."
     )
-    normalise: Literal["min-max", "none"] = option("min-max", "Normalisation of every view, after perturbation.")
+    normalise: Normalisation = option(
+        "min-max",
+        "Normalisation of every view, after perturbation: each channel to 0..1; none; mean 0 and one deviation for all "
+        "channels of a view; or division by a constant of the data set.",
+    )
+    constant: float | None = option(
+        None,
+        "Divisor of `normalise=constant`, in the unit of the recordings; default: the standard deviation of the "
+        "training patients' frames.",
+        check=(lambda value: value is None or 0 < value < float("inf"), "be positive"),
+        metavar="X",
+    )
     data_root: Path | None = option(
         None,
         "Folder with one folder per data set and with prepared frames; overrides `root` of a settings file or a run. "
@@ -64,31 +76,101 @@ class DataSettings:
     root: Path | None = option(None, "Folder or file of this data set.")
 
 
+Autocast: TypeAlias = Literal["none", "bf16"]
+"""The numbers that torch's autocast lets a network compute with in training; none: float32."""
+
+
 @attrs.frozen
-class TrainSettings:
-    """How the encoder is pre-trained: table [train]. Early stopping follows the paper's released code."""
+class LearningSettings:
+    """How weights are trained, in pre-training and in fine-tuning."""
 
     epochs: int = option(400, "Stop after this many epochs at the latest.", check=_positive)
-    batch_size: int = option(256, "Instances per step.", check=_positive, metavar="K")
+    batch_size: int = option(256, "Instances per step; in fine-tuning, frames.", check=_positive, metavar="K")
+    learning_rate: float = option(1e-4, "Learning rate, at its highest.", check=_rate, metavar="RATE")
+    patience: int = option(
+        15, "Stop after more than this many epochs without a better validation loss.", check=_positive
+    )
+    optimiser: Literal["adam", "adamw"] = option(
+        "adam", "Optimiser: Adam, or AdamW, which also shrinks weights in every step."
+    )
+    weight_decay: float | None = option(
+        None,
+        "Weight decay of AdamW, times the learning rate in every step; biases and norms have none. Default: 0.01.",
+        check=(lambda value: value is None or 0 <= value <= 100, "be between 0 and 100"),
+        metavar="X",
+    )
+    warm_up: float = option(
+        0.0,
+        "Raise the learning rate over this many steps, or over this share of all steps if below 1.",
+        check=(lambda value: 0 <= value < 1 or value == round(value) > 0, "be a share below 1 or a number of steps"),
+        metavar="STEPS",
+    )
+    schedule: Literal["constant", "cosine"] = option(
+        "constant", "Keep the learning rate, or lower it by half a cosine until the last of all epochs."
+    )
+    clip: float | None = option(
+        None,
+        "Shorten the gradient of all weights together to this length where it is longer; default: leave it.",
+        check=(lambda value: value is None or 0 < value < float("inf"), "be positive"),
+        metavar="NORM",
+    )
+
+    autocast: Autocast = option(
+        "none", "Compute the networks in bf16 where torch's autocast does so; weights and losses stay float32."
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.weight_decay is not None and self.optimiser != "adamw":
+            raise ValueError("weight_decay is that of AdamW: add `optimiser='adamw'`, or leave it out")
+
+    @property
+    def decay(self) -> float:
+        """Weight decay of the optimiser."""
+        return 0.0 if self.optimiser == "adam" else 0.01 if self.weight_decay is None else self.weight_decay
+
+    def sentence(self) -> str:
+        """Describe the optimiser: "Adam at 0.0001"."""
+        name = "Adam" if self.optimiser == "adam" else f"AdamW (weight decay {self.decay:g})"
+        unit = "of all steps" if self.warm_up < 1 else "steps"
+        parts = [
+            f"{name} at {self.learning_rate:g}",
+            f"after a warm-up over {self.warm_up:g} {unit}" if self.warm_up else "",
+            "lowered by half a cosine" if self.schedule == "cosine" else "",
+            f"gradients of norm {self.clip:g} at most" if self.clip is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+@attrs.frozen
+class TrainSettings(LearningSettings):
+    """How the encoder is pre-trained: table [train]. Early stopping follows the paper's released code."""
+
     contrast_batch: int | None = option(
         None,
         "Instances that are contrasted with each other, encoded one batch at a time; default: the batch size.",
         check=(lambda size: size is None or size > 0, "be positive"),
     )
-    learning_rate: float = option(1e-4, "Learning rate of Adam.", check=_rate, metavar="RATE")
     instances: int | None = option(
         None,
         "Train on at most this many instances, one of every patient before a second; default: all.",
         check=(lambda most: most is None or most > 0, "be positive"),
     )
     per_view: bool = option(False, "Encode each view by itself, so that BatchNorm sees one view at a time.")
-    patience: int = option(
-        15, "Stop after more than this many epochs without a better validation loss.", check=_positive
-    )
     keep: Literal["loss", "separation", "last"] = option(
         "loss",
         "Weights to keep: of the lowest validation loss; of the clearest separation of validation patients, for a loss "
         "that cannot be compared between epochs; or of the last epoch, without early stopping.",
+    )
+
+    projector: tuple[int, ...] | None = option(
+        None,
+        "Widths of a network between embedding and loss, such as 2048,2048: linear layers, with BatchNorm and ReLU "
+        "between them. It is trained and then left out. Default: none.",
+        check=(
+            lambda widths: widths is None or (bool(widths) and all(0 < width <= 65_536 for width in widths)),
+            "have widths from 1 to 65,536",
+        ),
+        metavar="WIDTHS",
     )
 
     @property
@@ -159,21 +241,40 @@ class EvaluationSettings:
 
 
 @attrs.frozen
-class FinetuneSettings:
+class FinetuneSettings(LearningSettings):
     """How all weights are fine-tuned: table [finetune]. The paper gives batch size and learning rate."""
 
-    epochs: int = option(400, "Stop fine-tuning after this many epochs at the latest.", check=_positive)
-    batch_size: int = option(256, "Frames per step of fine-tuning.", check=_positive, metavar="K")
-    learning_rate: float = option(1e-4, "Learning rate of Adam in fine-tuning.", check=_rate, metavar="RATE")
-    patience: int = option(
-        15, "Stop fine-tuning after more than this many epochs without a better validation loss.", check=_positive
+    layer_decay: float = option(
+        1.0,
+        "Factor of the learning rate from each block of the encoder to the block before it, counted from the head; "
+        "1: the same rate for all.",
+        check=(lambda factor: 0 < factor <= 1, "be above 0 and at most 1"),
+        metavar="FACTOR",
     )
 
     def for_training(self) -> TrainSettings:
         """Return these settings as the training loop reads them."""
-        return TrainSettings(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        shared = (field.name for field in attrs.fields(LearningSettings))
+        return TrainSettings(**{name: getattr(self, name) for name in shared})
+
+
+_TABLES: dict[str, type[Any]] = {
+    "run": RunSettings,
+    "data": DataSettings,
+    "pre-training data": DataSettings,
+    "train": TrainSettings,
+    "evaluate": ScoringSettings,
+    "evaluation": EvaluationSettings,
+    "finetune": FinetuneSettings,
+    "framing": Framing,
+    "pretrain_framing": Framing,
+    "evaluate_framing": Framing,
+}
+
+
+def default_settings(table: str) -> dict[str, object]:
+    """Return the defaults of a table of core, as a file has them; empty for a table of a plugin.
+
+    A file of an earlier version lacks the settings that came later: it was made with their defaults.
+    """
+    return plain(_TABLES[table]()) if table in _TABLES else {}

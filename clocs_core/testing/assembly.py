@@ -16,6 +16,7 @@ from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.testing.views import batch_for
+from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ViewMaker
 
 
@@ -42,7 +43,7 @@ def segments_source() -> ViewSource:
     def generate(batch: Any, _: torch.Generator) -> Views:
         return Views(batch.signal.transpose(0, 1), batch)  # (view, batch, channel, sample)
 
-    return ViewSource(Needs(segments=2), ViewMaker(generate, (), normalise=False), _small_encoder)
+    return ViewSource(Needs(segments=2), ViewMaker(generate, (), normalise=leave), _small_encoder)
 
 
 def _small_encoder(channels: int, _samples: int, embedding_dim: int) -> nn.Module:
@@ -81,7 +82,7 @@ def source_of(method: Method, parts: dict[str, Offer]) -> ViewSource:
         parts[name].build(options_of_part(method, name, parts[name]), "mV")  # type: ignore[attr-defined]
         for name in method.perturbations
     )
-    maker = ViewMaker(generator.build(options), perturb, normalise=True)
+    maker = ViewMaker(generator.build(options), perturb, normalise=min_max)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
     return ViewSource(generator.needs(options), maker, build, method.perturbations)
 

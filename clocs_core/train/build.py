@@ -17,10 +17,13 @@ from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan
+from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
+from clocs_core.train.normalise import normaliser
+from clocs_core.train.projector import Projector
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 _BYTES = 16  # of a weight in training: itself, its gradient and two averages of Adam, in float32
@@ -124,8 +127,9 @@ def _refuse_other_output(
 def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
     """Build an untrained learner for the plan's method."""
     encoders = build_encoders(plan, channels, device)
+    projector = draw_projector(plan)
     if plan.loss is not None:
-        objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options))
+        objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options), projector)
     else:
         assert plan.objective is not None  # a Method names one of the two
         setup = Setup(
@@ -133,12 +137,31 @@ def build_learner(plan: Plan, channels: int, device: torch.device) -> Learner:
             embedding_dim=plan.run.embedding_dim,
             task=plan.task,
             perturbations=tuple(chosen.offer.name for chosen in plan.perturbations),
+            projector=projector,
         )
         try:
             objective = plan.objective.offer.build(plan.objective.options, setup)
         except ValueError as problem:
             raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
-    return start(encoders, objective.to(device), plan.train.learning_rate)
+        if projector is not None and not any(one is projector for one in objective.modules()):
+            raise SettingsError(
+                f"The objective {plan.objective.offer.name!r} of method {plan.method.name!r} has no place for a "
+                "projector. Leave out `projector`."
+            )
+    return start(encoders, objective.to(device), plan.train.learning_rate, Update.of(plan.train))
+
+
+def draw_projector(plan: Plan) -> Projector | None:
+    """Build the projector of a plan, on the CPU, or None; its weights follow from the seed, and disturb no others."""
+    widths = plan.train.projector
+    if widths is None:
+        return None
+    try:
+        with torch.random.fork_rng(devices=[]), _no_larger_than_memory():
+            torch.manual_seed(seeds.derive(plan.run.seed, "projector"))
+            return Projector(plan.run.embedding_dim, widths, plan.train.per_view, plan.train.autocast)
+    except (ValueError, MemoryError) as problem:
+        raise SettingsError(f"The projector cannot be built: {problem}") from None
 
 
 def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
@@ -175,5 +198,5 @@ def build_views(plan: Plan, unit: str) -> ViewMaker:
     return ViewMaker(
         generate=plan.views.offer.build(plan.views.options),
         perturbations=tuple(chosen.offer.build(chosen.options, unit) for chosen in plan.perturbations),
-        normalise=plan.data.normalise == "min-max",
+        normalise=normaliser(plan.data.normalise, plan.data.constant),
     )

@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from clocs_core.progress import Tick
-from clocs_core.train.epochs import Training, order_of, plain_epoch, seed_epoch
+from clocs_core.train.epochs import Training, begin_epoch, order_of, plain_epoch, step_of
 from clocs_core.train.learner import Learner
-from clocs_core.train.step import train_step
 
 _WARM_UP = 3  # steps before a capture: libraries choose their kernels and allocate their buffers in them
 _TOGETHER = 10  # steps per replay with one encoder: saves 8 of 188 us per step on an H200; capturing takes 0.1 s
@@ -84,16 +83,13 @@ class _Steps:
         self.full = self.order[: count - count % batch].view(count // batch, batch)  # (step, batch)
         self.number = torch.zeros(1, dtype=torch.int64, device=device)  # number of the step in the epoch
         self.losses = torch.zeros(sum(replay.steps for replay in self.replays), device=device)
-        learner.encoders.train()
-        learner.objective.train()
+        begin_epoch(learner, training, self.generator, 1)  # the steps that warm up need all that an epoch sets
         pool: Any = torch.cuda.graph_pool_handle()  # all graphs share one pool: they never run at the same time
         self.graphs = {replay: self._capture(replay, pool) for replay in dict.fromkeys(self.replays)}
 
     def epoch(self, epoch: int, tick: Tick) -> Tensor:
         """Replay the steps of an epoch."""
-        seed_epoch(self.generator, self.training.seed, epoch)
-        self.learner.encoders.train()
-        self.learner.objective.train()
+        begin_epoch(self.learner, self.training, self.generator, epoch)
         drawn = self.drawn[1] if self.drawn is not None and self.drawn[0] == epoch else self._draw(epoch)
         self.order.copy_(drawn, non_blocking=True)
         self.number.zero_()
@@ -135,9 +131,7 @@ class _Steps:
         is_full = size == self.full.shape[1]
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
-        loss = train_step(
-            list(learner.encoders), learner.objective, learner.optimiser, views, training.settings.per_view
-        )
+        loss = step_of(learner, training.settings, views)
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clocs_core import seeds
+from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, Store
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.learner import Learner
@@ -30,6 +31,11 @@ class Training:
     settings: TrainSettings
     seed: int
 
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+        return -(-len(self.train) // self.settings.together)
+
 
 RunEpoch: TypeAlias = Callable[[Learner, Training, int, Tick], Tensor]
 """(learner, training, epoch, tick) -> losses (step,) on the device. Changes the learner; causes no host sync.
@@ -42,16 +48,12 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     """Run an epoch one step at a time: gather, views, loss, gradient, update."""
     store, settings = training.store, training.settings
     generator = torch.Generator(store.device)
-    seed_epoch(generator, training.seed, epoch)
-    learner.encoders.train()
-    learner.objective.train()
+    begin_epoch(learner, training, generator, epoch)
     batches = order_of(training, epoch).to(store.device).split(settings.batch_size)
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
-        losses.append(
-            train_step(list(learner.encoders), learner.objective, learner.optimiser, views, settings.per_view)
-        )
+        losses.append(step_of(learner, settings, views))
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)
 
@@ -91,6 +93,20 @@ def order_of(training: Training, epoch: int) -> Tensor:
     """Return the order (n,) of the training instances in an epoch, on the CPU."""
     generator = seeds.generator(torch.device("cpu"), training.seed, "order", epoch)
     return torch.randperm(len(training.train), generator=generator)
+
+
+def step_of(learner: Learner, settings: TrainSettings, views: Views) -> Tensor:
+    """Update a learner once, as its settings say. Return the loss, on the device."""
+    encoders, objective, optimiser = list(learner.encoders), learner.objective, learner.optimiser
+    return train_step(encoders, objective, optimiser, views, settings.per_view, settings.autocast)
+
+
+def begin_epoch(learner: Learner, training: Training, generator: torch.Generator, epoch: int) -> None:
+    """Put a learner at the start of an epoch: generators, training mode, and the step that a schedule counts from."""
+    seed_epoch(generator, training.seed, epoch)
+    learner.encoders.train()
+    learner.objective.train()
+    learner.optimiser.begin((epoch - 1) * training.steps, training.settings.epochs * training.steps)
 
 
 def seed_epoch(generator: torch.Generator, seed: int, epoch: int) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from clocs_core.contracts.batches import Views
 from clocs_core.progress import Tick
-from clocs_core.train.epochs import Training, order_of, seed_epoch
+from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import ContrastiveObjective, encode
 
@@ -22,9 +22,7 @@ from clocs_core.train.step import ContrastiveObjective, encode
 def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
     """Run an epoch of steps over `contrast_batch` instances each, as `RunEpoch` specifies."""
     generator = torch.Generator(training.store.device)
-    seed_epoch(generator, training.seed, epoch)
-    learner.encoders.train()
-    learner.objective.train()
+    begin_epoch(learner, training, generator, epoch)
     together = training.settings.contrast_batch or training.settings.batch_size
     batches = order_of(training, epoch).to(training.store.device).split(together)
     losses = []
@@ -52,8 +50,10 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
             buffer.copy_(before)
     z = torch.cat(parts, dim=1).requires_grad_()  # (view, contrast batch, dim)
     loss = objective.of(z, torch.cat(patients), views.pairs)
-    (gradient,) = torch.autograd.grad(loss, z)
     learner.optimiser.zero_grad()
+    loss.backward()  # fills the gradients of a projector, too
+    gradient = z.grad
+    assert gradient is not None
     for chunk, random, part in zip(chunks, randoms, gradient.split([len(one) for one in chunks], dim=1), strict=True):
         random.put_back(generator)
         _, again = _encode(learner, training, chunk, generator)
@@ -63,9 +63,9 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
 
 def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
     views = training.make_views(training.store.gather(training.train, rows), generator)
-    return views, encode(
-        list(learner.encoders), views.encoder_of_view, views.signal, per_view=training.settings.per_view
-    )
+    settings = training.settings
+    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.autocast)
+    return views, z
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.settings.sections import TrainSettings
-from clocs_core.train.adam import Adam, SplitAdam
+from clocs_core.train.adam import Adam, SplitAdam, Update
 
 
 @attrs.frozen
@@ -51,11 +51,16 @@ class Learner:
         self.best = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
 
 
-def start(encoders: nn.ModuleList, objective: nn.Module, learning_rate: float) -> Learner:
+def start(
+    encoders: nn.ModuleList,
+    objective: nn.Module,
+    learning_rate: float,
+    update: Update = Update(),  # noqa: B008  frozen
+) -> Learner:
     """Return an untrained learner with Adam over every parameter that requires a gradient."""
     parameters = {id(p): p for module in (encoders, objective) for p in module.parameters() if p.requires_grad}
     weights = list(parameters.values())
     adam = SplitAdam if all(one.is_cuda for one in weights) else Adam
-    learner = Learner(encoders, objective, adam(weights, learning_rate), {}, Progress())
+    learner = Learner(encoders, objective, adam(weights, learning_rate, update), {}, Progress())
     learner.keep_best()
     return learner

@@ -120,7 +120,7 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
     losses, embeddings, patients = [], [], []
     for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
         views = training.make_views(store.gather(training.validation, rows), generator)
-        loss, z = validation_step(list(learner.encoders), learner.objective, views)
+        loss, z = validation_step(list(learner.encoders), learner.objective, views, training.settings.autocast)
         losses.append(loss)
         if whole or number * batch_size < health.MEASURED:
             embeddings.append(z)

@@ -10,18 +10,20 @@ import torch
 from torch import Generator, Tensor, nn
 
 from clocs_core.contracts.batches import Batch, Views
+from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
-from clocs_core.train.normalise import min_max
+from clocs_core.train.normalise import Normalise
 
 Perturb = Callable[[Tensor, Generator], Tensor]
 
 
 class ContrastiveObjective(nn.Module):
-    """An objective without state: wraps a loss that is a pure function of embeddings and patient ids."""
+    """Wraps a loss that is a pure function of embeddings and patient ids; its only state is the projector, if any."""
 
-    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, loss: Callable[[Tensor, Tensor], Tensor], projector: nn.Module | None = None) -> None:
         super().__init__()
         self.loss = loss
+        self.projector = projector
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         """Compute the loss of one batch."""
@@ -29,6 +31,7 @@ class ContrastiveObjective(nn.Module):
 
     def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
         """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`."""
+        z = z if self.projector is None else _tensor(self.projector(z))
         if not pairs:
             return self.loss(z, patient)
         return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
@@ -40,31 +43,39 @@ class ViewMaker:
 
     generate: Callable[[Batch, Generator], Views]
     perturbations: tuple[Perturb, ...]
-    normalise: bool
+    normalise: Normalise
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
         """Return the views of a batch, ready for the encoder."""
         views = self.generate(batch, generator)
         signal = views.signal  # (view, batch, channel, sample)
         if views.perturb == "one each":
-            # Normalise all views by the minimum and maximum of the clean one: normalised by its own, a signal that a
-            # perturbation scaled down would look unchanged.
+            # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
+            # scaled down would look unchanged.
             signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
-            return attrs.evolve(views, signal=min_max(signal, like=views.signal) if self.normalise else signal)
+            return attrs.evolve(views, signal=self.normalise(signal, like=views.signal))
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
-        return attrs.evolve(views, signal=min_max(signal) if self.normalise else signal)
+        return attrs.evolve(views, signal=self.normalise(signal))
 
 
 def encode(
-    encoders: Sequence[nn.Module], encoder_of_view: tuple[int, ...], signal: Tensor, per_view: bool = False
+    encoders: Sequence[nn.Module],
+    encoder_of_view: tuple[int, ...],
+    signal: Tensor,
+    per_view: bool = False,
+    autocast: Autocast = "none",
 ) -> Tensor:
     """Embed views (view, batch, channel, sample) as (view, batch, dim), with one call per encoder on all its views.
 
     per_view: make one call per view instead, so that BatchNorm sees the views one by one.
+    autocast: with bf16, the encoders run under autocast; embeddings are float32 all the same.
     """
+    if autocast == "bf16":
+        with torch.autocast(signal.device.type, torch.bfloat16):
+            return encode(encoders, encoder_of_view, signal, per_view).float()
     views, batch = signal.shape[:2]
     if per_view:
         which = encoder_of_view or (0,) * views
@@ -95,9 +106,11 @@ def train_step(
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     per_view: bool = False,
+    autocast: Autocast = "none",
 ) -> Tensor:
     """Update the weights once. Return the loss, detached, on the device, without a host sync."""
-    loss = _tensor(objective(partial(encode, encoders, views.encoder_of_view, per_view=per_view), views))
+    embed = partial(encode, encoders, views.encoder_of_view, per_view=per_view, autocast=autocast)
+    loss = _tensor(objective(embed, views))
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
@@ -108,17 +121,19 @@ def train_step(
     return loss.detach()
 
 
-def validation_step(encoders: Sequence[nn.Module], objective: nn.Module, views: Views) -> tuple[Tensor, Tensor]:
+def validation_step(
+    encoders: Sequence[nn.Module], objective: nn.Module, views: Views, autocast: Autocast = "none"
+) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
     seen: list[Tensor] = []
 
     def remember(signal: Tensor) -> Tensor:
-        seen.append(encode(encoders, views.encoder_of_view, signal))
+        seen.append(encode(encoders, views.encoder_of_view, signal, autocast=autocast))
         return seen[-1]
 
     with torch.no_grad():
         loss = _tensor(objective(remember, views))
-        z = seen[0] if seen else encode(encoders, views.encoder_of_view, views.signal)
+        z = seen[0] if seen else remember(views.signal)
     return loss, z
 
 

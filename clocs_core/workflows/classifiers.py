@@ -128,6 +128,7 @@ class KeptClassifiers:
             unit=prepared.unit,
             modality=plan.dataset.offer.modality,
             normalise=plan.data.normalise,
+            constant=plan.data.constant,
             framing=plan.framing,
             task=plan.task,
             split_hash=cohort.split.hash,

@@ -41,12 +41,15 @@ from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
 from clocs_core.plan.protocols import refuse_other_task
 from clocs_core.progress import Display, collect_warnings
+from clocs_core.settings.options import plain
 from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
+from clocs_core.train.normalise import normaliser
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.environment import environment
 from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
+from clocs_core.workflows.training import with_constant
 
 
 @attrs.frozen(eq=False)
@@ -166,7 +169,8 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     choose_steps(plan.settings.step, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
-    plan = attrs.evolve(plan, task=cohort.task, data=attrs.evolve(plan.data, channels=cohort.channels))
+    data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
+    plan = attrs.evolve(plan, task=cohort.task, data=data)
     scoring = Scoring(
         plan.task,
         plan.dataset.offer.name,
@@ -181,7 +185,8 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         raise SettingsError(f"There is no score: {why}.")
     refuse_other_task(plan.protocol, plan.task)  # only the files may know how
     refuse_other_channels(plan.encoder.together, cohort.channels)
-    frames = list_labelled_frames(cohort, bool(plan.encoder.together), plan.data.normalise == "min-max", device)
+    normalise = normaliser(data.normalise, data.constant)
+    frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
     needed: tuple[Part, ...] = plan.scoring.parts
     refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
@@ -237,7 +242,7 @@ def _report(
         task=plan.task.name,
         part=plan.scoring.part,
         seed=plan.settings.seed,
-        settings=tables,
+        settings={**tables, "data": {**tables["data"], "constant": plan.data.constant or "none"}},
         split=summarise_split(cohort, ready.frames.counts, ready.leaks),
         environment=versions,
         scores=evaluation.scores,
@@ -263,12 +268,17 @@ def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[
 def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...]:
     """Collect the notes that a reader needs to judge the scores."""
     notes = [*_seen_before(plan, cohort)]
-    encoder, here = plan.encoder, plan.data.normalise
-    if encoder.weights and encoder.normalise != here:
-        notes.append(
-            f"The encoder was pre-trained with normalise={encoder.normalise} and is evaluated with normalise={here}; "
-            f"`normalise={encoder.normalise!r}` keeps to the first."
-        )
+    encoder, framing = plan.encoder, plan.encoder.tables.get("evaluate_framing", {})
+    here = {**plain(plan.data), **plain(plan.framing)}
+    then = {"normalise": encoder.normalise, **{name: framing.get(name, "none") for name in ("band_pass", "notch")}}
+    if encoder.normalise == plan.data.normalise == "constant":
+        then["constant"] = encoder.constant or "none"
+    for name, before in then.items():
+        if encoder.weights and before != here[name]:
+            notes.append(
+                f"The encoder was pre-trained with {name}={before} and is evaluated with {name}={here[name]}; "
+                f"`{name}={before!r}` keeps to the first."
+            )
     return (*notes, *part_notes(plan.scoring.part), *leak_notes(leaks))
 
 

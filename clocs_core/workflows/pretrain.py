@@ -107,6 +107,7 @@ def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:
         unit=cohort.pretrain.unit,
         modality=plan.dataset.offer.modality,
         normalise=plan.data.normalise,
+        constant=plan.data.constant,
         pretrain_framing=plan.pretrain_framing,
         framing=plan.evaluate_framing,
         frame_rate=cohort.evaluate.frame_rate,

@@ -11,13 +11,16 @@ from clocs_core.artifacts.split import PARTS
 from clocs_core.artifacts.training_log import TrainingLog, pack_log, read_log
 from clocs_core.contracts.events import RunStarted
 from clocs_core.contracts.records import DropReport, Framing, Part
+from clocs_core.data.amplitude import measure_deviation
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.data.exposure import limit_instances
+from clocs_core.data.prepared import Prepared
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
+from clocs_core.settings.sections import DataSettings
 from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, refuse_lone_instances
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
@@ -84,15 +87,24 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
-    """Return the plan with the task, the channels and the framing that only the files know."""
+    """Return the plan with the task, the channels, the framing and the amplitude that only the files know."""
     pretrain, evaluate = cohort.pretrain.framing, cohort.evaluate.framing
     if pretrain != plan.pretrain_framing and pretrain.source_samples is not None:
         show.say(
             f"the shortest recording has {cohort.listing.shortest:,} samples: windows of {pretrain.source_samples:,} "
             f"are resampled to frames of {pretrain.frame_samples:,} (`source_samples={pretrain.source_samples}`)"
         )
-    data = attrs.evolve(plan.data, channels=cohort.channels)
+    data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.pretrain, cohort, show)
     return attrs.evolve(plan, task=cohort.task, data=data, pretrain_framing=pretrain, evaluate_framing=evaluate, fit=0)
+
+
+def with_constant(data: DataSettings, prepared: Prepared, cohort: Cohort, show: Display) -> DataSettings:
+    """Return the settings with the constant of `normalise='constant'`, measured where nobody gave one."""
+    if data.normalise != "constant" or data.constant is not None:
+        return data
+    constant = measure_deviation(prepared, frozenset(cohort.split.patients("train")), cohort.channels)
+    show.say(f"signals are divided by {constant:g} {prepared.unit}, the standard deviation of the training frames")
+    return attrs.evolve(data, constant=constant)
 
 
 def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[Part, Instances], DropReport]:

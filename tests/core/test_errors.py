@@ -34,3 +34,7 @@ def test_a_message_is_printed_without_quotes_or_numbers(kind: type[ClocsError]) 
 def test_neighbours_are_close_names_or_all(asked: str, answer: str) -> None:
     assert neighbours(asked, ["metric", "encoder", "method"]) == answer
     assert neighbours(asked, []) == ""
+
+
+def test_a_name_that_is_nearly_the_one_asked_for_needs_no_second_guess() -> None:
+    assert neighbours("epoch", ["notch", "epochs"]) == " Did you mean 'epochs'?"

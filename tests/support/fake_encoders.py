@@ -82,7 +82,7 @@ def write_encoder(
     """An encoder file in a folder, as a run leaves it; the first weights of the encoders and the file's path."""
     channels = plan.data.channels
     encoders = build_encoders(plan, len(channels), CPU)
-    split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, plan.data.split)
+    split = split or split_patients((f"patient-{n:05d}" for n in range(PATIENTS)), 0, "60/20/20")
     path = folder / "encoder.safetensors"
     card = fake_card(
         EncoderCard,

@@ -22,8 +22,11 @@ FILE = Path("some.file")
 OTHER_THAN_DEFAULT = {
     "options": {"widths": [4, 2], "bias": True, "rate": None},
     "input_channels": 2,
-    "normalise": "min-max",
-    "framing": Framing(frame_samples=100, sampling_rate=250.0, resampler="polyphase", keep_flat=True),
+    "normalise": "constant",
+    "constant": 0.21,
+    "framing": Framing(
+        frame_samples=100, sampling_rate=250.0, resampler="polyphase", keep_flat=True, band_pass=(0.5, 40.0), notch=50.0
+    ),
     "frame_rate": 250.0,
     "task": Task("rhythm", ("a", "b", "c"), kind="any_of", per="frame"),
     "split_hash": "abc",
@@ -90,6 +93,21 @@ def test_a_score_that_is_not_a_number_comes_back_as_one():
     assert math.isnan(found.value)
     assert math.isnan(found.low)
     assert found.high == 0.5
+
+
+def test_a_constant_is_in_the_file_of_a_network_that_divides_by_it_and_in_no_other():
+    """A file of before there were constants reads as it was written."""
+    about = described(an_encoder())
+    del about["signal"]["constant"]
+    with pytest.raises(RunFolderError, match="it has no 'constant'"):
+        encoder_card(about, FILE)
+    about["signal"]["normalise"] = "min-max"
+    for framing in ("pretrain_framing", "evaluate_framing"):
+        for name in ("band_pass", "notch"):
+            del about["signal"][framing][name]
+    old = encoder_card(about, FILE)
+    assert (old.constant, old.framing.filters) == (None, {})
+    assert "constant" not in old.describe()["signal"]
 
 
 def test_a_file_of_before_the_frame_rate_says_so():
@@ -214,7 +232,9 @@ def test_a_value_of_another_type_is_refused_or_is_of_the_type(make, read):
         (("signal", "channels"), "II", "channels is 'II', expected a list"),
         (("signal", "first_channels"), [1], "channels is (1,), expected a list of names"),
         (("signal", "frame_rate"), "500", "frame_rate is '500', expected a positive number, or null"),
-        (("signal", "normalise"), "max", "normalise is 'max', expected 'min-max' or 'none'"),
+        (("signal", "normalise"), "max", "normalise is 'max', expected one of min-max, none, z-score, constant"),
+        (("signal", "constant"), None, "constant is None, expected a positive number"),
+        (("signal", "constant"), -1.0, "constant is -1.0, expected a positive number"),
         (("settings",), {"run": 3}, "settings is {'run': 3}, expected a table of tables"),
         (("versions",), {"clocs": 1}, "versions is {'clocs': 1}, expected a table of texts"),
         (("task", "classes"), "ab", "task.classes: expected a list, got 'ab'"),

@@ -163,6 +163,15 @@ def test_runs_that_differ_by_seed_or_machine_belong_together_in_the_order_given(
     assert group_by_seed([a, b, c, d]) == ((a, c), (b,), (d,))
 
 
+def test_a_run_of_an_earlier_version_belongs_to_one_that_says_the_defaults_of_later_settings():
+    """Else no seed of today could join those of before, and a comparison would list every new setting."""
+    old, new, other = (
+        candidate_of_run(Path(str(number)), run_report(number, **data), None)
+        for number, data in enumerate(({}, {"normalise": "min-max", "constant": "none"}, {"normalise": "z-score"}))
+    )
+    assert group_by_seed([old, new, other]) == ((old, new), (other,))
+
+
 def test_folders_of_an_evaluation_and_of_a_run_agree_on_their_names(tmp_path):
     """`open_candidate` reads both by the paths of a run."""
     run, evaluation = RunFolder(tmp_path), EvaluationFolder(tmp_path)

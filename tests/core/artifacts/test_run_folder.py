@@ -161,6 +161,21 @@ def test_a_framing_that_is_not_asked_for_may_follow_from_the_recordings(tmp_path
         refuse_other_settings(tmp_path, stored, {**TABLES, "pretrain_framing": {"source_samples": 500}})
 
 
+def test_a_constant_that_is_not_asked_for_may_follow_from_the_recordings(tmp_path):
+    stored = {**TABLES, "data": {**TABLES["data"], "constant": 0.2}}
+    refuse_other_settings(tmp_path, stored, {**TABLES, "data": {**TABLES["data"], "constant": "none"}})
+    with pytest.raises(RunFolderError, match=r"data\.constant is 0\.2 there and 0\.3 here"):
+        refuse_other_settings(tmp_path, stored, {**TABLES, "data": {**TABLES["data"], "constant": 0.3}})
+
+
+def test_a_setting_that_an_earlier_version_did_not_store_had_its_default(tmp_path):
+    """Else no run of an earlier version could be resumed by the call that began it."""
+    now = {**TABLES, "evaluate": {"part": "test"}}
+    refuse_other_settings(tmp_path, {**TABLES, "evaluate": {}}, now)
+    with pytest.raises(RunFolderError, match=r"evaluate\.part is 'test' there and 'validation' here"):
+        refuse_other_settings(tmp_path, {**TABLES, "evaluate": {}}, {**TABLES, "evaluate": {"part": "validation"}})
+
+
 @pytest.mark.parametrize(
     "asked",
     [

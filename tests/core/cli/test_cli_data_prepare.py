@@ -1,5 +1,7 @@
 """`clocs data prepare` and `clocs data verify`, as a user types them."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,27 @@ def test_a_data_set_that_is_not_there_is_said_in_three_lines_with_the_way_to_get
     assert lines[0] == f"Error: Data set 'ptbxl' is not at {tmp_path / 'ptbxl'}."
     assert "--root FOLDER" in lines[1]
     assert "clocs data download ptbxl" in lines[2]
+
+
+def test_filters_are_prepared_apart_and_are_those_of_a_run(tmp_path, capsys):
+    """Frames of a run with the same filters are found, and not prepared again."""
+    asked = ("data", "prepare", "demo", "--data-root", tmp_path, "-o", "patients=4")
+    for more in ((), ("--band-pass", "0.5,40", "--notch", "50"), ("--band-pass", "0.5,40", "--notch", "50")):
+        assert clocs(capsys, *asked, *more)[0] == 0
+    made = [json.loads(one.read_text())["framing"] for one in tmp_path.glob("prepared/demo/*/manifest.json")]
+    assert sorted((one["band_pass"] or [], one["notch"]) for one in made) == [([], None), ([0.5, 40.0], 50.0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--band-pass", "40,0.5"), "band_pass: must be two frequencies in Hz, the lower one first, got (40.0, 0.5)"),
+        (("--band-pass", "40"), "expected 2 values, got 1"),
+        (("--notch", "mains"), "expected a number, got 'mains'"),
+        (("--notch", "-50"), "notch: must be a positive number, got -50.0"),
+    ],
+)
+def test_filters_that_are_none_are_refused(tmp_path, capsys, words, problem):
+    code, _, err = clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *words)
+    assert code == 2
+    assert problem in " ".join(err.split())

@@ -17,6 +17,8 @@ from fake_runs import make_run
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
 from clocs_core.cli import main
 from clocs_core.cli.evaluate import evaluate_command
+from clocs_core.settings.options import plain
+from clocs_core.settings.sections import FinetuneSettings
 
 QUICK = ["-o", "resamples=10", "--device", "cpu", "--workers", "1"]
 TUNE = ["--dataset", "many", "--protocol", "finetune", "--epochs", "2", "--batch-size", "64", *QUICK]
@@ -109,12 +111,16 @@ def test_flags_reach_the_settings_and_the_report_has_all_fields(run: Path, place
     """Other programs read it: fields are neither missing nor unknown."""
     flags = ["--label-fraction", "0.5,1", "--fraction-of", "patients", "--part", "validation", "--task", "findings"]
     flags += ["--split-seed", "3", "--split", "60/20/20", "--leads", "right", "--learning-rate", "0.005", "--seed", "4"]
+    flags += ["--optimiser", "adamw", "--clip", "2", "--layer-decay", "0.5"]
     assert clocs(run, *TUNE, *flags, "-o", "normalise=none", "-o", "patience=4", "--out", "e") == 0
     held = document(place / "e")
     assert list(held) == [*(field.name for field in attrs.fields(EvaluationReport)), "digest"]
     assert all(list(cell) == [field.name for field in attrs.fields(CellSummary)] for cell in held["cells"])
     settings = held["settings"]
-    assert settings["finetune"] == {"epochs": 2, "batch_size": 64, "learning_rate": 0.005, "patience": 4}
+    asked = {"epochs": 2, "batch_size": 64, "learning_rate": 0.005, "patience": 4}
+    asked |= {"optimiser": "adamw", "clip": 2.0, "layer_decay": 0.5}
+    assert settings["finetune"] == {**plain(FinetuneSettings()), **asked}
+    assert "AdamW (weight decay 0.01) at 0.005, gradients of norm 2 at most, times 0.5 from each block" in held["how"]
     data = settings["data"]
     assert (data["task"], data["channels"], data["split_seed"]) == ("findings", ["right"], 3)
     assert (data["split"], data["normalise"]) == ("60/20/20", "none")

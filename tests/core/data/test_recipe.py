@@ -16,7 +16,9 @@ from fake_recordings import (
 )
 from prepared_sets import make
 
+from clocs_core.contracts.offers import NoOptions
 from clocs_core.contracts.records import Entry, Framing
+from clocs_core.data.recipe import Recipe
 from clocs_core.errors import DataError
 
 
@@ -29,12 +31,21 @@ def test_labels_are_no_part_of_the_fingerprint_and_everything_else_is(tmp_path):
         make(tmp_path, entries, revision=2).fingerprint,
         make(tmp_path, entries, dataset="other").fingerprint,
         make(tmp_path, entries, framing=Framing(frame_samples=4)).fingerprint,
+        make(tmp_path, entries, framing=Framing(frame_samples=5, notch=0.1)).fingerprint,
+        make(tmp_path, entries, framing=Framing(frame_samples=5, band_pass=(0, 0.1))).fingerprint,
         make(tmp_path, entries, options=FakeOptions(samples=16)).fingerprint,
         make(tmp_path, entries, channels=("L1", "L0")).fingerprint,
         make(tmp_path, entries[:4]).fingerprint,
         make(tmp_path, [Entry(e.record, "one patient") for e in entries]).fingerprint,
     }
-    assert len(others | {first}) == 8
+    assert len(others | {first}) == 10
+
+
+def test_frames_that_older_versions_prepared_are_found_where_nothing_is_filtered():
+    """Else every data set would be prepared again."""
+    entries = [Entry("r", "p")]
+    made = Recipe(dataset="d", entries=entries, load=load_file_of_numbers, options=NoOptions(), framing=Framing())
+    assert attrs.evolve(made, channels=("I",)).fingerprint() == "34e71c06a87b051d"
 
 
 class Filter(Enum):

@@ -28,6 +28,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 METRICS = (Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),)
@@ -36,7 +37,7 @@ WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch
 
 @pytest.fixture(scope="module")
 def frames(cohort):
-    return list_labelled_frames(cohort, False, False, CPU)
+    return list_labelled_frames(cohort, False, leave, CPU)
 
 
 def plan(init="method", fractions=(0.5, 1.0), c=1.0, **settings):
@@ -138,7 +139,7 @@ def test_a_classifier_learns_from_the_fraction_of_the_split_seed_and_from_no_oth
     assert 0 < len(chosen) < len(frames.rows["train"])
     torch.manual_seed(7)
     encoder = build_flat(FlatOptions(), 1, FRAME, DIM)
-    train, test = (embed(encoder, frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test"))
+    train, test = (embed(encoder, frames.store, frames.parts[part], leave, WATCH.tick) for part in ("train", "test"))
     for protocol, expected in (
         ("linear", linear(train.take(chosen), test, TASK)),
         ("prior", prior(train.take(chosen), test, TASK)),

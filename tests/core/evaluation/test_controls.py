@@ -18,6 +18,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.train.normalise import leave
 
 
 def bench_of(folder, without=(), corrected=()):
@@ -27,7 +28,7 @@ def bench_of(folder, without=(), corrected=()):
         for one in cohort.listing.entries
     ]
     cohort = attrs.evolve(cohort, listing=attrs.evolve(cohort.listing, entries=entries))
-    return list_labelled_frames(cohort, False, False, torch.device("cpu"))
+    return list_labelled_frames(cohort, False, leave, torch.device("cpu"))
 
 
 def test_a_corrected_label_gives_other_rows_and_the_same_rows_the_same(tmp_path):
@@ -96,9 +97,11 @@ CHANGES = [
     {"task": attrs.evolve(TASK, per="frame")},
     {"dataset": Chosen(tiny(), TinyOptions(gain=2.0))},
     {"framing": Framing(frame_samples=50, sampling_rate=200.0)},
+    {"framing": Framing(frame_samples=50, notch=50.0)},
 ]
 OF_NETWORKS = [
     {"data__normalise": "none"},
+    {"data__constant": 0.2},
     {"settings__seed": 1},
     {"encoder__encoder": Chosen(flat(), FlatOptions(bias=False))},
     {"encoder__encoder": Chosen(flat("other"), FlatOptions())},

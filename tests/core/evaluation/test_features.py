@@ -10,6 +10,7 @@ from torch import nn
 from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
 from clocs_core.evaluation.features import Features, embed, pool_records
+from clocs_core.train.normalise import leave, min_max
 
 
 def two_patients(prepared):
@@ -42,7 +43,7 @@ def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(pr
     store, instances = two_patients(prepared)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)).train()
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    first, second = (embed(encoder, store, instances, True, lambda done, total: None) for _ in range(2))
+    first, second = (embed(encoder, store, instances, min_max, lambda done, total: None) for _ in range(2))
     np.testing.assert_array_equal(first.embedding, second.embedding)
     assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
     assert encoder.training
@@ -55,7 +56,7 @@ def test_frames_are_normalised_where_asked_and_left_alone_where_not(prepared):
     store, instances = two_patients(prepared)
     plain, scaled = (
         embed(nn.Flatten(), store, instances, normalise, lambda done, total: None).embedding
-        for normalise in (False, True)
+        for normalise in (leave, min_max)
     )
     first = store.gather(instances, torch.tensor([0])).signal.flatten()
     np.testing.assert_array_equal(plain[0], first)
@@ -70,7 +71,7 @@ def test_a_row_without_a_label_has_minus_one(prepared):
     labels = {record: None if record == "r0-0" else frozenset({2}) for record, _ in prepared.records}
     task = Task("kind", classes=("a", "b", "c"), kind="any_of")
     store = fake_store(prepared, task=task, labels=labels)
-    found = embed(nn.Flatten(), store, instances, False, lambda done, total: None)
+    found = embed(nn.Flatten(), store, instances, leave, lambda done, total: None)
     missing = np.array([store.records[number] == "r0-0" for number in found.record])
     assert 0 < missing.sum() < len(missing)
     assert (found.label[missing] == -1).all()
@@ -83,7 +84,7 @@ def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(prepared, mos
     store, instances = two_patients(prepared)
     torch.manual_seed(0)
     encoder = Short(most)
-    found = embed(encoder, store, instances, False, lambda done, total: None)
+    found = embed(encoder, store, instances, leave, lambda done, total: None)
     signal = torch.cat([store.gather(instances, torch.tensor([row])).signal[:, 0] for row in range(len(instances))])
     np.testing.assert_allclose(found.embedding, encoder.linear(signal.flatten(1)).detach(), rtol=1e-5, atol=1e-6)
     assert (len(encoder.sizes) == 1) == (most == 1000)
@@ -92,7 +93,7 @@ def test_where_memory_is_short_fewer_frames_are_embedded_at_a_time(prepared, mos
 def test_a_frame_that_does_not_fit_by_itself_is_an_error(prepared):
     store, instances = two_patients(prepared)
     with pytest.raises(torch.OutOfMemoryError):
-        embed(Short(0), store, instances, False, lambda done, total: None)
+        embed(Short(0), store, instances, leave, lambda done, total: None)
 
 
 def test_a_recording_has_the_mean_of_its_embeddings_and_the_label_of_its_rows():

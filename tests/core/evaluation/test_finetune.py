@@ -13,10 +13,11 @@ from torch import nn
 
 from clocs_core import Task, seeds
 from clocs_core.errors import OutOfMemory
-from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, predict
+from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, layer_factors, predict
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import plain_epoch
+from clocs_core.train.normalise import leave, min_max
 
 CPU = torch.device("cpu")
 
@@ -24,7 +25,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
     return list_labelled_frames(
-        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, False, CPU
+        fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, request.param), False, leave, CPU
     )
 
 
@@ -35,7 +36,7 @@ def noisy_encoder(seed=0):
 
 def tune(bench, encoder, rows=None, seed=0, run_epoch=plain_epoch, clock=None, **settings):
     given = {"epochs": 4, "batch_size": 16, "learning_rate": 1e-2, "patience": 15}
-    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint") if key in settings}
+    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint", "layer_decay") if key in settings}
     rows = np.arange(len(bench.parts["train"])) if rows is None else rows
     tuning = FineTuning(
         embedding_dim=DIM, settings=TrainSettings(**(given | settings)), seed=seed, scored="test", run_epoch=run_epoch,
@@ -75,7 +76,64 @@ def test_weights_are_those_of_a_plain_loop_of_adam_over_encoder_and_head(bench):
     assert found.steps == -(-len(rows) // 16)
 
 
-@pytest.mark.parametrize("normalise", [False, True])
+class Blocks(nn.Module):
+    """An encoder with a weight of its own, a layer, a list of layers, and something without weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.position = nn.Parameter(torch.zeros(1))
+        self.flat = nn.Flatten()
+        self.stem = nn.Linear(FRAME, 4)
+        self.stages = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, DIM))
+
+    def forward(self, signal):
+        return self.stages(self.stem(self.flat(signal)) + self.position)
+
+
+def test_earlier_blocks_of_an_encoder_learn_by_a_smaller_rate():
+    encoder = Blocks()
+    found = layer_factors(encoder, 0.5)
+    assert found[encoder.stages[2].weight] == found[encoder.stages[2].bias] == 0.5
+    assert found[encoder.stages[0].weight] == 0.25
+    assert found[encoder.stem.weight] == found[encoder.position] == 0.125
+    assert set(found) == set(encoder.parameters())
+
+
+def test_a_step_by_layer_moves_every_weight_by_its_share_of_the_rate(bench):
+    """The first step of Adam moves a weight by its rate, whatever its gradient; the head by all of it."""
+    encoder = Blocks()
+    before = weights(encoder)
+    found = tune(bench, encoder, np.arange(16), epochs=1, layer_decay=0.5, keep="last").classifier
+    moved = {name: (tensor - before[name]).abs().max().item() for name, tensor in found.encoder.state_dict().items()}
+    assert moved["stages.2.weight"] == pytest.approx(0.5e-2, rel=1e-3)
+    assert moved["stages.0.weight"] == pytest.approx(0.25e-2, rel=1e-3)
+    assert moved["stem.weight"] == pytest.approx(0.125e-2, rel=1e-3)
+
+
+def test_fine_tuning_has_the_optimiser_of_its_settings(bench):
+    """AdamW with a schedule, as a loop of torch's has it."""
+    rows = np.arange(len(bench.parts["train"]))
+    found = tune(bench, simple_encoder(), rows, epochs=1, optimiser="adamw", weight_decay=0.5, warm_up=4, keep="last")
+    encoder = simple_encoder()
+    torch.manual_seed(seeds.derive(0, "head"))
+    head = nn.Linear(DIM, 3)
+    both = [*encoder.parameters(), *head.parameters()]
+    groups = [{"params": [one]} | ({"weight_decay": 0.0} if one.ndim < 2 else {}) for one in both]
+    optimiser = torch.optim.AdamW(groups, lr=1e-2, weight_decay=0.5)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seeds.derive(0, "order", 1)))
+    for step, start in enumerate(range(0, len(rows), 16), start=1):
+        signal, label = signals_and_labels(bench, "train", rows[order[start : start + 16].numpy()])
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-2 * min(1, step / 4)
+        optimiser.zero_grad()
+        loss_in_loops(head(encoder(signal)), label).backward()
+        optimiser.step()
+    for part, expected in (("encoder", encoder), ("head", head)):
+        for name, tensor in expected.state_dict().items():
+            torch.testing.assert_close(found.classifier.state_dict()[f"{part}.{name}"], tensor, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("normalise", [leave, min_max])
 def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, normalise):
     ranges = {True: [], False: []}
 
@@ -87,7 +145,7 @@ def test_frames_are_normalised_in_training_as_they_are_in_prediction(bench, norm
     encoder = nn.Sequential(Watching(), nn.Linear(FRAME, DIM))
     tune(attrs.evolve(bench, normalise=normalise), encoder, np.arange(16), epochs=1)
     for seen in ranges.values():
-        assert (min(seen) >= 0 and max(seen) <= 1) == normalise
+        assert (min(seen) >= 0 and max(seen) <= 1) == (normalise is min_max)
 
 
 def test_predictions_are_the_probabilities_of_the_best_weights_in_eval_mode(bench):
@@ -218,7 +276,7 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
     from clocs_core.train.captured import CapturedEpochs
 
     device, warned = torch.device("cuda"), []
-    bench = list_labelled_frames(fake_cohort(tmp_path), False, True, device)
+    bench = list_labelled_frames(fake_cohort(tmp_path), False, min_max, device)
     ways = (plain_epoch, CapturedEpochs(warned.append))
     plain, captured = (tune(bench, simple_encoder().to(device), run_epoch=way) for way in ways)
     assert warned == []
@@ -230,7 +288,7 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
 
 @pytest.fixture(scope="module")
 def ages(tmp_path_factory):
-    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, AGE), False, False, CPU)
+    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, AGE), False, leave, CPU)
 
 
 def test_a_number_is_learnt_around_the_mean_of_the_training_labels(ages):

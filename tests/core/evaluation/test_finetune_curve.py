@@ -16,13 +16,14 @@ from clocs_core.evaluation.finetune import FineTuning, fine_tune
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.epochs import plain_epoch
+from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module", params=[TASK, ANY_OF], ids=["one of", "any of"])
 def bench(request, tmp_path_factory):
-    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), (), request.param), False, False, CPU)
+    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), (), request.param), False, leave, CPU)
 
 
 def certainty(probability, _label, _weight):

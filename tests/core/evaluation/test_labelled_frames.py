@@ -6,6 +6,7 @@ from fake_frames import ANY_OF, PARTS, TASK, fake_cohort
 
 from clocs_core.errors import DataError
 from clocs_core.evaluation.labelled_frames import list_labelled_frames, refuse_unlabelled
+from clocs_core.train.normalise import min_max
 
 CPU = torch.device("cpu")
 
@@ -13,8 +14,8 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("task", [TASK, ANY_OF], ids=["one of", "any of"])
 def test_frames_without_a_label_are_left_out_of_every_part(tmp_path, task):
     """They have nothing to teach, and nothing to be scored by."""
-    whole = list_labelled_frames(fake_cohort(tmp_path, task=task), False, True, CPU)
-    some = list_labelled_frames(fake_cohort(tmp_path, {"r0-0", "r4-1", "r5-0"}, task), False, True, CPU)
+    whole = list_labelled_frames(fake_cohort(tmp_path, task=task), False, min_max, CPU)
+    some = list_labelled_frames(fake_cohort(tmp_path, {"r0-0", "r4-1", "r5-0"}, task), False, min_max, CPU)
     # A recording gives 4 frames of 3 leads; r1-0 has one flat lead-frame.
     assert [len(part) for part in whole.parts.values()] == [4 * 24 - 1, 24, 24]
     assert [len(part) for part in some.parts.values()] == [4 * 24 - 1 - 12, 12, 12]
@@ -26,7 +27,7 @@ def test_frames_without_a_label_are_left_out_of_every_part(tmp_path, task):
 
 
 def test_rows_say_whose_they_are_and_what_they_have(cohort):
-    bench = list_labelled_frames(cohort, False, True, CPU)
+    bench = list_labelled_frames(cohort, False, min_max, CPU)
     rows = bench.rows["train"]
     for row in range(len(rows)):
         frame = int(bench.parts["train"].frame[row, 0])
@@ -39,7 +40,7 @@ def test_rows_say_whose_they_are_and_what_they_have(cohort):
 
 def test_channels_together_make_one_row_of_a_frame(cohort):
     """An encoder that reads all leads needs a frame in which each of them is usable."""
-    bench = list_labelled_frames(cohort, True, True, CPU)
+    bench = list_labelled_frames(cohort, True, min_max, CPU)
     assert [len(part) for part in bench.parts.values()] == [4 * 8 - 1, 8, 8]
     assert bench.parts["test"].channel.tolist() == [[0, 1, 2]] * 8
 
@@ -47,7 +48,7 @@ def test_channels_together_make_one_row_of_a_frame(cohort):
 def test_a_part_that_is_needed_and_has_no_label_is_named(tmp_path):
     """Early stopping on nothing would keep the first weights, in silence."""
     given = fake_cohort(tmp_path, {"r4-0", "r4-1"})
-    frames = list_labelled_frames(given, False, True, CPU)
+    frames = list_labelled_frames(given, False, min_max, CPU)
     refuse_unlabelled(frames, ("train", "test"))
     with pytest.raises(DataError, match=r"None of the 24 validation frames has a label for 'kind'; choose another"):
         refuse_unlabelled(frames, ("train", "validation", "test"))

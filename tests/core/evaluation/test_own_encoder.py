@@ -23,6 +23,7 @@ from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
 from clocs_core.train.build import draw_encoders
+from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 WATCH = Watch(clock=lambda: 0.0, tick=lambda done, total: None, epoch_done=pytest.fail, warn=pytest.fail)
@@ -79,7 +80,7 @@ def test_each_is_scored_with_its_own_weights(tmp_path, init, seed):
     scored = score(tmp_path)
     frames = scored.frames
     train, test = (
-        embed(network(seed), frames.store, frames.parts[part], False, WATCH.tick) for part in ("train", "test")
+        embed(network(seed), frames.store, frames.parts[part], leave, WATCH.tick) for part in ("train", "test")
     )
     expected = linear(train, test, TASK)
     np.testing.assert_array_equal(scored.features[init].embedding, test.embedding)

@@ -62,7 +62,7 @@ def get(loaded, catalogue, given=(), assignments=(), show=None):
 
 def embed(loaded, cohort, part, show=None, also=frozenset()):
     """Embed a part of a cohort, normalised as the card says."""
-    target = SimpleNamespace(recordings=SimpleNamespace(data=SimpleNamespace(normalise="min-max")))
+    target = SimpleNamespace(recordings=SimpleNamespace(data=SimpleNamespace(normalise="min-max", constant=None)))
     return embed_recordings(loaded, target, cohort, part, CPU, show or Told(), also)
 
 

@@ -136,6 +136,26 @@ def test_the_file_gives_the_embeddings_of_real_recordings(tmp_path, catalogue, t
         np.testing.assert_allclose(found, expected[: len(batch)], atol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "constant"), [("z-score", None), ("constant", 0.2), ("none", None)])
+def test_every_normalisation_is_inside_the_file(tmp_path, catalogue, name, constant):
+    """`export_onnx` compares onnxruntime with PyTorch."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    loaded = open_encoder(tmp_path, catalogue, ALL_AT_ONCE, normalise=name, constant=constant)
+    window = choose_window(loaded.card)
+    assert export_onnx(loaded, window, tmp_path / "e.onnx") <= 1e-5
+    signal = np.random.default_rng(0).normal(3, 2, (2, 4, window.samples)).astype(np.float32)
+    scaled = {"constant": signal / 0.2, "none": signal}.get(name)
+    if scaled is None:
+        centred = signal - signal.mean(axis=2, keepdims=True)
+        scaled = centred / np.sqrt(np.square(centred).mean(axis=(1, 2), keepdims=True))
+    with torch.no_grad():
+        expected = loaded.encoder(torch.from_numpy(scaled)).numpy()
+    session = onnxruntime.InferenceSession(tmp_path / "e.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"signal": signal})
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 # ------------------------------------------------------------------------------------------------------------- the file
 
 

@@ -130,6 +130,9 @@ def test_other_units_are_refused_and_none_is_only_where_it_matters():
     normalised = attrs.evolve(CARD, normalise="min-max")
     assert fit_unit(normalised, "", "x") == fit_unit(normalised, "counts", "x") == 1.0
     assert fit_unit(attrs.evolve(normalised, unit="counts"), "mV", "x") == 1.0
+    assert fit_unit(attrs.evolve(normalised, normalise="z-score"), "", "x") == 1.0
+    with pytest.raises(DataError, match="does not say its unit"):
+        fit_unit(attrs.evolve(normalised, normalise="constant", constant=0.2), "", "x")
     with pytest.raises(DataError, match=r"cannot be converted .* another word, add `unit='mV'`"):
         fit_unit(normalised, "mmHg", "x")
     assert fit_unit(attrs.evolve(CARD, unit=""), "mmHg", "x") == 1.0  # nobody knows what it was trained on

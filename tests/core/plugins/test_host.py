@@ -151,7 +151,7 @@ def test_a_misspelt_hook_is_refused_with_its_neighbour() -> None:
     """pluggy accepts it in silence, and its author wonders why the data set does not show up."""
     assert the_broken(fake_point("bad", clocs_dataset=no_offers)).problem == (
         "Plugin 'bad' (fakes 1.0) could not be loaded: it implements 'clocs_dataset', which is no hook. "
-        "Did you mean 'clocs_datasets' or 'clocs_losses'? Repair or uninstall fakes, or silence this with "
+        "Did you mean 'clocs_datasets'? Repair or uninstall fakes, or silence this with "
         "`--without bad`."
     )
 

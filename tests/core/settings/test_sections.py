@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from clocs_core.errors import SettingsError
 from clocs_core.settings.options import structure
-from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
+from clocs_core.settings.sections import DataSettings, FinetuneSettings, RunSettings, ScoringSettings, TrainSettings
 
 CLASSES = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 
@@ -16,6 +17,32 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     assert (TrainSettings().batch_size, TrainSettings().learning_rate) == (256, 1e-4)
     assert (RunSettings().embedding_dim, TrainSettings().patience) == (128, 15)
     assert DataSettings().split == "60/20/20"
+
+
+def test_a_weight_decay_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^\[train\] weight_decay is that of AdamW: add `optimiser='adamw'`"):
+        structure(TrainSettings, {"weight_decay": 0.1}, "train")
+    assert TrainSettings(optimiser="adamw", weight_decay=0.1).decay == 0.1
+    assert (TrainSettings(optimiser="adamw").decay, TrainSettings().decay) == (0.01, 0.0)
+
+
+def test_an_optimiser_is_described_in_words() -> None:
+    """Reports of fine-tuning have said the first since ever."""
+    assert FinetuneSettings().sentence() == "Adam at 0.0001"
+    given = FinetuneSettings(optimiser="adamw", learning_rate=0.001, warm_up=0.1, schedule="cosine", clip=2.0)
+    assert given.sentence() == (
+        "AdamW (weight decay 0.01) at 0.001, after a warm-up over 0.1 of all steps, lowered by half a cosine, "
+        "gradients of norm 2 at most"
+    )
+    assert "over 500 steps" in attrs.evolve(given, warm_up=500).sentence()
+
+
+def test_fine_tuning_is_trained_with_every_setting_that_it_shares() -> None:
+    given = FinetuneSettings(epochs=3, clip=2.0, optimiser="adamw", weight_decay=0.3, warm_up=5, schedule="cosine")
+    made = given.for_training()
+    for field in attrs.fields(FinetuneSettings):
+        if field.name != "layer_decay":
+            assert getattr(made, field.name) == getattr(given, field.name)
 
 
 def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> None:
@@ -37,6 +64,10 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
             "`train.learning_rate=...`: must be positive and at most 100, got nan.",
         ),
         ("train", "learning_rate", 1e300, "`train.learning_rate=...`: must be positive and at most 100, got 1e+300."),
+        ("train", "warm_up", 1.5, "`train.warm_up=...`: must be a share below 1 or a number of steps, got 1.5."),
+        ("train", "warm_up", -1, "`train.warm_up=...`: must be a share below 1 or a number of steps, got -1.0."),
+        ("train", "clip", 0, "`train.clip=...`: must be positive, got 0.0."),
+        ("train", "optimiser", "sgd", "`train.optimiser=...`: expected one of adam, adamw, got 'sgd'."),
         ("train", "patience", 0, "`train.patience=...`: must be positive, got 0."),
         ("run", "embedding_dim", 0, "`run.embedding_dim=...`: must be positive and at most 65,536, got 0."),
         ("run", "embedding_dim", 10**8, "`run.embedding_dim=...`: must be positive and at most 65,536, got 100000000."),
@@ -45,7 +76,7 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
         ("run", "device", "tpu", "`run.device=...`: expected one of auto, cpu, cuda, got 'tpu'."),
         ("data", "split", "80/20", "`data.split=...`: expected one of 60/20/20, 64/16/20, published, got '80/20'."),
         ("data", "split_seed", -1, "`data.split_seed=...`: must not be negative, got -1."),
-        ("data", "normalise", "z", "`data.normalise=...`: expected one of min-max, none, got 'z'."),
+        ("data", "normalise", "z", "`data.normalise=...`: expected one of min-max, none, z-score, constant, got 'z'."),
         ("evaluate", "resamples", 0, "`evaluate.resamples=...`: must be positive and at most 1,000,000, got 0."),
         ("evaluate", "label_fraction", [], "`evaluate.label_fraction=...`: must be between 0 and 1, got nothing."),
         (

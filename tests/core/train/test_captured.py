@@ -17,11 +17,15 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import NonFiniteLoss
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs, split_epoch
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
+from clocs_core.train.normalise import min_max, normaliser
+from clocs_core.train.projector import Projector
+from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
@@ -63,15 +67,15 @@ def training(prepared):
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
     train, _ = list_instances(prepared, frozenset({f"p{number}" for number in range(6)}), CHANNELS, 2, False, device)
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
-    return Training(store, ViewMaker(noisy_views, (), normalise=True), train, train, TrainSettings(batch_size=8), 0)
+    return Training(store, ViewMaker(noisy_views, (), normalise=min_max), train, train, TrainSettings(batch_size=8), 0)
 
 
-def learner_of(dropout=0.0, follow=False):
+def learner_of(dropout=0.0, follow=False, update=Update()):  # noqa: B008  frozen
     torch.manual_seed(0)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(dropout))
     encoder.append(nn.Linear(32, 8)).cuda()
     objective = Following(encoder) if follow else ContrastiveObjective(contrast)
-    return start(nn.ModuleList([encoder]), objective.cuda(), 1e-2)
+    return start(nn.ModuleList([encoder]), objective.cuda(), 1e-2, update)
 
 
 def losses_of(learner, training, run_epoch, epochs=4):
@@ -95,6 +99,55 @@ def test_captured_epochs_are_the_plain_ones(training, dropout, follow):
         torch.testing.assert_close(tensor, plain.encoders.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
     for name, tensor in captured.objective.state_dict().items():
         torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+def test_steps_in_bf16_are_captured(training):
+    half = attrs.evolve(training, settings=TrainSettings(batch_size=8, autocast="bf16"))
+    plain, captured = learner_of(0.3), learner_of(0.3)
+    expected, found = losses_of(plain, half, plain_epoch), losses_of(captured, half, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+    exact = losses_of(learner_of(0.3), training, plain_epoch)
+    torch.testing.assert_close(found, exact, rtol=0.1, atol=0.1)
+    assert not torch.equal(found, exact)
+
+
+@pytest.mark.cuda
+def test_a_projector_is_captured(training):
+    def one():
+        made = learner_of()
+        torch.manual_seed(1)
+        objective = ContrastiveObjective(contrast, Projector(8, (16, 8))).cuda()
+        return start(made.encoders, objective, 1e-2)
+
+    plain, captured = one(), one()
+    expected, found = losses_of(plain, training, plain_epoch), losses_of(captured, training, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    for name, tensor in captured.objective.state_dict().items():
+        torch.testing.assert_close(tensor, plain.objective.state_dict()[name], rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["z-score", "constant", "none"])
+def test_every_normalisation_is_captured(training, name):
+    other = attrs.evolve(training, make_views=ViewMaker(noisy_views, (), normaliser(name, 0.5)))
+    expected, found = (
+        losses_of(learner_of(), other, plain_epoch),
+        losses_of(learner_of(), other, CapturedEpochs(nothing)),
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.cuda
+def test_a_schedule_decay_and_clipping_are_captured(training):
+    """A rate that the host computed would be that of the capture for ever."""
+    update = Update(Schedule("cosine", 0.2), weight_decay=0.1, clip=0.1)
+    short = attrs.evolve(training, settings=TrainSettings(batch_size=8, epochs=4))
+    plain, captured = learner_of(update=update), learner_of(update=update)
+    expected = losses_of(plain, short, plain_epoch)
+    found = losses_of(captured, short, CapturedEpochs(nothing))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    assert float(captured.optimiser.done) == 4 * short.steps
 
 
 @pytest.mark.cuda

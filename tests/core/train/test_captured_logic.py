@@ -17,9 +17,12 @@ from torch import nn
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
+from clocs_core.train.normalise import min_max
+from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 
@@ -34,7 +37,7 @@ def training(tmp_path_factory):
     patients = frozenset(f"p{number}" for number in range(6))
     train, _ = list_instances(prepared, patients, CHANNELS, 2, False, torch.device("cpu"))
     assert 0 not in (len(train) % 8, len(train) % 3)  # the last batch is ragged
-    maker = ViewMaker(noisy_views, (), normalise=True)
+    maker = ViewMaker(noisy_views, (), normalise=min_max)
     return Training(fake_store(prepared), maker, train, train, TrainSettings(batch_size=8), 0)
 
 
@@ -44,10 +47,11 @@ def captured(monkeypatch):
     return CapturedEpochs(pytest.fail)
 
 
-def learner():
+def learner(update=Update()):  # noqa: B008  frozen
     torch.manual_seed(0)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8), nn.BatchNorm1d(8), nn.Dropout(0.3))
-    return start(nn.ModuleList([encoder]), ContrastiveObjective(lambda z, patient: (z[0] - z[1]).square().mean()), 1e-2)
+    objective = ContrastiveObjective(lambda z, patient: (z[0] - z[1]).square().mean())
+    return start(nn.ModuleList([encoder]), objective, 1e-2, update)
 
 
 def state(one):
@@ -71,6 +75,28 @@ def test_captured_epochs_are_the_plain_ones_in_any_order_of_epochs(training, cap
         one.encoders.eval()  # as validation leaves it
     assert all(map(torch.equal, state(one), state(other)))
     assert {replay.steps for replay in captured.steps.replays} == ({1, 10} if batch_size == 3 else {1})
+
+
+def test_captured_steps_in_bf16_are_the_plain_ones(training, captured):
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=8, autocast="bf16"))
+    one, other, exact = learner(), learner(), learner()
+    found = captured(one, training, 1, silent)
+    assert torch.equal(found, plain_epoch(other, training, 1, silent))
+    assert all(map(torch.equal, state(one), state(other)))
+    assert not torch.equal(
+        found, plain_epoch(exact, attrs.evolve(training, settings=TrainSettings(batch_size=8)), 1, silent)
+    )
+
+
+def test_a_schedule_goes_on_through_replays_and_after_steps_that_warm_up(training, captured):
+    """The count of steps is set anew for every epoch: three steps before each capture have raised it."""
+    update = Update(Schedule("cosine", 0.2), weight_decay=0.1, clip=0.1)
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=3, epochs=4))
+    one, other = learner(update), learner(update)
+    for epoch in (1, 2, 4):
+        assert torch.equal(captured(one, training, epoch, silent), plain_epoch(other, training, epoch, silent))
+        assert one.optimiser.done == other.optimiser.done == epoch * training.steps
+    assert all(map(torch.equal, state(one), state(other)))
 
 
 def test_capturing_trains_nothing(training, captured):

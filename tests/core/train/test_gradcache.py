@@ -11,9 +11,12 @@ from torch import nn
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.epochs import Training, pairs_per_anchor
 from clocs_core.train.gradcache import contrast_step, gradcache_epoch
 from clocs_core.train.learner import start
+from clocs_core.train.normalise import min_max
+from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step
 
 CPU = torch.device("cpu")
@@ -44,7 +47,7 @@ def cohort(prepared):
 def training_of(cohort, batch_size, contrast_batch, generate=noisy_views):
     store, train = cohort
     settings = TrainSettings(batch_size=batch_size, contrast_batch=contrast_batch)
-    return Training(store, ViewMaker(generate, (), normalise=True), train, train, settings, 0)
+    return Training(store, ViewMaker(generate, (), normalise=min_max), train, train, settings, 0)
 
 
 def learner_of(*layers):
@@ -131,6 +134,16 @@ def test_an_epoch_sees_every_instance_in_contrasts_of_the_size_asked_for(cohort)
     assert len(losses) == len(sizes)
     again = learner_of(nn.Tanh())
     assert torch.equal(losses, gradcache_epoch(again, training, 1, lambda *_: None))
+
+
+def test_a_schedule_counts_contrasts(cohort):
+    """A step is a contrast, of however many batches."""
+    training = training_of(cohort, 8, 20)
+    learner = learner_of(nn.Tanh())
+    learner.optimiser.update = Update(Schedule("cosine"))
+    losses = gradcache_epoch(learner, training, 3, lambda *_: None)
+    assert learner.optimiser.done == 3 * len(losses)
+    assert learner.optimiser.steps == training.settings.epochs * len(losses)
 
 
 def test_how_many_an_instance_meets_is_counted_over_the_batches_of_an_epoch(cohort):

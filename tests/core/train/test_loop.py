@@ -1,6 +1,7 @@
 """The loop: determinism, early stopping, going on from a checkpoint, and a loss that is not a number."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -13,10 +14,13 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, list_instances
 from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train.adam import Update
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import Progress, start
 from clocs_core.train.loop import train_epochs
+from clocs_core.train.normalise import min_max
+from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 CPU = torch.device("cpu")
@@ -50,17 +54,20 @@ def noisy_views(batch, generator):
     return Views(signal + 0.1 * torch.randn(signal.shape, generator=generator), batch)
 
 
-def learner(objective=None, seed=0):
+CHANGING = Update(Schedule("cosine", 0.3), weight_decay=0.1, clip=0.5)
+
+
+def learner(objective=None, seed=0, update=Update()):  # noqa: B008  frozen
     torch.manual_seed(seed)
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8), nn.BatchNorm1d(8), nn.Dropout(0.2))
-    return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2)
+    return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2, update)
 
 
 def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views, keep="loss"):
     store, train, validation = cohort
     settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience, keep=keep)
     clock = itertools.count().__next__
-    maker = ViewMaker(generate, (), normalise=True)
+    maker = ViewMaker(generate, (), normalise=min_max)
     training = Training(store, maker, train, validation, settings, seed)
     return train_epochs(who, training, plain_epoch, clock, lambda step, steps: None)
 
@@ -88,18 +95,18 @@ def test_the_same_seed_gives_the_same_weights_to_the_last_bit_and_another_seed_o
     assert not same(runs[0][0], runs[2][0])
 
 
-@pytest.mark.parametrize("stop_after", [1, 3, 5])
+@pytest.mark.parametrize(("stop_after", "update"), [(1, Update()), (3, Update()), (5, Update()), (3, CHANGING)])
 def test_a_run_that_goes_on_from_its_checkpoint_ends_with_the_weights_of_one_that_never_stopped(
-    cohort, tmp_path, stop_after
+    cohort, tmp_path, stop_after, update
 ):
-    """Weights, objective, optimiser, random numbers, sampler and early stopping all have to be where they were."""
-    whole = learner()
+    """Weights, objective, optimiser, its schedule, random numbers, sampler, early stopping: all where they were."""
+    whole = learner(update=update)
     rows = [numbers(done) for done in epochs_of(whole, cohort)]
-    first = learner()
+    first = learner(update=update)
     for _ in itertools.islice(epochs_of(first, cohort), stop_after):
         save_checkpoint(first, tmp_path / "checkpoint")
     torch.rand(7)  # whatever happened to the process meanwhile
-    second = learner(seed=99)
+    second = learner(seed=99, update=update)
     load_checkpoint(second, tmp_path / "checkpoint")
     assert second.progress.epoch == stop_after
     more = [(done.epoch, done.train_loss, done.validation_loss, done.best_epoch) for done in epochs_of(second, cohort)]
@@ -108,6 +115,17 @@ def test_a_run_that_goes_on_from_its_checkpoint_ends_with_the_weights_of_one_tha
     assert same(whole.best, second.best)
     assert same(whole.objective.state_dict(), second.objective.state_dict())
     assert whole.progress == second.progress
+
+
+def test_the_learning_rate_follows_the_steps_of_all_epochs(cohort):
+    """One that stopped early has not come to the end of its cosine; what is left is not made up for."""
+    who = learner(update=Update(Schedule("cosine")))
+    steps, rates = -(-len(cohort[1]) // 7), []
+    step = who.optimiser.step
+    who.optimiser.step = lambda: (rates.append(float(who.optimiser.rate())), step())
+    list(itertools.islice(epochs_of(who, cohort, epochs=4), 2))
+    expected = [1e-2 * (1 + math.cos(math.pi * number / (4 * steps))) / 2 for number in range(2 * steps)]
+    assert rates == pytest.approx(expected)
 
 
 def test_training_stops_after_more_than_patience_epochs_without_improvement(cohort):
@@ -289,7 +307,7 @@ def test_by_view_training_encodes_every_view_by_itself(cohort):
             return self.linear(signal[:, 0])
 
     settings = TrainSettings(epochs=1, batch_size=len(train), per_view=True)
-    training = Training(store, ViewMaker(noisy_views, (), normalise=True), train, validation, settings, 0)
+    training = Training(store, ViewMaker(noisy_views, (), normalise=min_max), train, validation, settings, 0)
     who = start(nn.ModuleList([Watching()]), NoisyTarget(), 1e-2)
     list(train_epochs(who, training, plain_epoch, itertools.count().__next__, lambda step, steps: None))
     assert sizes == [len(train)] * 2

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
-from clocs_core.train.normalise import min_max, min_max_rows
+from clocs_core.contracts.records import Normalisation
+from clocs_core.train.normalise import leave, min_max, min_max_rows, normaliser, z_score
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
@@ -37,6 +39,46 @@ def test_every_channel_is_scaled_by_its_own_minimum_and_maximum():
 
 def test_a_flat_signal_is_normalised_to_zeros_not_to_nan():
     assert torch.equal(min_max(torch.full((1, 5), 3.0)), torch.zeros(1, 5))
+
+
+def z_by_hand(signal, like=None):
+    """(x - mean of its channel) / (deviation of all channels of the view + 1e-8), view by view, in loops."""
+    views = []
+    for view, clean in zip(signal.double(), (signal if like is None else like).double(), strict=True):
+        means = [sum(channel.tolist()) / len(channel) for channel in clean]
+        squares = [(x - mean) ** 2 for channel, mean in zip(clean.tolist(), means, strict=True) for x in channel]
+        deviation = (sum(squares) / len(squares)) ** 0.5 + 1e-8
+        views.append([[(x - m) / deviation for x in channel] for channel, m in zip(view.tolist(), means, strict=True)])
+    return torch.tensor(views)
+
+
+def test_a_z_score_has_one_deviation_for_all_channels_of_a_view():
+    """A lead of twice the amplitude of another still has it."""
+    signal = torch.randn(3, 2, 40) * torch.tensor([1.0, 2.0])[:, None] + torch.tensor([5.0, -3.0])[:, None]
+    found = z_score(signal)
+    torch.testing.assert_close(found, z_by_hand(signal), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.std(-1)[:, 1] / found.std(-1)[:, 0], signal.std(-1)[:, 1] / signal.std(-1)[:, 0])
+    torch.testing.assert_close(z_score(1000 * signal), found, atol=1e-5, rtol=1e-5)
+
+
+def test_a_z_score_like_a_clean_view_keeps_what_a_perturbation_did_to_its_scale():
+    clean = torch.randn(2, 3, 40)
+    torch.testing.assert_close(z_score(0.5 * clean, like=clean), z_by_hand(0.5 * clean, clean), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(z_score(clean, like=torch.ones(2, 3, 40)), z_by_hand(clean), atol=1e-5, rtol=1e-5)
+
+
+def test_a_flat_view_has_the_z_score_zero_and_not_nan():
+    assert torch.equal(z_score(torch.full((1, 2, 5), 3.0)), torch.zeros(1, 2, 5))
+
+
+def test_every_normalisation_has_its_function():
+    """And keeps the shape of what it gets, whatever views there are beside it."""
+    signal = torch.randn(2, 3, 4, 50)
+    found = {name: normaliser(name, 0.25 if name == "constant" else None) for name in get_args(Normalisation)}
+    assert (found["min-max"], found["none"], found["z-score"]) == (min_max, leave, z_score)
+    assert torch.equal(found["constant"](signal, like=signal), signal / 0.25)
+    assert found["none"](signal, like=signal) is signal
+    assert all(one(signal).shape == one(signal, like=signal).shape == signal.shape for one in found.values())
 
 
 def by_hand(signal):

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from clocs_core.contracts.batches import Batch, Views
-from clocs_core.train.normalise import min_max
+from clocs_core.train.adam import Adam
+from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ContrastiveObjective, ViewMaker, encode, train_step, validation_step
 
 
@@ -84,7 +85,7 @@ def test_perturbations_come_in_the_order_given_and_before_the_normalisation():
         return perturb
 
     views = make_views()
-    maker = ViewMaker(lambda batch, generator: views, (note("first", 2.0), note("second", -1.0)), normalise=True)
+    maker = ViewMaker(lambda batch, generator: views, (note("first", 2.0), note("second", -1.0)), normalise=min_max)
     made = maker(views.batch, torch.Generator())
     assert seen == ["first", "second"]
     assert torch.allclose(made.signal, min_max(-2.0 * views.signal))
@@ -129,7 +130,7 @@ def test_views_are_made_under_fake_tensors():
 
     with FakeTensorMode():
         views = make_views()
-        maker = ViewMaker(lambda batch, generator: views, (), normalise=True)
+        maker = ViewMaker(lambda batch, generator: views, (), normalise=min_max)
         made = maker(views.batch, torch.Generator())
         assert made.signal.shape == (2, 3, 1, 8)
         assert attrs.evolve(made).batch is views.batch
@@ -142,7 +143,7 @@ def noise_of(value):
     return perturb
 
 
-def made(views, *perturbations, normalise=False):
+def made(views, *perturbations, normalise=leave):
     maker = ViewMaker(lambda batch, generator: views, perturbations, normalise)
     return maker(views.batch, torch.Generator().manual_seed(1))
 
@@ -168,7 +169,7 @@ def test_each_perturbation_makes_a_view_of_its_own_of_the_clean_one():
 def test_views_of_one_signal_keep_its_scale_so_that_a_smaller_one_is_seen_to_be_smaller():
     """By its own minimum and maximum, a signal times 0.5 would be the signal itself, and the task unsolvable."""
     views = attrs.evolve(make_views(views=1), perturb="one each")
-    clean, smaller = made(views, lambda signal, _: 0.5 * signal, normalise=True).signal
+    clean, smaller = made(views, lambda signal, _: 0.5 * signal, normalise=min_max).signal
     low, high = views.signal[0].aminmax(dim=-1, keepdim=True)
     assert torch.allclose(clean, min_max(views.signal[0]))
     assert torch.allclose(smaller, (0.5 * views.signal[0] - low) / (high - low), atol=1e-6)
@@ -189,6 +190,48 @@ def test_a_loss_of_chosen_pairs_is_the_mean_of_the_losses_of_each_pair():
     expected = sum((z[a] - 2 * z[b]).square().mean() + 3 for a, b in ((0, 2), (3, 1))) / 2
     assert torch.allclose(found, expected)
     assert [pair.shape for pair in seen] == [(2, 3, 5)] * 2
+
+
+class Watching(nn.Module):
+    """An encoder that notes what it computes with, and an objective that notes what it gets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.seen = nn.Linear(20, 4), []
+
+    def forward(self, signal):
+        z = self.layer(signal.flatten(1))
+        self.seen.append((z.dtype, torch.is_autocast_enabled(signal.device.type)))
+        return z
+
+
+class Noting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, encode, views):
+        z = encode(views.signal)
+        self.seen.append((z.dtype, torch.is_autocast_enabled(z.device.type)))
+        return z.square().mean()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_in_bf16_the_encoder_runs_under_autocast_and_nothing_else_does(device):
+    """Weights, their gradients, embeddings and the loss stay float32, so the encoder's file is what it was."""
+    torch.manual_seed(0)
+    encoder, objective = Watching().to(device), Noting()
+    views = Views(torch.randn(2, 6, 1, 20, device=device), None)
+    optimiser = Adam(encoder.parameters(), 1e-2)
+    loss = train_step([encoder], objective, optimiser, views, autocast="bf16")
+    assert encoder.seen == [(torch.bfloat16, True)]
+    assert objective.seen == [(torch.float32, False)]
+    assert loss.dtype == encoder.layer.weight.dtype == encoder.layer.weight.grad.dtype == torch.float32
+    held, z = validation_step([encoder], objective, views, "bf16")
+    assert (held.dtype, z.dtype, encoder.seen[-1]) == (torch.float32, torch.float32, (torch.bfloat16, True))
+    plain = encode([encoder], (), views.signal)
+    torch.testing.assert_close(encode([encoder], (), views.signal, autocast="bf16"), plain, atol=0.02, rtol=0.02)
+    assert not torch.equal(encode([encoder], (), views.signal, autocast="bf16"), plain)
 
 
 def test_by_view_each_view_is_normalised_by_its_own_batch_statistics():
@@ -214,5 +257,5 @@ def test_a_frame_that_hardly_varies_gives_views_of_ordinary_size(noise):
     """2 mV and nothing else: by its own range, a changed sign would be hundreds of times the height of any signal."""
     clean = 2.0 + noise * torch.rand(1, 3, 1, 50)
     views = attrs.evolve(make_views(views=1, sample=50), signal=clean, perturb="one each")
-    found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=True).signal
+    found = made(views, lambda signal, _: -signal, lambda signal, _: 0.9 * signal, normalise=min_max).signal
     assert found.abs().max() <= 1.0

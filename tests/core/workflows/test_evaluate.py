@@ -267,9 +267,10 @@ def test_patients_that_the_encoder_was_trained_on_are_told_of(evaluate, run, ses
 
 
 def test_another_normalisation_and_the_validation_part_are_told_of(evaluate, tmp_path):
-    found = evaluate(tmp_path / "e", "normalise=none", "part=validation", dataset="many")
+    found = evaluate(tmp_path / "e", "normalise=none", "notch=30", "part=validation", dataset="many")
     assert "pre-trained with normalise=min-max and is evaluated with normalise=none" in found.notes[0]
-    assert found.notes[1].startswith("Scores are of the validation patients, on whom choices are made")
+    assert "pre-trained with notch=none and is evaluated with notch=30.0" in found.notes[1]
+    assert found.notes[2].startswith("Scores are of the validation patients, on whom choices are made")
     assert found.part == "validation"
 
 

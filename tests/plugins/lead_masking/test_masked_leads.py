@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core import Batch, Needs
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ViewMaker
 from clocs_plugins.lead_masking import clocs_methods, clocs_views
 from clocs_plugins.lead_masking.masked_leads import MaskedLeadsOptions
@@ -128,7 +129,7 @@ def test_a_lead_that_is_not_a_number_can_be_silenced():
 def test_a_silent_lead_is_still_silent_after_the_normalisation():
     """Zero is what evaluation gives for a lead that nobody has."""
     (offer,) = clocs_views()
-    maker = ViewMaker(offer.build(offer.options(probability=1.0)), (), normalise=True)
+    maker = ViewMaker(offer.build(offer.options(probability=1.0)), (), normalise=min_max)
     signal = maker(batch_of(), torch.Generator().manual_seed(0)).signal
     assert (signal.any(-1).sum(-1) == 1).all()
     assert signal.amax().item() == pytest.approx(1)

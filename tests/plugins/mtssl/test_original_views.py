@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from clocs_core import Batch, Needs
+from clocs_core.train.normalise import leave
 from clocs_core.train.step import ViewMaker
 from clocs_plugins.mtssl import clocs_views
 
@@ -38,7 +39,7 @@ def test_core_appends_a_view_for_each_perturbation_in_their_order():
     """The heads know their views by this order, and the first view must stay clean."""
     perturbations = (lambda signal, _: signal + 100, lambda signal, _: -signal)
     batch = batch_of()
-    views = ViewMaker(generate(), perturbations, normalise=False)(batch, torch.Generator())
+    views = ViewMaker(generate(), perturbations, normalise=leave)(batch, torch.Generator())
     frame = batch.signal[:, 0]
     assert torch.equal(views.signal, torch.stack([frame, frame + 100, -frame]))
     assert views.perturb == "one each"

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_core import Batch, Setup, Task, Views
 from clocs_core.train.learner import start
+from clocs_core.train.normalise import leave
 from clocs_core.train.step import ViewMaker, encode, train_step
 from clocs_plugins.mtssl import PretextOptions, clocs_methods, clocs_objectives
 from clocs_plugins.mtssl.original import original_as_view
@@ -166,7 +167,7 @@ def test_a_hidden_layer_of_zero_units_is_no_layer():
 def test_two_tasks_are_learnt_in_a_few_steps():
     """Louder and upside down can be told from the original by hardly more than a mean."""
     generator = torch.Generator().manual_seed(0)
-    make = ViewMaker(original_as_view, (lambda signal, _: 3 * signal, lambda signal, _: -signal), normalise=False)
+    make = ViewMaker(original_as_view, (lambda signal, _: 3 * signal, lambda signal, _: -signal), normalise=leave)
     made = learner(names=("louder", "upside-down"), learning_rate=3e-2)
     ids = torch.arange(32)
     losses = []

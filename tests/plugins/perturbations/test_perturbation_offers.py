@@ -13,6 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from clocs_core import Batch, Views
+from clocs_core.train.normalise import leave
 from clocs_core.train.step import ViewMaker
 from clocs_plugins.perturbations import clocs_perturbations
 
@@ -120,7 +121,7 @@ def test_perturbations_are_applied_in_the_order_given(one, other):
 
     def views(*names):
         made = tuple(OFFERS[name].build(OFFERS[name].options(), "mV") for name in names)
-        maker = ViewMaker(lambda batch, _: Views(batch.signal.transpose(0, 1), batch), made, normalise=False)
+        maker = ViewMaker(lambda batch, _: Views(batch.signal.transpose(0, 1), batch), made, normalise=leave)
         return maker(Batch(signal, ids, ids, ids, ids), torch.Generator().manual_seed(3)).signal
 
     generator = torch.Generator().manual_seed(3)

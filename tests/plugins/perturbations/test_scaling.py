@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from clocs_core import Batch, Views
+from clocs_core.train.normalise import min_max
 from clocs_core.train.step import ViewMaker
 from clocs_plugins.perturbations.builders import build_scaling
 from clocs_plugins.perturbations.options import ScalingOptions
@@ -20,7 +21,7 @@ def normalised(perturb, factor):
     signal = 5 + torch.randn(3, 1, 2, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     ids = torch.arange(3)
     scale = build_scaling(ScalingOptions(factor=factor), "mV")
-    return ViewMaker(views_of(perturb), (scale,), normalise=True)(
+    return ViewMaker(views_of(perturb), (scale,), normalise=min_max)(
         Batch(signal, ids, ids, ids, ids), torch.Generator()
     ).signal
 
