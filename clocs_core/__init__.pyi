@@ -73,7 +73,13 @@ from .contracts.events import (
     EpochDone as EpochDone,
 )
 from .contracts.events import (
+    EvaluationDone as EvaluationDone,
+)
+from .contracts.events import (
     Health as Health,
+)
+from .contracts.events import (
+    Listener as Listener,
 )
 from .contracts.events import (
     Picture as Picture,
@@ -83,6 +89,9 @@ from .contracts.events import (
 )
 from .contracts.events import (
     RunStarted as RunStarted,
+)
+from .contracts.events import (
+    RunStopped as RunStopped,
 )
 from .contracts.hookspecs import (
     API_VERSION as API_VERSION,
@@ -124,6 +133,12 @@ from .contracts.offers import (
     Presets as Presets,
 )
 from .contracts.offers import (
+    Protocol as Protocol,
+)
+from .contracts.offers import (
+    ReportSection as ReportSection,
+)
+from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (
@@ -133,10 +148,22 @@ from .contracts.offers import (
     Source as Source,
 )
 from .contracts.offers import (
+    Tracker as Tracker,
+)
+from .contracts.offers import (
     Variant as Variant,
 )
 from .contracts.offers import (
     ViewGenerator as ViewGenerator,
+)
+from .contracts.protocols import (
+    Answer as Answer,
+)
+from .contracts.protocols import (
+    Features as Features,
+)
+from .contracts.protocols import (
+    Trial as Trial,
 )
 from .contracts.records import (
     Column as Column,
@@ -176,6 +203,12 @@ from .contracts.scores import (
 )
 from .contracts.scores import (
     Score as Score,
+)
+from .contracts.sections import (
+    Findings as Findings,
+)
+from .contracts.sections import (
+    ReportTable as ReportTable,
 )
 from .data.array_file import (
     ArrayFile as ArrayFile,
@@ -278,9 +311,6 @@ from .train.gpu_kernels import (
 )
 from .train.label_loss import (
     label_loss as label_loss,
-)
-from .workflows.surroundings import (
-    Listener as Listener,
 )
 
 __version__: str

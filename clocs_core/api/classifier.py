@@ -21,6 +21,7 @@ from clocs_core.api.tables import Table
 from clocs_core.artifacts.card import ClassifierCard
 from clocs_core.artifacts.classifier import LoadedClassifier, choose_classifier
 from clocs_core.artifacts.classifier import load_classifier as open_classifier
+from clocs_core.contracts.kinds import KINDS
 from clocs_core.errors import DataError
 from clocs_core.evaluation.finetune import probability_of
 from clocs_core.inference.network import outputs_of
@@ -33,6 +34,7 @@ from clocs_core.train.build import choose_device
 class Prediction:
     """The probabilities of one recording: their mean over frames and channels, and those of each frame.
 
+    Of a number, `classes` has the task's name alone, and the predicted values stand for probabilities.
     frame_probability is NaN where a channel of a frame cannot be used.
     """
 
@@ -41,19 +43,19 @@ class Prediction:
     frame_probability: NDArray[np.float64]  # (frame, channel, class)
     start: NDArray[np.int64]  # (frame,): the first sample of each frame, counted in the signal as it was given
     channels: tuple[str, ...]
-    kind: str  # of the task: one_of or any_of
+    kind: str  # of the task: one_of, any_of or number
 
     @property
-    def label(self) -> str | tuple[str, ...]:
-        """The most probable class; of a task in which several may hold, all above one half."""
-        if self.kind == "one_of":
-            return self.classes[int(self.probability.argmax())]
-        return tuple(name for name, p in zip(self.classes, self.probability, strict=True) if p > 0.5)
+    def label(self) -> str | tuple[str, ...] | float:
+        """The most probable class; of a task in which several may hold, all above one half; the number itself."""
+        return KINDS[self.kind].decide(self.probability, self.classes)
 
     def table(self) -> Table:
         """A row for each class, the most probable first."""
         order = np.argsort(-self.probability, kind="stable")
-        return Table(("class", "probability"), tuple((self.classes[n], float(self.probability[n])) for n in order))
+        return Table(
+            ("class", KINDS[self.kind].predicted), tuple((self.classes[n], float(self.probability[n])) for n in order)
+        )
 
     def __repr__(self) -> str:
         return repr(self.table())
@@ -76,8 +78,8 @@ class Classifier:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that it tells apart."""
-        return self.about.task.classes
+        """The classes that it tells apart; the task's name if it predicts a number."""
+        return self.about.task.outputs
 
     def predict(
         self,
@@ -108,7 +110,7 @@ class Classifier:
 
     def __repr__(self) -> str:
         card = self.about
-        return f"Classifier({card.task.name!r}: {', '.join(card.task.classes)}; {card.init} at F = {card.fraction:g})"
+        return f"Classifier({card.task.name!r}: {', '.join(card.task.outputs)}; {card.init} at F = {card.fraction:g})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}  # the path travels, not the weights

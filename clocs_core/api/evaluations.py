@@ -49,8 +49,8 @@ def evaluate(
     data: `clocs.Recordings` or `clocs.dataset`; it may be another data set than the encoder was trained on.
     out: a folder to keep the evaluation and its classifiers in; an interrupted one is resumed; None keeps nothing.
     controls: a folder in which evaluations share their controls.
-    settings: protocol ("linear" or "finetune"), label_fraction (one or several), part, seed, and with "finetune"
-    epochs, batch_size and learning_rate.
+    settings: protocol ("linear", "finetune", or that of a plugin, with its options), label_fraction (one or several),
+    part, seed, and with "finetune" epochs, batch_size and learning_rate.
     """
     given = assignments_of(EVALUATE, data, settings)
     session = data.add_to(installed_session())

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Label, Listing, Record, Task
 from clocs_core.errors import DataError, SettingsError
@@ -56,7 +57,8 @@ class Recordings:
     x: an array (recording, channel, sample) or (recording, sample), or a list of arrays (channel, sample) or (sample,),
     which may differ in length. patients: an id for each recording; recordings of one patient stay in one part.
     labels: for each recording a class, or a list of classes, or None where it is not known; or an array
-    (recording, class) of 0 and 1, with the names of its columns in `classes`.
+    (recording, class) of 0 and 1, with the names of its columns in `classes`. numbers=True: a number for each
+    recording, NaN or None where it is not known, in `label_unit`.
     sampling_rate: in Hz, one for all or one for each recording. channels: a name for each channel.
     unit: the unit of the samples, such as "mV". names: an id for each recording; its number where none are given.
 
@@ -77,6 +79,8 @@ class Recordings:
         names: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         modality: str = "any",
+        numbers: bool = False,
+        label_unit: str = "",
     ) -> None:
         self._samples = _as_samples(x)
         count = len(self._samples)
@@ -85,7 +89,10 @@ class Recordings:
         self.channels = _channels(channels, self._samples[0].shape[0])
         self.unit, self.modality = unit, modality
         self._rates = _rates(sampling_rate, count)
-        self.task, self._labels = _as_labels(labels, count, classes)
+        if numbers:
+            self.task, self._labels = _as_numbers(labels, count, classes, label_unit)
+        else:
+            self.task, self._labels = _as_labels(labels, count, classes)
         self._row_of = {name: row for row, name in enumerate(self.names)}
         self._folder: Path | None = None
 
@@ -307,6 +314,19 @@ def _as_labels(
         found = tuple(None if one is None else frozenset(number[name] for name in one) for one in held)
         return Task("label", known, kind="any_of"), found
     return Task("label", known), tuple(None if one is None else number[next(iter(one))] for one in held)
+
+
+def _as_numbers(
+    labels: Sequence[Any] | ArrayLike | None, count: int, classes: Sequence[str] | None, unit: str
+) -> tuple[Task, tuple[Label, ...]]:
+    task = Task("label", kind="number", unit=unit)
+    if labels is None or classes:
+        raise DataError("`numbers=True` needs `labels`, a number for each recording, and has no `classes`.")
+    values = _one_each("labels", [_plain(one) for one in labels], count)  # type: ignore[union-attr]  # a sequence
+    for one in values:
+        if one is not None and (fault := kind_of(task).fault(one, task)):
+            raise DataError(f"`labels` holds {one!r:.80}: {fault}, as `numbers=True` asks for.")
+    return task, values
 
 
 def _from_matrix(labels: NDArray[Any], count: int, classes: Sequence[str] | None) -> tuple[Task, tuple[Label, ...]]:

@@ -25,11 +25,12 @@ from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_other_settings, refuse_taken
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
+from clocs_core.contracts.events import Listener
 from clocs_core.errors import RunFolderError
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
 from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
-from clocs_core.workflows.surroundings import Listener, Surroundings
+from clocs_core.workflows.surroundings import Surroundings
 
 
 @attrs.frozen(eq=False, slots=False, repr=False)

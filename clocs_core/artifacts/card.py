@@ -159,7 +159,7 @@ class ClassifierCard(NetworkCard):
             "label_fraction": self.fraction,
             "dataset": self.dataset,
             "encoder": _architecture(self),
-            "head": {"features": self.embedding_dim, "classes": len(self.task.classes)},
+            "head": {"features": self.embedding_dim, "classes": len(self.task.outputs)},
             "signal": {
                 **_rate_of(self),
                 "channels": list(self.channels),
@@ -269,6 +269,11 @@ def _framing(signal: Mapping[str, Any], name: str) -> Framing:
     return structure(Framing, _table(signal, name), name, arguments=False)
 
 
+def _task(held: Mapping[str, Any]) -> Task:
+    held["classes"]  # every card has them, if only none; the record has a default
+    return structure(Task, held, "task", arguments=False)
+
+
 def _constant(signal: Mapping[str, Any]) -> float:
     if not _is_number(signal["constant"]):
         raise ValueError(f"constant is {signal['constant']!r:.80}, expected a positive number")
@@ -299,7 +304,7 @@ def _signal(card: NetworkCard) -> dict[str, object]:
 
 def _origin(card: NetworkCard) -> dict[str, object]:
     return {
-        "task": attrs.asdict(card.task),
+        "task": card.task.table(),
         "split_hash": card.split_hash,
         "settings": card.settings,
         "licence_of_the_data": card.licence,
@@ -326,7 +331,7 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
         "framing": _framing(signal, "framing" if "framing" in signal else "evaluate_framing"),
         "frame_rate": signal.get("frame_rate"),
         "says_rate": "frame_rate" in signal,
-        "task": structure(Task, _table(description, "task"), "task", arguments=False),
+        "task": _task(_table(description, "task")),
         **{name: description[name] for name in ("split_hash", "settings", "versions")},
         "licence": description["licence_of_the_data"],
     }

@@ -71,12 +71,12 @@ def load_classifier(path: Path, catalogue: Catalogue, device: torch.device) -> L
     refuse_other_schema(description, path, "classifier")
     card = classifier_card(description, path)
     (encoder,) = build_encoders(card, 1, catalogue, weights, path)
-    shape = (len(card.task.classes), card.embedding_dim)
+    shape = (len(card.task.outputs), card.embedding_dim)
     held = tuple(weights["head.weight"].shape) if "head.weight" in weights else "none"
     if held != shape:
         raise RunFolderError(f"The card in {path} declares a head of shape {shape}, and the file holds {held}.")
     with torch.random.fork_rng(devices=[]):  # weights drawn here are overwritten; keep the caller's random state
-        network = with_head(encoder, card.embedding_dim, len(card.task.classes))
+        network = with_head(encoder, card.embedding_dim, card.task)
     fit_weights(network, weights, card, path)
     return LoadedClassifier(network.to(device).eval(), card, path)
 

@@ -15,6 +15,7 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 
 from clocs_core.artifacts.card import NetworkCard
+from clocs_core.contracts.records import Task
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
@@ -91,12 +92,38 @@ def limit_modules(most_weights: float, most_modules: float, problem: str) -> Ite
             hook.remove()
 
 
-def with_head(encoder: nn.Module, embedding_dim: int, classes: int) -> nn.Sequential:
-    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class).
+class ScaledLinear(nn.Linear):
+    """A linear head for a number: its outputs are in standard deviations of the training labels, around their mean."""
+
+    mean: Tensor
+    sd: Tensor
+
+    def __init__(self, features: int, outputs: int) -> None:
+        super().__init__(features, outputs)
+        self.register_buffer("mean", torch.zeros(outputs))
+        self.register_buffer("sd", torch.ones(outputs))
+
+    def fit_scale(self, label: Tensor) -> None:
+        """Set the mean and the standard deviation from training labels (n,). Equal labels keep a deviation of 1."""
+        sd, mean = torch.std_mean(label.double(), correction=0)
+        self.mean.fill_(mean)
+        self.sd.fill_(sd if sd > 0 else 1.0)
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        """Return values (n, output) in the unit of the task."""
+        return self.mean + self.sd * super().forward(embedding)
+
+
+_HEADS: dict[str, type[nn.Linear]] = {"one_of": nn.Linear, "any_of": nn.Linear, "number": ScaledLinear}
+
+
+def with_head(encoder: nn.Module, embedding_dim: int, task: Task) -> nn.Sequential:
+    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class), or to numbers (n, 1).
 
     The head's weights are drawn from torch's default generator.
     """
-    return nn.Sequential(OrderedDict(encoder=encoder, head=nn.Linear(embedding_dim, classes)))
+    head = _HEADS[task.kind](embedding_dim, len(task.outputs))
+    return nn.Sequential(OrderedDict(encoder=encoder, head=head))
 
 
 def fit_weights(network: nn.Module, weights: Mapping[str, Tensor], card: NetworkCard, file: Path) -> None:

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.contracts.kinds import kind_of_rows
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
 
@@ -31,10 +32,13 @@ Classifier = tuple[str, str, float]
 
 @attrs.frozen(eq=False)
 class Predictions:
-    """The predictions of one classifier, with label, patient and recording of each row. `notes` are for the reader."""
+    """The predictions of one classifier, with label, patient and recording of each row. `notes` are for the reader.
 
-    probability: NDArray[np.float64]  # (n, class)
-    label: NDArray[np.int64]  # (n,) or (n, class)
+    probability: of every class; for a number, the predicted value as its only column.
+    """
+
+    probability: NDArray[np.float64]  # (n, output)
+    label: NDArray[Any]  # (n,) or (n, class) int64, or (n,) float32 of a number
     patient: NDArray[np.int64]  # (n,)
     record: NDArray[np.int64]  # (n,)
     notes: tuple[str, ...] = ()
@@ -77,12 +81,12 @@ class PredictedRows:
     predicted: dict[Classifier, Predictions]
     patient: NDArray[np.str_]  # (n,)
     record: NDArray[np.str_]  # (n,)
-    label: NDArray[np.int64]  # (n,) or (n, class)
+    label: NDArray[Any]  # (n,) or (n, class) int64, or (n,) float32 of a number
 
     @property
     def kind(self) -> str:
         """Kind of the task that the labels belong to."""
-        return "one_of" if self.label.ndim == 1 else "any_of"
+        return kind_of_rows(self.label)
 
 
 def read_predictions(path: Path) -> dict[Classifier, Predictions]:
@@ -114,7 +118,7 @@ def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
     """Make the rows from the arrays of a file. Raises KeyError or ValueError where these hold no predictions."""
     patient, record = (np.unique(arrays[name], return_inverse=True)[1] for name in ("patient", "record"))
     label = arrays["label"]
-    if label.dtype.kind not in "biu" or not len(label) == len(patient) == len(record):
+    if label.dtype.kind not in ("biuf" if label.ndim == 1 else "biu") or not len(label) == len(patient) == len(record):
         raise ValueError(f"it has {len(label)} labels, {len(patient)} patients and {len(record)} recordings")
     found: dict[Classifier, Predictions] = {}
     for name, probability in arrays.items():

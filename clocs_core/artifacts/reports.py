@@ -119,6 +119,7 @@ class CellSummary:
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
     C: of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
+    chosen: the choices that the protocol of a plugin made, by name.
     notes: sentences for the reader, such as why there is no classifier.
     """
 
@@ -133,6 +134,7 @@ class CellSummary:
     patients: int = 0
     C: float | None = None
     seconds: float = 0.0
+    chosen: dict[str, str] = attrs.field(factory=dict)
     notes: tuple[str, ...] = ()
 
 

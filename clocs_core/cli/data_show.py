@@ -11,6 +11,7 @@ from clocs_core.cli.data_prepare import ask_recordings, recordings_options
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import refuse_unwritable
 from clocs_core.cli.session import pass_session
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.errors import DataError, UnknownName, neighbours
 from clocs_core.plugins.session import Session
 
@@ -77,8 +78,6 @@ def _entry(listing: Listing, record: str | None, name: str) -> Entry:
 def _words(label: Label, task: Task) -> str:
     if label is None:
         return "no label"
-    if isinstance(label, int):
-        return task.classes[label]
-    if isinstance(label, frozenset):
-        return " + ".join(task.classes[one] for one in sorted(label)) or "none of the classes"
+    if not isinstance(label, tuple):
+        return kind_of(task).words(label, task)
     return ", ".join(f"{_words(one.label, task)} from sample {one.onset:,}" for one in label)

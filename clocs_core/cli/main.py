@@ -24,6 +24,7 @@ from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
 from clocs_core.cli.output import echo, only_results_on_stdout
+from clocs_core.cli.own_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.run import run_command
@@ -130,7 +131,7 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
     cli.add_command(doctor_command)
     add_examples(cli)
     with redirect_stdout(sys.stderr):
-        session.host.announce("clocs_commands", lambda text: echo(f"Warning: {text}", err=True), cli=cli)
+        add_commands(cli, session.host, lambda text: echo(f"Warning: {text}", err=True))
     return cli
 
 

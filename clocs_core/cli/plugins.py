@@ -17,6 +17,7 @@ from clocs_core.plugins.api_version import shown
 from clocs_core.plugins.session import Session
 from clocs_core.settings.options import field_types, help_of, plain_value
 
+SLOW = 0.25  # s: half of what a command that only tells may take
 _SHOWN = (int, float, str, list, tuple, Enum, Path)  # types of defaults that the JSON has
 
 
@@ -35,7 +36,8 @@ def plugins_command(context: click.Context, session: Session, as_json: bool) -> 
     width = max(16, *(len(name) + 2 for name in names)) if names else 16
     for plugin in session.host.plugins:
         echo(f"{plugin.name}", bold=True, nl=False)
-        echo(f"  ({plugin.distribution} {plugin.version})")
+        slow = f"  takes {plugin.seconds:.1f} s to import, in every command" if plugin.seconds > SLOW else ""
+        echo(f"  ({plugin.distribution} {plugin.version}){slow}")
         rows = [
             (item.offer.kind, item.offer.name, _summary(item.offer), getattr(item.offer, "variants", {}))
             for shelf in session.catalogue.shelves()
@@ -95,7 +97,13 @@ def _document(session: Session) -> dict[str, object]:
     return {
         "api": shown(),
         "plugins": [
-            {"name": one.name, "distribution": one.distribution, "version": one.version} for one in session.host.plugins
+            {
+                "name": one.name,
+                "distribution": one.distribution,
+                "version": one.version,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in session.host.plugins
         ],
         "offers": offers,
         "broken": [

@@ -26,7 +26,8 @@ class Batch:
     record: Tensor  # (batch,) int64
     segment: Tensor  # (batch,) int64: position of the first segment in its recording, in frames
     channel: Tensor  # (batch,) int64: index among the chosen channels; 0 where an instance holds all of them
-    label: Tensor | None = None  # (batch,) int64 with -1 for none, or (batch, class) float32 with NaN for none
+    # (batch,) int64 with -1 for none; (batch, class) float32 with NaN for none; of a number (batch,) float32 with NaN
+    label: Tensor | None = None
     about: Mapping[str, Tensor] = attrs.field(factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -106,6 +106,17 @@ class EmbeddingMap:
     part: str = "test"
 
 
+@attrs.frozen
+class RunStopped:
+    """A run that ended before its report: by an error, or by somebody who interrupted it. It may be resumed.
+
+    reason: `failed` or `interrupted`. problem: the error in a sentence; empty for an interruption.
+    """
+
+    reason: Literal["failed", "interrupted"]
+    problem: str = ""
+
+
 @attrs.frozen(eq=False)
 class RunDone:
     """The results of a finished run whose report is written."""
@@ -116,3 +127,36 @@ class RunDone:
     comparisons: tuple[Comparison, ...]
     embeddings: EmbeddingMap
     pictures: tuple[Picture, ...]
+
+
+@attrs.frozen(eq=False)
+class EvaluationDone:
+    """The results of a finished evaluation whose report is written; `folder` is None where nothing is kept."""
+
+    folder: Path | None
+    protocol: str
+    init: str
+    dataset: str
+    task: str
+    scores: tuple[Score, ...]
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...]
+
+
+class Listener:
+    """Follows a run or an evaluation. Override what you need. A method that raises costs a warning, not the run."""
+
+    def run_started(self, run: RunStarted) -> None:
+        """Called once, before the first epoch of this process."""
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        """Called after every epoch, when its metrics and checkpoint are on disk."""
+
+    def run_stopped(self, run: RunStarted, stopped: RunStopped) -> None:
+        """Called once if the run fails or is interrupted, instead of `run_done`."""
+
+    def run_done(self, run: RunStarted, done: RunDone) -> None:
+        """Called once, last, when the report is written."""
+
+    def evaluation_done(self, done: EvaluationDone) -> None:
+        """Called once, when the report of an evaluation is written."""

@@ -23,13 +23,16 @@ from clocs_core.contracts.offers import (
     Metric,
     Objective,
     Perturbation,
+    Protocol,
+    ReportSection,
+    Tracker,
     ViewGenerator,
 )
 
 if TYPE_CHECKING:
     import click
 
-    from clocs_core.contracts.events import EpochDone, RunDone, RunStarted
+    from clocs_core.contracts.events import EpochDone, EvaluationDone, RunDone, RunStarted, RunStopped
 
 PROJECT = "clocs"
 
@@ -87,6 +90,21 @@ def clocs_metrics() -> Iterable[Metric]:
     """Offer metrics. Called once, after `clocs_methods`; every metric that suits a task is reported."""
 
 
+@hookspec
+def clocs_protocols() -> Iterable[Protocol]:
+    """Offer protocols: ways to evaluate an encoder on labels. Called once, after `clocs_metrics`."""
+
+
+@hookspec
+def clocs_report_sections() -> Iterable[ReportSection]:
+    """Offer sections of the report of a run. Called once, after `clocs_protocols`."""
+
+
+@hookspec
+def clocs_listeners() -> Iterable[Tracker]:
+    """Offer listeners that have options. Called once, after `clocs_report_sections`."""
+
+
 # ------------------------------------------------------------------- the command line, while it is being built
 
 
@@ -109,5 +127,15 @@ def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
 
 
 @hookspec
+def clocs_run_stopped(run: RunStarted, stopped: RunStopped) -> None:
+    """React to a run that fails or is interrupted after it has started. Called once, instead of `clocs_run_done`."""
+
+
+@hookspec
 def clocs_run_done(run: RunStarted, done: RunDone) -> None:
     """React to a finished run. Called once, after the report is written, also for a run that was resumed."""
+
+
+@hookspec
+def clocs_evaluation_done(done: EvaluationDone) -> None:
+    """React to a finished evaluation of `clocs evaluate`. Called once, after its report is written."""

@@ -44,21 +44,25 @@ def _positive(instance: object, attribute: attrs.Attribute[Any], value: Any) -> 
 class Episode:
     """A stretch of a recording with its label: source samples `onset` to `offset`, both included, counted from 0.
 
-    label: a class. In an any-of task also a set of classes; the empty set says that none of them holds.
+    label: a class, or the number of a number task. In an any-of task also a set of classes; the empty set says that
+    none of them holds.
     """
 
     onset: int
     offset: int
-    label: int | frozenset[int]
+    label: FrameLabel
 
     @property
     def classes(self) -> frozenset[int]:
         """The label as a set."""
-        return self.label if isinstance(self.label, frozenset) else frozenset((self.label,))
+        return self.label if isinstance(self.label, frozenset) else frozenset((self.label,))  # type: ignore[arg-type]
 
 
-Label: TypeAlias = int | frozenset[int] | tuple[Episode, ...] | None
-"""A class of the task, a set of classes (any of), episodes (a label per frame), or no label."""
+FrameLabel: TypeAlias = int | float | frozenset[int]
+"""A class of the task, a set of classes (any of), or a number (number)."""
+
+Label: TypeAlias = FrameLabel | tuple[Episode, ...] | None
+"""The label of a recording: one for all of it, episodes (a label per frame), or no label."""
 
 
 SLOWEST, FASTEST = 0.01, 1e6
@@ -79,14 +83,33 @@ SCALE_FREE: tuple[Normalisation, ...] = ("min-max", "z-score")
 
 @attrs.frozen
 class Task:
-    """A question that the labels of a data set answer: which classes hold for a recording or a frame."""
+    """A question that the labels of a data set answer for a recording or a frame.
+
+    kind: `one_of` the classes holds, `any_of` them hold, or the label is a `number`, which has a `unit` and no classes.
+    """
 
     name: str
-    classes: tuple[str, ...] = attrs.field(converter=_strings)
-    kind: Literal["one_of", "any_of"] = attrs.field(
-        default="one_of", validator=attrs.validators.in_(("one_of", "any_of"))
+    classes: tuple[str, ...] = attrs.field(default=(), converter=_strings)
+    kind: Literal["one_of", "any_of", "number"] = attrs.field(
+        default="one_of", validator=attrs.validators.in_(("one_of", "any_of", "number"))
     )
     per: Literal["record", "frame"] = attrs.field(default="record", validator=attrs.validators.in_(("record", "frame")))
+    unit: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        if self.kind == "number" and self.classes:
+            raise ValueError(f"task {self.name!r} is a number, so it has no classes, got {', '.join(self.classes)}")
+        if self.kind != "number" and self.unit:
+            raise ValueError(f"task {self.name!r} has classes, which have no unit, got {self.unit!r}")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of what is predicted: the classes, or the task's own name for a number."""
+        return (self.name,) if self.kind == "number" else self.classes
+
+    def table(self) -> dict[str, object]:
+        """Return the fields as files keep them; without the unit where there is none, as before it was there."""
+        return {name: value for name, value in attrs.asdict(self).items() if name != "unit" or value}
 
 
 @attrs.frozen

@@ -18,11 +18,12 @@ CONTROLS = (RANDOM, CHANCE)
 class Score:
     """The value of a metric with its 95 % interval by bootstrap over patients.
 
+    protocol: `linear`, `finetune`, `prior` (the control without a signal), or the protocol of a plugin.
     init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
     no encoder at all) or `supervised`.
     """
 
-    protocol: Literal["linear", "finetune", "prior"]
+    protocol: str
     init: str
     dataset: str
     label_fraction: float
@@ -37,6 +38,7 @@ class Score:
 class Comparison:
     """The paired difference a - b over the same resampled test patients, with its 95 % interval.
 
+    better: whether a `higher` or a `lower` score of this metric is better.
     seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
     is over patients alone, and another seed may differ by more.
     """
@@ -52,3 +54,4 @@ class Comparison:
     low: float
     high: float
     seeds: int = 1
+    better: Literal["higher", "lower"] = "higher"

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.split import PUBLISHED, Split
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import Column, Entry, Framing, Label, Listing, Task
+from clocs_core.contracts.records import Column, Entry, FrameLabel, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.preparation import prepare
@@ -49,15 +50,13 @@ class Cohort:
 
     def labelled_frames(self) -> dict[str, int]:
         """Count the frames of the evaluation by class of the task."""
-        counts = dict.fromkeys(self.task.classes, 0)
         bounds = np.searchsorted(self.evaluate.record, np.arange(len(self.evaluate.records) + 1))
         labels = self.labels
+        found: list[FrameLabel | None] = []
         for number, (record, _) in enumerate(self.evaluate.records):
             start = self.evaluate.start[bounds[number] : bounds[number + 1]]
-            for label in frame_labels(labels[record], start, self.task.kind):
-                for one in () if label is None else (label,) if isinstance(label, int) else label:
-                    counts[self.task.classes[one]] += 1
-        return counts
+            found += frame_labels(labels[record], start, self.task.kind)
+        return kind_of(self.task).count(found, self.task)
 
     @property
     def has_labels(self) -> bool:
@@ -174,27 +173,15 @@ def _not_there(dataset: Dataset, root: Path) -> str:
 
 
 def _only_class(asked: DataPlan, listing: Listing) -> str:
-    """Say that all labelled recordings have one class, which leaves nothing to score; empty where they do not."""
-    seen: set[int] = set()
-    for entry in listing.entries:
-        seen |= _classes(entry.label)
-    if len(seen) != 1 or asked.task.kind != "one_of":
+    """Say that all labelled recordings have one class or one value, which leaves nothing to score; else ""."""
+    task, kind = asked.task, kind_of(asked.task)
+    only = kind.nothing_to_tell({value for entry in listing.entries for value in kind.values(entry.label)}, task)
+    if not only:
         return ""
-    only = asked.task.classes[next(iter(seen))]
     return (
-        f"all labelled recordings of {asked.name!r} have one class for {asked.task.name!r} ({only}), so there is "
-        "nothing to tell apart: add recordings of another class, or choose another `task`"
+        f"all labelled recordings of {asked.name!r} have one {kind.noun} for {task.name!r} ({only}), so there is "
+        f"nothing to tell apart: add recordings of another {kind.noun}, or choose another `task`"
     )
-
-
-def _classes(label: Label) -> set[int]:
-    if label is None:
-        return set()
-    if isinstance(label, int):
-        return {label}
-    if isinstance(label, frozenset):
-        return set(label)
-    return {one for episode in label for one in episode.classes}
 
 
 def prepare_recordings(

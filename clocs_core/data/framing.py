@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from clocs_core.contracts.records import Drop, Episode, Framing, Label, Record
+from clocs_core.contracts.kinds import KINDS
+from clocs_core.contracts.records import Drop, Episode, FrameLabel, Framing, Label, Record
 from clocs_core.data.filters import filter_signal
 from clocs_core.errors import DataError
 
@@ -73,14 +74,12 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
     return Frames(frames, start, ~bad, _name_drops(record, nan, bad), gain)
 
 
-def frame_labels(
-    label: Label, start: Iterable[int], kind: Literal["one_of", "any_of"]
-) -> list[int | frozenset[int] | None]:
+def frame_labels(label: Label, start: Iterable[int], kind: str) -> list[FrameLabel | None]:
     """Return the label of each frame, given the first source sample of each and the kind of the task.
 
-    A class or a set of classes holds for every frame. With episodes, a frame has the label of the episodes that
-    contain its first sample, or none. Where episodes overlap, a frame of an any-of task has the classes of all of
-    them. In a one-of task the episode that starts last counts, since it says what the rhythm changed to; if two start
+    A class, a set of classes or a number holds for every frame. With episodes, a frame has the label of the episodes
+    that contain its first sample, or none. Where episodes overlap, a frame of an any-of task has the classes of all of
+    them. In other tasks the episode that starts last counts, since it says what the rhythm changed to; if two start
     together, the one that is listed last counts.
     """
     frames = [int(first) for first in start]
@@ -89,25 +88,25 @@ def frame_labels(
     held = [episode for episode in label if episode.onset <= episode.offset]
     episodes = sorted(held, key=lambda episode: episode.onset)  # stable: ties keep the order of the list
     order = sorted(range(len(frames)), key=frames.__getitem__)
-    found: list[int | frozenset[int] | None] = [None] * len(frames)
-    label_at = _latest(episodes) if kind == "one_of" else _united(episodes)
+    found: list[FrameLabel | None] = [None] * len(frames)
+    label_at = _united(episodes) if KINDS[kind].overlap == "all" else _latest(episodes)
     for number in order:  # from left to right, so that every episode is opened and closed once
         found[number] = label_at(frames[number])
     return found
 
 
-def _latest(episodes: list[Episode]) -> Callable[[int], int | None]:
-    """Return a function that gives the class at a sample, to be asked from left to right. `episodes` are sorted."""
+def _latest(episodes: list[Episode]) -> Callable[[int], FrameLabel | None]:
+    """Return a function that gives the label at a sample, to be asked from left to right. `episodes` are sorted."""
     if any(isinstance(episode.label, frozenset) for episode in episodes):
         raise DataError("An episode has a set of classes, in a task whose frames have one class. Give it one class.")
     coming, open_ones = deque(episodes), list[Episode]()
 
-    def label_at(sample: int) -> int | None:
+    def label_at(sample: int) -> FrameLabel | None:
         while coming and coming[0].onset <= sample:
             open_ones.append(coming.popleft())
         while open_ones and open_ones[-1].offset < sample:  # those below it are looked at once it has ended
             open_ones.pop()
-        return open_ones[-1].label if open_ones else None  # type: ignore[return-value]  # sets are refused above
+        return open_ones[-1].label if open_ones else None
 
     return label_at
 

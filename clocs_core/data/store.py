@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clocs_core.contracts.batches import Batch
-from clocs_core.contracts.records import Drop, Label, Task
+from clocs_core.contracts.kinds import kind_of
+from clocs_core.contracts.records import Drop, FrameLabel, Label, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.prepared import Prepared
 
@@ -44,7 +45,7 @@ class Store:
     patient: Tensor  # (frame,) int64
     record: Tensor  # (frame,) int64
     position: Tensor  # (frame,) int64, number of the frame in its recording
-    label: Tensor  # (frame,) int64 with -1 for none, or (frame, class) float32 with NaN for none
+    label: Tensor  # (frame, ...), as in `Batch`
     patients: tuple[str, ...]
     records: tuple[str, ...]
     device: torch.device
@@ -86,9 +87,9 @@ class _Reading:
     """The positions of instances' signals in a store, with their ids, labels and gains."""
 
     line: Tensor  # (n, segment, channel) int64, along the frames and columns of the signal
-    ids: Tensor  # (n, 6) int64: patient, record, segment, channel, label if it is a number, and padding: a GPU gathers
+    ids: Tensor  # (n, 6) int64: patient, record, segment, channel, label if it is a class, and padding: a GPU gathers
     # rows of a multiple of 16 bytes in 2 µs, others in 7 µs
-    label: Tensor | None  # (n, class), where it is not a number
+    label: Tensor | None  # (n, class) or (n,) float32, where it is not the number of a class
     gain: Tensor | None  # (n, segment), where the signal is to be divided by it
 
 
@@ -226,19 +227,8 @@ def _copy(prepared: Prepared, mapped: Tensor, column: Tensor, out: Tensor) -> Te
 
 
 def _labels(prepared: Prepared, labels: Mapping[str, Label], task: Task) -> NDArray[np.int64] | NDArray[np.float32]:
-    per_frame: list[int | frozenset[int] | None] = []
+    per_frame: list[FrameLabel | None] = []
     bounds = np.searchsorted(prepared.record, np.arange(len(prepared.records) + 1))
     for number, (record, _) in enumerate(prepared.records):
         per_frame += frame_labels(labels[record], prepared.start[bounds[number] : bounds[number + 1]], task.kind)
-    if task.kind == "one_of":
-        return np.array([-1 if label is None else label for label in per_frame], dtype=np.int64)
-    rows = np.full((len(per_frame), len(task.classes)), np.nan, dtype=np.float32)
-    for row, label in zip(rows, per_frame, strict=True):
-        if label is not None:
-            row[:] = 0
-            row[list(_as_set(label))] = 1
-    return rows
-
-
-def _as_set(label: int | frozenset[int]) -> frozenset[int]:
-    return label if isinstance(label, frozenset) else frozenset((label,))
+    return kind_of(task).as_array(per_frame, task)

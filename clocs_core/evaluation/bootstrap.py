@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ from clocs_core.contracts.offers import Metric
 from clocs_core.evaluation.memory import within_memory
 
 Floats = NDArray[np.float64]
-ScoreFunction = Callable[[Floats, NDArray[np.int64], Floats], float]
+ScoreFunction = Callable[[Floats, NDArray[Any], Floats], float]
 
 _AT_ONCE = 2**24  # numbers per block of draws: 128 MB
 _AT_ONCE_ON_GPU = 2**27  # 1 GB

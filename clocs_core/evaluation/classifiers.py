@@ -5,31 +5,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import attrs
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
+from clocs_core import seeds
 from clocs_core.artifacts.evaluation_folder import Finished
-from clocs_core.artifacts.predictions import Classifier
+from clocs_core.artifacts.predictions import Classifier, Predictions
 from clocs_core.artifacts.reports import CellSummary
 from clocs_core.contracts.events import EpochDone
+from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
+from clocs_core.contracts.protocols import Trial
 from clocs_core.contracts.records import Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.store import Instances
 from clocs_core.errors import DataError
-from clocs_core.evaluation.features import Features, embed
+from clocs_core.evaluation.features import Features, embed, pool_records
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
+from clocs_core.evaluation.label_fractions import choose_rows
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.evaluation.linear import linear, linear_with_best_c, prior, refuse_one_class
+from clocs_core.evaluation.protocols import run_protocol
+from clocs_core.evaluation.ridge import ridge, ridge_with_best_c
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
+
+MODELS = {
+    "one_of": (linear, linear_with_best_c),
+    "any_of": (linear, linear_with_best_c),
+    "number": (ridge, ridge_with_best_c),
+}
+"""The linear model of each kind of task, with a given C and with the best one."""
 
 
 @attrs.frozen
@@ -50,7 +65,7 @@ def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
     return [
         key
         for fraction in plan.scoring.label_fraction
-        for key in (*((plan.settings.protocol, init, fraction) for init in plan.inits), ("prior", RANDOM, fraction))
+        for key in (*((plan.protocol.offer.name, init, fraction) for init in plan.inits), (PRIOR, RANDOM, fraction))
     ]
 
 
@@ -74,8 +89,8 @@ class ClassifierMaker:
         protocol, init, fraction = key
         began = self.watch.clock()
         summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
-        train = self.frames.rows["train"]
-        rows = self.frames.share(fraction, self.scoring.fraction_seed, self.plan.settings.fraction_of)
+        train = self._labelled("train")
+        rows = choose_rows(train.patient, fraction, self.scoring.fraction_seed, self.plan.settings.fraction_of)
         try:
             refuse_one_class(train.label[rows], self.frames.task)
         except DataError as problem:  # other label fractions can still be scored
@@ -84,14 +99,14 @@ class ClassifierMaker:
         summary = attrs.evolve(summary, frames=len(rows), patients=len(np.unique(train.patient[rows])))
         network = None
         with collect_warnings() as heard:  # stored with the classifier, for other evaluations that share it
-            if protocol == "finetune":
+            if protocol == FINETUNE:
                 found, network = self._fine_tune(init, rows, summary, checkpoint)
+            elif protocol == PRIOR:
+                found = Finished(summary, prior(train.take(rows), self._labelled(self._part), self.frames.task))
+            elif protocol == LINEAR:
+                found = self._linear(init, rows, summary)
             else:
-                scored = self.frames.rows[self.plan.scoring.part]
-                if protocol == "linear":
-                    found = self._linear(init, rows, summary)
-                else:
-                    found = Finished(summary, prior(train.take(rows), scored, self.frames.task))
+                found = self._offered(init, rows, summary)
         assert found.rows is not None
         notes = (*heard, *found.rows.notes)
         seconds = found.summary.seconds + self.watch.clock() - began
@@ -99,19 +114,61 @@ class ClassifierMaker:
 
     def embed_scored(self, init: str) -> Features:
         """Embed every frame of the scored part, labelled or not."""
-        part = self.plan.scoring.part
+        part = self._part
         if (init, part) not in self._embedded:
             self._embedded[init, part] = self._embed(init, self.frames.whole[part])
         return self._embedded[init, part]
 
-    def _scored(self, init: str) -> Features:
-        return self.embed_scored(init).take(self.frames.labelled[self.plan.scoring.part])
+    @property
+    def _part(self) -> Part:
+        return self.plan.scoring.part
 
-    def _labelled(self, init: str, part: Part) -> Features:
-        """Embed the labelled frames of a part that is not scored."""
+    def _rows(self, rows: Features) -> Features:
+        """Return the rows that the protocol works on: frames, or recordings."""
+        return pool_records(rows) if self.plan.protocol.offer.rows == "record" else rows
+
+    def _labelled(self, part: Part) -> Features:
+        """Return label, patient and record of the labelled rows of a part, without embeddings."""
+        return self._rows(self.frames.rows[part])
+
+    def _features(self, init: str, part: Part) -> Features:
+        """Embed the labelled rows of a part."""
+        if part == self._part:
+            return self._rows(self.embed_scored(init).take(self.frames.labelled[part]))
         if (init, part) not in self._embedded:
             self._embedded[init, part] = self._embed(init, self.frames.parts[part])
-        return self._embedded[init, part]
+        return self._rows(self._embedded[init, part])
+
+    def _offered(self, init: str, rows: NDArray[np.int64], summary: CellSummary) -> Finished:
+        """Let the protocol of a plugin predict the scored rows."""
+        offer = self.plan.protocol.offer
+        network = self._encoder(init).eval() if offer.wants == "encoder" else None
+        load = self._labelled if network is not None else partial(self._features, init)
+        trial = Trial(
+            task=self.frames.task,
+            train=load("train").take(rows),
+            validation=load("validation") if offer.validation else None,
+            scored=load(self._part),
+            seed=seeds.derive(self.plan.settings.seed, "protocol"),
+            device=self.device,
+            encoder=network,
+            signal=None if network is None else partial(self._signal, {"train": rows}),
+        )
+        with self.watch.parts.part("fit"):
+            answer = run_protocol(self.plan.protocol, trial)
+        scored, chosen = trial.scored, {name: str(value) for name, value in answer.chosen.items()}
+        told = ", ".join(f"{name} = {value}" for name, value in chosen.items())
+        choice = f"{offer.name} chose {told} for {init} at F = {summary.label_fraction:g}."
+        notes = (*answer.notes, *([choice] if chosen else []))
+        predicted = Predictions(answer.predicted, scored.label, scored.patient, scored.record, notes)
+        return Finished(attrs.evolve(summary, chosen=chosen), predicted)
+
+    def _signal(self, shares: Mapping[str, NDArray[np.int64]], part: str, rows: NDArray[np.int64]) -> Tensor:
+        """Return the normalised signals (n, channel, sample) of some rows of a trial's part."""
+        numbers = shares[part][rows] if part in shares else rows
+        frames, name = self.frames, self._part if part == "scored" else cast(Part, part)
+        picked = frames.store.gather(frames.parts[name], torch.from_numpy(numbers).to(self.device)).signal[:, 0]
+        return frames.normalise(picked)
 
     def _embed(self, init: str, instances: Instances) -> Features:
         with self.watch.parts.part("embed"):
@@ -122,15 +179,24 @@ class ClassifierMaker:
         return build_encoder(self.plan.encoder, samples, seed, init != RANDOM, self.device)
 
     def _linear(self, init: str, rows: NDArray[np.int64], summary: CellSummary) -> Finished:
-        train, scored, task = self._labelled(init, "train").take(rows), self._scored(init), self.frames.task
+        train, scored, task = (
+            self._features(init, "train").take(rows),
+            self._features(init, self._part),
+            self.frames.task,
+        )
+        fit, fit_best = MODELS[task.kind]
         c = self.plan.scoring.C
         if c != "auto":
             with self.watch.parts.part("fit"):
-                return Finished(attrs.evolve(summary, C=c), linear(train, scored, task, self.device, c))
-        validation, metric = self._labelled(init, "validation"), self.scoring.fitting[0]
+                return Finished(attrs.evolve(summary, C=c), fit(train, scored, task, self.device, c))
+        validation, metric = self._features(init, "validation"), self.scoring.fitting[0]
+        sign = -1.0 if metric.better == "lower" else 1.0
         with self.watch.parts.part("fit"):
-            found, c, best = linear_with_best_c(train, validation, scored, task, metric.score, self.device)
-        why = "validation frames have no score" if np.isnan(best) else f"{metric.name} {best:.3f} of validation frames"
+            found, c, best = fit_best(
+                train, validation, scored, task, lambda *of: sign * metric.score(*of), self.device
+            )
+        shown = f"{metric.name} {sign * best:.3f} of validation frames"
+        why = "validation frames have no score" if np.isnan(best) else shown
         note = f"Linear evaluation of {init}, F = {summary.label_fraction:g}: C = {c:g} ({why})."
         return Finished(attrs.evolve(summary, C=c), attrs.evolve(found, notes=(*found.notes, note)))
 

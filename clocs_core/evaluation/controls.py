@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-import attrs
-
 from clocs_core.artifacts.predictions import Classifier
+from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames
@@ -48,7 +47,7 @@ def control_facts(
         "label_fraction": fraction,
         "fraction_of": plan.settings.fraction_of,
         "part": plan.scoring.part,
-        "task": attrs.asdict(plan.task),
+        "task": plan.task.table(),
         "dataset": {"name": plan.dataset.offer.name, "options": plain(plan.dataset.options)},
         "framing": plain(plan.framing),
         "channels": list(cohort.channels),
@@ -57,7 +56,9 @@ def control_facts(
         "split": {"hash": cohort.split.hash, "seed": plan.data.split_seed},
         "versions": dict(versions),
     }
-    return facts if protocol == "prior" else facts | _network(protocol, plan)
+    if plan.protocol.offer.rows == "record":
+        facts["per"] = "record"
+    return facts if protocol == PRIOR else facts | _network(protocol, plan)
 
 
 def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
@@ -73,11 +74,13 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
         "normalise": plan.data.normalise if plan.data.constant is None else [plan.data.normalise, plan.data.constant],
         "seed": plan.settings.seed,
     }
-    if protocol == "linear":
+    if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:
+        facts["options"] = {"owner": plan.protocol.owner, **plain(plan.protocol.options)}
+    if protocol == LINEAR:
         facts |= {"C": plan.scoring.C}
         if plan.scoring.C == "auto":
             facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses
-    if protocol == "finetune":
+    if protocol == FINETUNE:
         facts |= {
             "finetune": plain(plan.finetune),
             "step": plan.settings.step,

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
-import attrs
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch
+from clocs_core.contracts.kinds import as_rows
+from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import Normalise
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
 _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the paper's encoder
-
-
-@attrs.frozen(eq=False)
-class Features:
-    """Rows of a part of the data: embedding, label, patient and record."""
-
-    embedding: NDArray[np.float32]  # (n, dim)
-    label: NDArray[np.int64]  # (n,) with -1 for none, or (n, class) of 0 and 1 with -1 for none
-    patient: NDArray[np.int64]  # (n,)
-    record: NDArray[np.int64]  # (n,)
-
-    def __len__(self) -> int:
-        return len(self.embedding)
-
-    def take(self, rows: NDArray[np.int64]) -> Features:
-        """Return the chosen rows, in the order given."""
-        return Features(self.embedding[rows], self.label[rows], self.patient[rows], self.record[rows])
 
 
 def embed(
@@ -51,8 +34,7 @@ def embed(
             tick(step, len(batches))
     encoder.train(was_training)
     z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
-    whole = torch.nan_to_num(label, nan=-1).to(torch.int64)
-    return Features(z.numpy(), whole.numpy(), patient.numpy(), record.numpy())
+    return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 
 def _embed_rows(
@@ -75,10 +57,10 @@ def _embed_batch(encoder: nn.Module, batch: Batch, normalise: Normalise) -> _Row
     return z.float(), label, batch.patient, batch.record
 
 
-def name_label(label: NDArray[np.int64], classes: Sequence[str], none: str = "no label") -> str:
-    """Return a row's label in words. label: number of a class, or 0 and 1 per class (class,); -1 means no label."""
-    if label.ndim == 0:
-        return classes[int(label)] if label >= 0 else none
-    if (label < 0).any():
-        return none
-    return " + ".join(name for name, holds in zip(classes, label, strict=True) if holds) or "none of the classes"
+def pool_records(rows: Features) -> Features:
+    """Return one row per recording: the mean of its embeddings, in float64, and the label of its first row."""
+    records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
+    total = np.zeros((len(records), rows.embedding.shape[1]))
+    np.add.at(total, number, rows.embedding)
+    mean = (total / np.bincount(number)[:, None]).astype(np.float32)
+    return Features(mean, rows.label[first], rows.patient[first], records)

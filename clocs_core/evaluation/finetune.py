@@ -19,10 +19,11 @@ from torch import Generator, Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.curves import CurvePoint, curve_beside, point_of, read_curve, save_curve
-from clocs_core.artifacts.networks import with_head
+from clocs_core.artifacts.networks import ScaledLinear, with_head
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.events import EpochDone
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Part, Task
 from clocs_core.errors import OutOfMemory
 from clocs_core.evaluation.bootstrap import ScoreFunction
@@ -54,13 +55,13 @@ class LabelObjective(nn.Module):
         return self.loss(encode(views.signal), views.batch.label)  # encode gives logits (view, batch, class)
 
 
-def build_classifier(encoder: nn.Module, embedding_dim: int, classes: int, seed: int) -> nn.Sequential:
-    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class).
+def build_classifier(encoder: nn.Module, embedding_dim: int, task: Task, seed: int) -> nn.Sequential:
+    """Put a new linear head on the encoder: signals (n, channel, sample) to logits (n, class), or to numbers (n, 1).
 
     The head's weights follow from the seed alone, so that every init starts with the same head.
     """
     torch.manual_seed(seeds.derive(seed, "head"))  # layers draw their weights from torch's default generator
-    return with_head(encoder, embedding_dim, classes)
+    return with_head(encoder, embedding_dim, task)
 
 
 def frame_as_view(batch: Batch, _generator: Generator) -> Views:
@@ -131,7 +132,10 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
     Early stopping uses the whole validation part. `encoder` must be on the device of the frames.
     """
     device, task, settings = frames.store.device, frames.task, how.settings
-    classifier = build_classifier(encoder, how.embedding_dim, len(task.classes), how.seed).to(device)
+    classifier = build_classifier(encoder, how.embedding_dim, task, how.seed)
+    if isinstance(classifier.head, ScaledLinear):
+        classifier.head.fit_scale(torch.from_numpy(frames.rows["train"].label[rows]))
+    classifier.to(device)
     training = Training(
         store=frames.store,
         make_views=ViewMaker(frame_as_view, (), frames.normalise),
@@ -189,14 +193,13 @@ def _train(
 
 
 def predict(classifier: nn.Module, frames: LabelledFrames, part: Part, tick: Tick) -> Predictions:
-    """Predict the labelled frames of a part in eval mode: softmax, or a sigmoid per class."""
+    """Predict the labelled frames of a part in eval mode."""
     rows = embed(classifier, frames.store, frames.parts[part], frames.normalise, tick)
     probability = probability_of(torch.from_numpy(rows.embedding), frames.task)
     return Predictions(probability, rows.label, rows.patient, rows.record)
 
 
 def probability_of(logits: Tensor, task: Task) -> NDArray[np.float64]:
-    """Turn logits (n, class) on the CPU into float64 probabilities: softmax for one-of tasks, else a sigmoid each."""
-    logits = logits.double()
-    found: NDArray[np.float64] = (logits.softmax(1) if task.kind == "one_of" else logits.sigmoid()).numpy()
+    """Turn logits (n, output) on the CPU into what is predicted, in float64: probabilities, or numbers."""
+    found: NDArray[np.float64] = kind_of(task).decode(logits.double()).numpy()
     return found

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.split import PARTS
+from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.records import Part, Task
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.label_fractions import FractionOf, choose_rows
 from clocs_core.train.normalise import Normalise
 
 
@@ -50,10 +50,6 @@ class LabelledFrames:
         chosen = np.zeros(len(channel), np.int64) if channel.shape[1] > 1 else channel[:, 0]
         classes = np.array(self.task.classes, dtype=np.str_)
         return {"classes": classes, "channel": names[chosen], "start": np.asarray(cohort.evaluate.start)[frame]}
-
-    def share(self, fraction: float, seed: int, of: FractionOf) -> NDArray[np.int64]:
-        """Choose the rows of the labelled training frames that a classifier may use at this label fraction."""
-        return choose_rows(self.rows["train"].patient, fraction, seed, of)
 
 
 def list_labelled_frames(cohort: Cohort, together: bool, normalise: Normalise, device: torch.device) -> LabelledFrames:
@@ -90,11 +86,11 @@ def _rows(store: Store, instances: Instances) -> Features:
     frame = instances.frame[:, 0]
     columns = (store.label[frame], store.patient[frame], store.record[frame])
     label, patient, record = (column.cpu().numpy() for column in columns)  # sync point
-    return Features(np.empty((len(label), 0), np.float32), label.astype(np.int64), patient, record)
+    return Features(np.empty((len(label), 0), np.float32), as_rows(label), patient, record)
 
 
 def _labelled(store: Store, instances: Instances) -> torch.Tensor:
     """Return the numbers (n,) of the instances that have a label."""
     label = store.label[instances.frame[:, 0]]
-    known = label >= 0 if label.dim() == 1 else ~label.isnan().any(1)
+    known = ~label.isnan().reshape(len(label), -1).any(1) if label.is_floating_point() else label >= 0
     return known.nonzero().flatten()

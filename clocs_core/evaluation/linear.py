@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.bootstrap import Floats, ScoreFunction
@@ -94,20 +95,16 @@ def _standardise(train: Features, others: Sequence[Features], device: torch.devi
 
 
 def refuse_one_class(label: NDArray[np.int64], task: Task) -> None:
-    """Raise DataError if all labels of a one-of task have one class."""
-    present = np.unique(label)
-    if task.kind == "one_of" and len(present) < 2:
-        only = ", ".join(task.classes[i] for i in present)
-        raise DataError(f"The labelled training frames all have one class ({only}); a classifier needs two.")
+    """Raise DataError if all labels of a task have one class, or one value: there is nothing to tell apart."""
+    kind = kind_of(task)
+    if only := kind.nothing_to_tell(np.unique(label).tolist(), task):
+        raise DataError(f"The labelled training frames all have one {kind.noun} ({only}); a classifier needs two.")
 
 
 def prior(train: Features, test: Features, task: Task) -> Predictions:
-    """Predict every row by the class frequencies of the training rows: the baseline without any signal."""
-    if task.kind == "one_of":
-        share = np.bincount(train.label, minlength=len(task.classes)) / len(train)
-    else:
-        share = train.label.mean(axis=0)
-    return Predictions(np.tile(share, (len(test), 1)), test.label, test.patient, test.record)
+    """Predict every row by the class frequencies, or the mean, of the training labels: the baseline without signal."""
+    guess = kind_of(task).guess(train.label, task)
+    return Predictions(np.tile(guess, (len(test), 1)), test.label, test.patient, test.record)
 
 
 def by_record(rows: Predictions) -> Predictions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +33,7 @@ def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
     return ""
 
 
-def _labels(rows: PredictedRows, level: str) -> NDArray[np.int64]:
+def _labels(rows: PredictedRows, level: str) -> NDArray[Any]:
     if level == "frame":
         return rows.label
     return rows.label[np.unique(rows.record, return_index=True)[1]]

@@ -98,6 +98,8 @@ def distances(a: Tensor, b: Tensor, nearness: Nearness) -> Tensor:
 
 def diagnoses(label: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number the distinct sets of classes; return each row's number, -1 for no label. Labels are as in `Features`."""
+    if label.dtype.kind == "f":  # a number, which is no diagnosis
+        return np.full(len(label), -1, dtype=np.int64)
     if label.ndim == 1:
         return label
     known = (label >= 0).all(axis=1)

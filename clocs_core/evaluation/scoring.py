@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Literal
 
 import attrs
 import torch
@@ -43,6 +44,7 @@ class Scoring:
     settings: ScoringSettings
     split_seed: int
     device: torch.device | None = None
+    rows: Literal["frame", "record"] = "frame"  # what is predicted
 
     @property
     def fitting(self) -> tuple[Metric, ...]:
@@ -52,6 +54,8 @@ class Scoring:
     @property
     def levels(self) -> tuple[str, ...]:
         """Levels to score; with a label per frame, recordings have no label, so `record` is left out."""
+        if self.rows == "record":
+            return ("record",)
         return ("frame", "record") if self.task.per == "record" else ("frame",)
 
     @property
@@ -80,7 +84,7 @@ def score_predictions(
         found = {key: _score(rows, level, metric, scoring) for key, rows in mine.items()}
         about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
         scores += [_as_score(*key, one, about) for key, one in found.items()]
-        comparisons += _compare_all(found, control, about)
+        comparisons += _compare_all(found, control, {**about, "better": metric.better})
         tick(number, len(asked))
     notes = [note for rows in predicted.values() for note in rows.notes]
     return Evaluation(

@@ -17,11 +17,11 @@ from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.embeddings import NamedRows
 from clocs_core.artifacts.encoder import LoadedEncoder
 from clocs_core.artifacts.split import PARTS
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import SCALE_FREE, TOGETHER, Framing, Part
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
-from clocs_core.evaluation.features import name_label
 from clocs_core.inference.network import AsTrained
 from clocs_core.inference.rows import ChosenFrames, Rows, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
@@ -159,7 +159,8 @@ def name_rows(found: Representations) -> NamedRows:
     """Return the rows with names instead of numbers, in the form of the file."""
     rows, features = found.rows, found.rows.features
     known, place = np.unique(features.label, axis=0, return_inverse=True)
-    labels = [name_label(label, found.cohort.task.classes, none="") for label in known]
+    task = found.cohort.task
+    labels = [kind_of(task).row_in_words(label, task, none="") for label in known]
     parts = np.array([found.part(number) for number in range(len(rows.patients))], dtype=np.str_)
     return NamedRows(
         embedding=features.embedding,

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError, UnknownName, neighbours
-from clocs_core.evaluation.features import name_label
 from clocs_core.evaluation.retrieval import Nearness, distances
 from clocs_core.inference.embed import Representations
 
@@ -161,11 +161,11 @@ def _query(
 
 
 def _place(found: Representations, row: int) -> Place:
-    rows, patient = found.rows.features, int(found.rows.features.patient[row])
+    rows, patient, task = found.rows.features, int(found.rows.features.patient[row]), found.cohort.task
     return Place(
         record=found.rows.records[rows.record[row]],
         patient=found.rows.patients[patient],
-        label=name_label(np.asarray(rows.label[row]), found.cohort.task.classes),
+        label=kind_of(task).row_in_words(np.asarray(rows.label[row]), task),
         part=found.part(patient),
         channel=found.channel_name(row),
         start=int(found.rows.start[row]),

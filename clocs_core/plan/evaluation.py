@@ -9,14 +9,18 @@ from typing import Any
 import attrs
 from torch import Tensor
 
-from clocs_core.contracts.offers import Dataset, Encoder, Metric
+from clocs_core.contracts.kinds import kind_of
+from clocs_core.contracts.offers import FINETUNE, LINEAR, Dataset, Encoder, Metric, Protocol
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
+from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
+from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import Plan, refuse_control_name
+from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -36,6 +40,11 @@ class EvaluationPlan:
     encoder: Pretrained
     task: Task
     metrics: tuple[Metric, ...]
+    protocol: Chosen[Protocol] = attrs.field(
+        default=attrs.Factory(lambda self: own_protocol(self.settings.protocol), takes_self=True)
+    )
+
+    extras: Extras = attrs.field(factory=Extras)
 
     @property
     def recordings(self) -> DataPlan:
@@ -51,15 +60,19 @@ class EvaluationPlan:
     def sentence(self) -> str:
         """Describe the protocol for a reader of the report."""
         of = self.settings.fraction_of
-        share = f"a share F of the labelled training {of}"
-        if self.settings.protocol == "linear":
+        offer = self.protocol.offer
+        share = f"a share F of the labelled training {'recordings' if (offer.rows, of) == ('record', 'frames') else of}"
+        if offer.predict is not None:
+            options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
+            return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
+        if offer.name == LINEAR:
             c = self.scoring.C
             penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
             return (
-                f"The encoder is frozen, in eval mode; a logistic regression (L2, {penalty}) on its standardised "
-                f"representations is fitted to {share}."
+                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} (L2, {penalty}) on its "
+                f"standardised representations is fitted to {share}."
             )
-        loss = "softmax cross-entropy" if self.task.kind == "one_of" else "binary cross-entropy, mean over classes"
+        loss = kind_of(self.task).loss
         how = self.finetune
         by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
         return (
@@ -73,10 +86,14 @@ class EvaluationPlan:
         """Return the effective settings as plain tables. They name the encoder by its file's hash, not its path."""
         encoder = self.encoder
         parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
-        if self.settings.protocol == "finetune":
+        if self.protocol.offer.name == FINETUNE:
             parts["finetune"] = self.finetune
+        if self.protocol.offer.predict is not None:
+            parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
+        if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
+            del made["evaluate"]["metrics"]
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         if self.scoring.C == 1:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
@@ -86,7 +103,7 @@ class EvaluationPlan:
     def name(self) -> str:
         """Folder name; ends in a hash of the settings."""
         digest = sha256(dump_tables(self.tables()).encode()).hexdigest()[:8]
-        return f"{self.dataset.offer.name}-{self.settings.protocol}-{digest}"
+        return f"{self.dataset.offer.name}-{self.protocol.offer.name}-{digest}"
 
 
 def resolve_evaluation(
@@ -104,16 +121,19 @@ def resolve_evaluation(
         raise SettingsError("An evaluation needs a data set (`dataset=NAME`). `clocs data list` has them all.")
     dataset = catalogue.datasets.get(asked.dataset).offer
     untrained = None if opened is not None else _architecture(catalogue, asked)
+    protocol = find_protocol(catalogue, asked.protocol)
     classes: dict[str, type[Any]] = {"evaluation": EvaluationSettings, **_CORE, "dataset": dataset.options}
-    if asked.protocol == "linear":
-        _refuse_training(tables, given)
+    classes |= options_of(protocol)
+    if protocol.offer.name != FINETUNE:
+        _refuse_training(protocol.offer, tables, given)
         del classes["finetune"]
-    else:
-        _refuse_penalty(tables, given)
+    if protocol.offer.name != LINEAR:
+        _refuse_penalty(protocol.offer, tables, given)
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
-    layers = layers.checked(classes)
+    extras = offered_extras(catalogue, classes)
+    layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     if untrained is not None:
         chosen = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
         opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)
@@ -123,6 +143,8 @@ def resolve_evaluation(
     refuse_idle_constant(core["data"], given)
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
+    chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
+    refuse_other_task(chosen_protocol, task)
     return EvaluationPlan(
         settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         data=core["data"],
@@ -132,7 +154,9 @@ def resolve_evaluation(
         dataset=Chosen(dataset, layers.table("dataset", dataset.options)),
         encoder=opened,
         task=task,
-        metrics=tuple(item.offer for item in catalogue.metrics),
+        metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
+        protocol=chosen_protocol,
+        extras=choose_extras(extras, layers),
     )
 
 
@@ -166,7 +190,7 @@ def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, 
             normalise=plan.data.normalise,
             constant=plan.data.constant,
             weights=weights,
-            dataset=run.dataset,
+            dataset=plan.dataset.offer.name,
         ),
         task=plan.task,
         metrics=plan.metrics,
@@ -246,19 +270,23 @@ def _keep_preparation(made: Tables, opened: Pretrained) -> None:
         made["data"] |= {"normalise": opened.normalise, "constant": opened.constant or "none"}
 
 
-def _refuse_training(tables: Tables, given: Sequence[Assignment]) -> None:
-    kinds = field_types(FinetuneSettings)
+def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:
+    kinds = set(field_types(FinetuneSettings)) - set(field_types(protocol.options))
     named = [*tables.get("finetune", {}), *(one.name for one in given if one.name in kinds)]
     if named:
+        what = "Linear evaluation trains no network"
+        if protocol.name != LINEAR:
+            what = f"Protocol {protocol.name!r} has no such option"
         raise SettingsError(
-            f"Linear evaluation trains no network, so {' and '.join(named)} would do nothing; leave it out, or ask for "
-            "`protocol='finetune'`."
+            f"{what}, so {' and '.join(named)} would do nothing; leave it out, or ask for `protocol='finetune'`."
         )
 
 
-def _refuse_penalty(tables: Tables, given: Sequence[Assignment]) -> None:
-    if "C" in tables.get("evaluate", {}) or any(one.name == "C" for one in given):
-        raise SettingsError("Fine-tuning has no L2 penalty, so C would do nothing; leave it out.")
+def _refuse_penalty(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:
+    who = "Fine-tuning" if protocol.name == FINETUNE else f"Protocol {protocol.name!r}"
+    asked = any(one.name == "C" and one.table != "protocol" for one in given)
+    if "C" in tables.get("evaluate", {}) or asked:
+        raise SettingsError(f"{who} has no L2 penalty, so C would do nothing; leave it out.")
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:

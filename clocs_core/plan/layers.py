@@ -49,11 +49,13 @@ class Layers:
         mine = [one for one in self.given if one.table in ("", name) and one.name in field_types(cls)]
         return structure(cls, overlaid(cls, low, mine), name)
 
-    def checked(self, classes: Mapping[str, type[Any]]) -> Layers:
+    def checked(self, classes: Mapping[str, type[Any]], apart: Mapping[str, type[Any]] | None = None) -> Layers:
         """Return the layers with a table for each assignment. Raises SettingsError or PluginError where there is none.
 
-        classes: the class that reads each table of this run.
+        classes: the class that reads each table of this run. apart: tables whose options are set with the table's name
+        in front only.
         """
+        known = {**classes, **(apart or {})}
         for name in self.presets:
             if name not in classes:
                 raise PluginError(
@@ -61,11 +63,12 @@ class Layers:
                     "Its plugin must be put right."
                 )
         for name in self.tables:
-            if name not in classes:
+            if name not in known:
                 raise SettingsError(
-                    f"The settings have a table [{name}] that this run has no use for.{neighbours(name, classes)}"
+                    f"The settings have a table [{name}] that this run has no use for.{neighbours(name, known)}"
                 )
-        return attrs.evolve(self, given=[_at_its_table(one, classes) for one in self.given])
+        given = [_at_its_table(one, known if one.table in (apart or {}) else classes) for one in self.given]
+        return attrs.evolve(self, given=given)
 
 
 def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignment:

@@ -24,7 +24,9 @@ from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
+from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
+from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plugins.catalogue import Catalogue, Shelf
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
@@ -51,6 +53,7 @@ class Plan:
     metrics: tuple[Metric, ...]
     task: Task
     fit: int = attrs.field(default=0, eq=False)  # as in DataPlan; 0 once the recordings are known
+    extras: Extras = attrs.field(factory=Extras, eq=False)
 
     @property
     def recordings(self) -> DataPlan:
@@ -80,8 +83,9 @@ class Plan:
             parts["loss"] = self.loss.options
         if self.objective is not None:
             parts["objective"] = self.objective.options
-        parts |= {chosen.offer.name: chosen.options for chosen in self.perturbations}
-        return {name: plain(part) for name, part in parts.items()}
+        names = self.run.perturbations or ()  # as they were asked for, perhaps with a distribution in front
+        parts |= {name: chosen.options for name, chosen in zip(names, self.perturbations, strict=True)}
+        return {name: plain(part) for name, part in parts.items()} | self.extras.tables
 
 
 def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
@@ -92,8 +96,13 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
     offers = _choose_parts(catalogue, run, method, dataset)
     layers = Layers(presets, default_tables(dataset), tables, given)
-    classes = {"run": RunSettings, **_CORE, **{name: offer.options for name, offer in offers.items()}}
-    layers = layers.checked(classes)
+    classes: dict[str, type[Any]] = {
+        "run": RunSettings,
+        **_CORE,
+        **{name: offer.options for name, offer in offers.items()},
+    }
+    extras = offered_extras(catalogue, classes)
+    layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     _add_presets(layers.defaults, catalogue.encoders.get(run.encoder).offer, classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
@@ -119,9 +128,10 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         method=method,
         **{name: chosen(name) for name in ("dataset", "views", "encoder", "loss", "objective")},
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
-        metrics=tuple(item.offer for item in catalogue.metrics),
+        metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         task=task,
         fit=fit,
+        extras=choose_extras(extras, layers),
     )
 
 

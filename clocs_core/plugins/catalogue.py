@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from clocs_core.contracts.hookspecs import PROJECT
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -18,6 +19,9 @@ from clocs_core.contracts.offers import (
     Objective,
     Offer,
     Perturbation,
+    Protocol,
+    ReportSection,
+    Tracker,
     ViewGenerator,
 )
 from clocs_core.errors import AmbiguousName, UnknownName, neighbours
@@ -56,10 +60,16 @@ class Shelf(Generic[O]):
         return sorted({item.offer.name for item in self.offered})
 
     def get(self, name: str) -> Offered[O]:
-        """Return the offer of this name. Raises UnknownName with similar names, or AmbiguousName with all owners."""
-        found = [item for item in self.offered if item.offer.name == name]
-        if len(found) == 1:
-            return found[0]
+        """Return the offer of this name. Raises UnknownName with similar names, or AmbiguousName with all owners.
+
+        name: "distribution:name" or "plugin:name" chooses among several. Without it, a built-in offer keeps its name.
+        """
+        owner, _, plain = name.rpartition(":")
+        named = [item for item in self.offered if item.offer.name == plain]
+        found = [item for item in named if owner in ("", item.plugin.distribution, item.plugin.name)]
+        built_in = [item for item in found if item.plugin.distribution == PROJECT]
+        if len(found) == 1 or len(built_in) == 1:
+            return (found if len(found) == 1 else built_in)[0]
         kind = self.kind.kind
         if found:
             raise AmbiguousName(self._conflict(found))
@@ -76,9 +86,14 @@ class Shelf(Generic[O]):
     def _conflict(self, found: list[Offered[O]]) -> str:
         owners = " and ".join(f"{i.plugin.name!r} ({i.plugin.distribution} {i.plugin.version})" for i in found)
         ways = " or ".join(f"`--without {item.plugin.name}`" for item in reversed(found))
+        name, apart = found[0].offer.name, len({item.plugin.distribution for item in found}) == len(found)
+        whole = " or ".join(f"'{i.plugin.distribution if apart else i.plugin.name}:{name}'" for i in found)
+        kept = (
+            f" {name!r} alone is that of clocs." if [i.plugin.distribution for i in found].count(PROJECT) == 1 else ""
+        )
         return (
-            f"{len(found)} plugins offer the {self.kind.kind} {found[0].offer.name!r}: {owners}. "
-            f"Leave one out with {ways}."
+            f"{len(found)} plugins offer the {self.kind.kind} {name!r}: {owners}.{kept} "
+            f"Ask for {whole}, or leave one out with {ways}."
         )
 
 
@@ -94,6 +109,9 @@ class Catalogue:
     objectives: Shelf[Objective]
     methods: Shelf[Method]
     metrics: Shelf[Metric]
+    protocols: Shelf[Protocol] = Shelf(Protocol, ())
+    sections: Shelf[ReportSection] = Shelf(ReportSection, ())
+    trackers: Shelf[Tracker] = Shelf(Tracker, ())
 
     def shelves(self) -> tuple[Shelf[Offer], ...]:
         """Return all shelves, in the order in which the hooks are called."""
@@ -109,6 +127,9 @@ _KINDS: tuple[type[Offer], ...] = (
     Objective,
     Method,
     Metric,
+    Protocol,
+    ReportSection,
+    Tracker,
 )
 
 

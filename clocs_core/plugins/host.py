@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from importlib.metadata import EntryPoint, entry_points
@@ -29,6 +30,9 @@ OFFER_HOOKS = (
     "clocs_objectives",
     "clocs_methods",
     "clocs_metrics",
+    "clocs_protocols",
+    "clocs_report_sections",
+    "clocs_listeners",
 )
 
 
@@ -38,12 +42,14 @@ class Plugin:
 
     name: that of its entry point; with the distribution before it, "dist:name", where a built-in plugin or another
     distribution has the same.
+    seconds: how long its import took; what it imports first counts, too.
     """
 
     name: str
     distribution: str
     version: str
     module: ModuleType = attrs.field(eq=False, repr=False)
+    seconds: float = attrs.field(default=0.0, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -66,6 +72,7 @@ class Host:
     plugins: tuple[Plugin, ...]
     broken: tuple[Broken, ...]
     remarks: tuple[str, ...] = ()
+    _failed: set[tuple[str, str]] = attrs.field(factory=set, init=False, repr=False)  # plugin and hook
 
     def names(self) -> set[str]:
         """Return the names of all plugins, loaded or broken."""
@@ -90,15 +97,22 @@ class Host:
         return sum(one.plugin is plugin.module and not (one.wrapper or one.hookwrapper) for one in found)
 
     def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
-        """Announce an event to every plugin. One that fails causes a warning; the run continues."""
+        """Announce an event to every plugin. One that fails causes a warning, the first time; the run continues."""
         for plugin in self.plugins:
-            try:
-                self.call(plugin, hook, **arguments)
-            except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
-                warn(
-                    f"plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) failed in {hook}: "
-                    f"{type(problem).__name__}: {problem}"
-                )
+            self.tell(plugin, hook, warn, **arguments)
+
+    def tell(self, plugin: Plugin, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
+        """Announce an event to one plugin, as `announce` does."""
+        try:
+            self.call(plugin, hook, **arguments)
+        except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
+            if (plugin.name, hook) in self._failed:
+                return
+            self._failed.add((plugin.name, hook))
+            warn(
+                f"plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) failed in {hook}: "
+                f"{type(problem).__name__}: {problem}"
+            )
 
     def set_aside(self, plugin: Plugin, problem: str) -> Host:
         """Return a host in which one plugin is moved to the broken ones."""
@@ -118,6 +132,7 @@ def load_plugins(
     found: Iterable[EntryPoint],
     without: Iterable[str] = (),
     trace: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Host:
     """Load the plugins named by entry points, except `without`. Set broken ones aside with the reason.
 
@@ -137,10 +152,11 @@ def load_plugins(
     for name, points in named.items():
         if name in without:
             continue
+        began = clock()
         with redirect_stdout(sys.stderr):
             loaded = _register(manager, name, points[0]) if len(points) == 1 else _duplicate(name, points)
         if isinstance(loaded, Plugin):
-            plugins.append(loaded)
+            plugins.append(attrs.evolve(loaded, seconds=clock() - began))
         else:
             broken.append(loaded)
     return Host(manager, tuple(plugins), tuple(broken))

@@ -16,6 +16,7 @@ from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report
 from clocs_core.contracts.events import Picture
 from clocs_core.contracts.scores import Score
+from clocs_core.report.sections import MadeSection
 from clocs_core.report.tables import (
     COMPARISON_HEADINGS,
     RETRIEVAL_HEADINGS,
@@ -57,8 +58,13 @@ class _Whisker:
     is_control: bool
 
 
-def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]) -> str:
-    """Return the page as text. Every name in it is escaped: patient ids come from files that are not trusted."""
+def render(
+    report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture], sections: Sequence[MadeSection] = ()
+) -> str:
+    """Return the page as text, with the sections of plugins.
+
+    Every name in it is escaped: patient ids come from files that are not trusted.
+    """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"count": _count, "toml": show_toml}
     environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
@@ -80,6 +86,7 @@ def render(report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture]
         epoch_headings=[name.replace("_", " ") for row in rows[:1] for name in row.cells()],
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),
+        sections=sections,
         times=stage_times(report.seconds),
     )
 

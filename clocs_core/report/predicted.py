@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.files import write_atomically
 from clocs_core.inference.predicted import Predicted
 from clocs_core.report.tables import show_number
@@ -30,7 +31,7 @@ def save_predicted(found: Predicted, about: Mapping[str, object], path: Path) ->
 
 def shown_rows(found: Predicted, most: int) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return headings and the first rows for a terminal. With many classes, the three likeliest share a column."""
-    columns, classes = found.columns(), found.task.classes
+    columns, classes = found.columns(), found.task.outputs
     few = len(classes) <= _FEW
     rows = []
     for number, probability in enumerate(found.probability[:most]):
@@ -48,7 +49,7 @@ def _as_csv(found: Predicted, _about: Mapping[str, object]) -> str:
     text = StringIO()
     write = csv.writer(text, lineterminator="\n")
     columns = found.columns()
-    headings = [*columns, *(f"class {name}" if name in columns else name for name in found.task.classes)]
+    headings = [*columns, *(f"class {name}" if name in columns else name for name in found.task.outputs)]
     write.writerow(map(as_cell, headings))
     rows = zip(*columns.values(), found.probability, strict=True)
     # Seven digits: float32 has no more.
@@ -62,7 +63,7 @@ def _as_npz(found: Predicted, about: Mapping[str, object]) -> bytes:
         buffer,
         allow_pickle=False,
         probability=found.probability,
-        classes=np.array(found.task.classes, dtype=np.str_),
+        classes=np.array(found.task.outputs, dtype=np.str_),
         about=np.array(json.dumps(about, ensure_ascii=False)),
         **found.columns(),
     )
@@ -70,9 +71,10 @@ def _as_npz(found: Predicted, about: Mapping[str, object]) -> bytes:
 
 
 def _as_json(found: Predicted, about: Mapping[str, object]) -> str:
-    columns, classes = {name: one.tolist() for name, one in found.columns().items()}, found.task.classes
+    columns, classes = {name: one.tolist() for name, one in found.columns().items()}, found.task.outputs
+    predicted = kind_of(found.task).predicted
     rows = [
-        {**dict(zip(columns, names, strict=True)), "probability": dict(zip(classes, probability, strict=True))}
+        {**dict(zip(columns, names, strict=True)), predicted: dict(zip(classes, probability, strict=True))}
         for *names, probability in zip(*columns.values(), found.probability.tolist(), strict=True)
     ]
     held = {**about, "classes": classes, "rows": rows}

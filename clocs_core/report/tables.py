@@ -28,7 +28,7 @@ RETRIEVAL_HEADINGS = (
 )
 
 Outcome: TypeAlias = Literal["above", "below", "undecided", "undefined"]
-"""Position of the interval of a difference: above 0, below 0, across 0, or undefined."""
+"""Position of the interval of a difference: a better (`above`), a worse (`below`), across 0, or undefined."""
 
 _READING: dict[Outcome, str] = {
     "above": "excludes 0",
@@ -150,12 +150,19 @@ def retrieval_sentence(rows: Sequence[RetrievalRow], method: str) -> str:
 
 
 def outcome(compared: Comparison) -> Outcome:
-    """Return the position of the interval. An interval that only touches 0 contains it."""
-    if any(math.isnan(value) for value in (compared.difference, compared.low, compared.high)):
+    """Return the position of the interval: above 0 if a is better. An interval that only touches 0 contains it."""
+    low, high = _gain(compared)
+    if any(math.isnan(value) for value in (compared.difference, low, high)):
         return "undefined"
-    if compared.low > 0:
+    if low > 0:
         return "above"
-    return "below" if compared.high < 0 else "undecided"
+    return "below" if high < 0 else "undecided"
+
+
+def _gain(compared: Comparison) -> tuple[float, float]:
+    """Return the interval of the difference such that positive numbers are in favour of a."""
+    low, high = compared.low, compared.high
+    return (-high, -low) if compared.better == "lower" else (low, high)
 
 
 def comparison_sentence(compared: Comparison) -> str:
@@ -164,7 +171,9 @@ def comparison_sentence(compared: Comparison) -> str:
     several = compared.seeds > 1
     seeds = f"{compared.seeds} seeds" if several else "one seed"
     labels = float(compared.label_fraction)
-    where = f"({compared.protocol}, {compared.metric}, {compared.level} level, F = {labels!r}, {seeds})"
+    lower = compared.better == "lower"
+    metric = f"{compared.metric} (lower is better)" if lower else compared.metric
+    where = f"({compared.protocol}, {metric}, {compared.level} level, F = {labels!r}, {seeds})"
     interval = f"the interval over {'seeds and patients' if several else 'patients'}"
     by, low, high = compared.difference, compared.low, compared.high
     if found == "undefined":
@@ -173,9 +182,10 @@ def comparison_sentence(compared: Comparison) -> str:
         size = f"{show_number(by)} {_interval(low, high)}"
         return f"{a} and {b} differ by {size} {where}: {interval} contains 0, so this test cannot tell them apart."
     size = f"{show_number(by)} {_interval(low, high)}"
-    if found == "below":
+    if by < 0:
         size = f"{show_number(-by)} {_interval(-high, -low)}"
-    return f"{a} is {found} {b} by {size} {where}: {interval} excludes 0."
+    position = found if not lower else "better than" if found == "above" else "worse than"
+    return f"{a} is {position} {b} by {size} {where}: {interval} excludes 0."
 
 
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
@@ -201,10 +211,11 @@ def _count_outcomes(comparisons: Sequence[Comparison]) -> str:
     found = [outcome(compared) for compared in comparisons]
     if len(found) < 2:
         return ""
+    mixed = any(compared.better == "lower" for compared in comparisons)
     words = (
-        ("above", "above 0"),
+        ("above", "for the better" if mixed else "above 0"),
         ("undecided", "across 0"),
-        ("below", "below 0"),
+        ("below", "for the worse" if mixed else "below 0"),
         ("undefined", "not defined"),
     )
     counts = [f"{found.count(name)} {text}" for name, text in words if name in found]

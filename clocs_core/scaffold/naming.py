@@ -10,7 +10,7 @@ import attrs
 
 from clocs_core.errors import SettingsError, neighbours
 
-OFFERS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
+OFFERS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric", "protocol", "section")
 KINDS = (*OFFERS, "listener", "command")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
 PARTS = ("views", "encoder", "loss")  # parts of the method of a new plugin

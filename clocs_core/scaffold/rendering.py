@@ -33,6 +33,8 @@ BY_KIND = {
     "objective": {"predict.py": "src/{package}/predict.py", "predictor.py": "src/{package}/predictor.py"},
     "method": {"methods.py": "src/{package}/methods.py"},
     "metric": {"accuracy.py": "src/{package}/accuracy.py"},
+    "protocol": {"centres.py": "src/{package}/centres.py"},
+    "section": {"rows.py": "src/{package}/rows.py"},
     "listener": {"margins.py": "src/{package}/margins.py", "test_margins.py": "tests/test_margins.py"},
     "command": {"command.py": "src/{package}/command.py", "test_command.py": "tests/test_command.py"},
 }

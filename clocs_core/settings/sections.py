@@ -191,6 +191,9 @@ class ScoringSettings:
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
     resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
+    metrics: tuple[str, ...] = option(
+        (), "Metrics to report, the one to look at first in front; default: all that suit the task.", metavar="NAMES"
+    )
     C: float | Literal["auto"] = option(
         1.0,
         "Inverse strength of the L2 penalty of linear evaluation; auto: of 0.001, 0.01 … 100, the one that scores best "
@@ -218,8 +221,10 @@ class EvaluationSettings:
     """Choose the encoder to evaluate, the data set and the protocol: table [evaluation]."""
 
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
-    protocol: Literal["linear", "finetune"] = option(
-        "linear", "linear: logistic regression on the frozen encoder; finetune: train all weights."
+    protocol: str = option(
+        "linear",
+        "linear: a linear model on the frozen encoder; finetune: train all weights; or a plugin's protocol.",
+        metavar="NAME",
     )
     fraction_of: Literal["frames", "patients"] = option("frames", "Unit of the label fraction: frames or patients.")
     encoder: str = option("", "Architecture of an untrained encoder (with --random).", metavar="NAME")

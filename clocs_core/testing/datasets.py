@@ -32,7 +32,7 @@ def _tasks(case: DatasetCase) -> None:
     expect(not twice, "task names that differ", f"{', '.join(twice)} twice", "Rename one of them.")
     for task in case.offer.tasks:
         expect(
-            bool(task.classes) or not case.offer.channels,
+            bool(task.outputs) or not case.offer.channels,
             f"classes of task {task.name!r}",
             "none",
             "Name them; only a data set that leaves its channels to the files may leave its classes to them.",

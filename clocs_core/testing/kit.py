@@ -16,6 +16,9 @@ from clocs_core.contracts.offers import (
     Objective,
     Offer,
     Perturbation,
+    Protocol,
+    ReportSection,
+    Tracker,
     ViewGenerator,
 )
 from clocs_core.plugins.catalogue import Catalogue
@@ -97,4 +100,16 @@ def _by_kind(
             from clocs_core.testing.metrics import checks_of_metric
 
             return checks_of_metric(offer, clock)
+        case Protocol():
+            from clocs_core.testing.protocols import checks_of_protocol
+
+            return checks_of_protocol(offer, options, clock)
+        case ReportSection():
+            from clocs_core.testing.listeners import checks_of_section
+
+            return checks_of_section(offer, options)
+        case Tracker():
+            from clocs_core.testing.listeners import checks_of_tracker
+
+            return checks_of_tracker(offer, options)
     return []

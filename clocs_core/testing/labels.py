@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Episode, Label, Task
 
 
@@ -18,14 +19,9 @@ def fault_of(label: Label, task: Task) -> str:
             return "an episode must begin at 0 or later, and end after it begins"
         if any(first.onset > second.onset for first, second in pairwise(label)):
             return "episodes must be in the order in which they begin"
-        if task.kind == "one_of" and any(isinstance(one.label, frozenset) for one in label):
-            return "an episode has a set of classes only in an any-of task"
-        classes = [number for one in label for number in one.classes]
-    elif task.kind == "any_of":
-        if not isinstance(label, frozenset):
-            return "a label of an any-of task is a frozenset"
-        classes = list(label)
+        parts: list[object] = [one.label for one in label]
+        if task.kind == "any_of":
+            parts = [one.classes for one in label]
     else:
-        classes = [label]  # type: ignore[list-item]  # its type is checked below
-    known = len(task.classes) or float("inf")  # no classes: the files name them
-    return "" if all(type(one) is int and 0 <= one < known for one in classes) else f"classes are int, 0 to {known - 1}"
+        parts = [label]
+    return next(filter(None, (kind_of(task).fault(one, task) for one in parts)), "")

@@ -1,4 +1,4 @@
-"""Rules for metrics: higher is better, and weights count rows."""
+"""Rules for metrics: the best predictions have the best score, and weights count rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.contracts.kinds import KINDS
 from clocs_core.contracts.offers import Metric
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 
-KINDS = ("one_of", "any_of")
 ROWS, CLASSES = 24, 3
 
 
 @attrs.frozen
 class _Sample:
-    """Rows to score: probability (n, class), label (n,) or (n, class), weight (n,)."""
+    """Rows to score: probability (n, class) or numbers (n, 1), label (n,) or (n, class), weight (n,)."""
 
     kind: str
     probability: NDArray[np.float64]
-    label: NDArray[np.int64]
+    label: NDArray[Any]
     weight: NDArray[np.float64]
 
 
@@ -50,7 +50,12 @@ class _Case:
         """Yield noisy predictions for each kind of task; the labels cycle through the classes."""
         rng = np.random.default_rng(0)
         for kind in self.offer.tasks:
-            label = np.arange(ROWS) % classes_that_occur
+            label: NDArray[Any] = np.arange(ROWS) % classes_that_occur
+            if kind == "number":
+                label = (10.0 + 5.0 * label).astype(np.float32)
+                noisy = label[:, None] + rng.normal(size=(ROWS, 1))
+                yield _Sample(kind, noisy, label, rng.integers(1, 4, ROWS).astype(np.float64))
+                continue
             truth = np.eye(CLASSES, dtype=np.int64)[label]
             if kind == "any_of":
                 label = truth
@@ -81,20 +86,34 @@ def _number(case: _Case) -> None:
 
 
 def _perfect_is_best(case: _Case) -> None:
-    """Perfect predictions score at least as high as shuffled ones, and higher than the opposite."""
+    """Perfect predictions score at least as well as shuffled ones, and better than the opposite."""
     rng = np.random.default_rng(1)
+    sign = -1.0 if case.offer.better == "lower" else 1.0
     for sample in case.samples():
-        truth = sample.label if sample.kind == "any_of" else np.eye(CLASSES)[sample.label]
-        perfect = 0.05 + 0.85 * truth.astype(np.float64)
+        perfect, opposite = _best_and_worst(sample)
         best = case.score(sample, probability=perfect)
         others = [case.score(sample, probability=rng.permutation(perfect)) for _ in range(5)]
-        opposite = 0.95 - perfect
-        if sample.kind == "one_of":
-            opposite /= opposite.sum(1, keepdims=True)  # some metrics require rows that sum to 1
         worst = case.score(sample, probability=opposite)
-        found = f"{best} for perfect predictions, {max(others)} for shuffled ones, {worst} for the opposite"
-        fits = best >= max(others) and best > worst
-        expect(fits, "the highest score for perfect predictions", found, "Higher must be better; negate an error.")
+        shuffled = max(others, key=lambda score: sign * score)
+        found = f"{best} for perfect predictions, {shuffled} for shuffled ones, {worst} for the opposite"
+        fits = sign * best >= sign * shuffled and sign * best > sign * worst
+        advice = "Higher must be better; negate an error. With `better='lower'`, lower scores are the better ones."
+        if case.offer.better == "lower":
+            advice = "With `better='lower'`, lower scores must be the better ones."
+        expect(fits, f"the {case.offer.better[:-2]}est score for perfect predictions", found, advice)
+
+
+def _best_and_worst(sample: _Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the best predictions of a sample, and the worst."""
+    if sample.kind == "number":
+        value = sample.label[:, None].astype(np.float64)
+        return value, value.min() + value.max() - value
+    truth = sample.label if sample.kind == "any_of" else np.eye(CLASSES)[sample.label]
+    perfect = 0.05 + 0.85 * truth.astype(np.float64)
+    opposite = 0.95 - perfect
+    if sample.kind == "one_of":
+        opposite /= opposite.sum(1, keepdims=True)  # some metrics require rows that sum to 1
+    return perfect, opposite
 
 
 def _weight_scale(case: _Case) -> None:
@@ -136,7 +155,7 @@ def _order_of_rows(case: _Case) -> None:
 
 
 def _absent_class(case: _Case) -> None:
-    """Labels that lack a class, or have only one, give a float: NaN where the metric is not defined."""
+    """Labels that lack a class, or have only one class or value, give a float: NaN where the metric is not defined."""
     for present in (CLASSES - 1, 1):
         for sample in case.samples(present):
             found = case.given(sample)

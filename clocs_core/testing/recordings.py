@@ -201,7 +201,7 @@ def _files(case: DatasetCase) -> None:
 
 
 def _labels(case: DatasetCase) -> None:
-    """Labels fit their task: a class, a set of classes (any_of), episodes of either in order (per frame), or None."""
+    """Labels fit their task: a class, a set of classes (any_of), a number, episodes of these (per frame), or None."""
     for task, listing in case.listings:
         for entry in listing.entries:
             problem = fault_of(entry.label, task)

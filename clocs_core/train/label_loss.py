@@ -1,4 +1,4 @@
-"""Cross-entropy losses of logits and frame labels, shared by fine-tuning and plugins.
+"""Losses of logits and frame labels, shared by fine-tuning and plugins.
 
 They are part of the public API, which imports no torch; so torch is imported where it is used.
 """
@@ -8,24 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from clocs_core.contracts.kinds import kind_of
+
 if TYPE_CHECKING:
     from torch import Tensor
 
     from clocs_core.contracts.records import Task
 
 LabelLoss: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
-"""(logits (view, batch, class), labels as in `Batch`) -> scalar; frames without a label do not count."""
+"""(logits (view, batch, output), labels as in `Batch`) -> scalar; frames without a label do not count."""
 
 
 def label_loss(task: Task) -> LabelLoss:
     """Return the loss for a task's kind. Raise ValueError if the task has too few classes."""
-    least = 2 if task.kind == "one_of" else 1
-    if len(task.classes) < least:
+    least = kind_of(task).least
+    if len(task.outputs) < least:
         raise ValueError(
             f"the task {task.name!r} has {len(task.classes)} classes, and {least} or more are needed to learn from "
             "labels. Choose another task or data set, or a method that needs no labels."
         )
-    return one_of_loss if task.kind == "one_of" else any_of_loss
+    return LOSSES[task.kind]
 
 
 def one_of_loss(logits: Tensor, label: Tensor) -> Tensor:
@@ -56,6 +58,23 @@ def any_of_loss(logits: Tensor, label: Tensor) -> Tensor:
     answer = label.nan_to_num(0.0).to(logits.dtype).expand_as(logits)  # (view, batch, class)
     frame = F.binary_cross_entropy_with_logits(logits, answer, reduction="none").mean((0, 2))  # (batch,)
     return (frame * counts).sum() / counts.sum().clamp(min=1)
+
+
+def number_loss(values: Tensor, label: Tensor) -> Tensor:
+    """Compute the mean squared error of values (view, batch, 1) for labels (batch,); NaN means no label.
+
+    The loss is 0 without any label. Precision as in `one_of_loss`.
+    """
+    views, batch = values.shape[:2]
+    _refuse_other_shape(label, (batch,))
+    values = _at_least_float32(values)[..., 0]  # (view, batch)
+    counts = ~label.isnan()  # (batch,)
+    square = (values - label.nan_to_num(0.0).to(values.dtype)) ** 2 * counts
+    return square.sum() / (views * counts.sum()).clamp(min=1)
+
+
+LOSSES: dict[str, LabelLoss] = {"one_of": one_of_loss, "any_of": any_of_loss, "number": number_loss}
+"""The loss of each kind of task."""
 
 
 def _at_least_float32(logits: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from clocs_core.artifacts.classifier import save_classifier
 from clocs_core.artifacts.evaluation_folder import Controls, EvaluationFolder, Finished
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.artifacts.tensors import read_tensors
+from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers
@@ -112,7 +113,7 @@ class KeptClassifiers:
         plan, cohort = self.maker.plan, self.cohort
         encoder, prepared = plan.encoder, cohort.evaluate
         return ClassifierCard(
-            protocol=plan.settings.protocol,
+            protocol=plan.protocol.offer.name,
             init=init,
             fraction=fraction,
             dataset=plan.dataset.offer.name,
@@ -144,7 +145,7 @@ class KeptClassifiers:
             if finished is None:
                 return False
             weights = control.classifier(key[1], key[2])
-            if key[0] == "finetune":
+            if key[0] == FINETUNE:
                 self._save_weights(key, read_tensors(weights)[0])
         except RunFolderError as problem:
             self.show.warn(f"{problem} It is made again.")
@@ -158,7 +159,7 @@ class KeptClassifiers:
         """Copy a control to the shared folder: its weights first, its summary last."""
         source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
         try:
-            if key[0] == "finetune":
+            if key[0] == FINETUNE:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(target, source.read_bytes())
             control.take_over(key, self.folder)
@@ -166,9 +167,9 @@ class KeptClassifiers:
             self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
 
 
-_DOING = {"linear": "linear evaluation of {}", "finetune": "fine-tuning {}", "prior": "class prior"}
+_DOING = {LINEAR: "linear evaluation of {}", FINETUNE: "fine-tuning {}", PRIOR: "class prior"}
 
 
 def _say(key: Classifier) -> str:
     protocol, init, fraction = key
-    return f"{_DOING[protocol].format(init)}, F = {fraction:g}"
+    return f"{_DOING.get(protocol, protocol + ' on {}').format(init)}, F = {fraction:g}"

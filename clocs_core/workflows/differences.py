@@ -59,7 +59,7 @@ def find_differences(
             mine, other = (drawn.by_seed(_in_order(one), fraction, metric, level) for one in pair)
             if mine and other:
                 gain = difference_over_seeds(mine, other, paired=sorted(a.seeds) == sorted(b.seeds))
-                differences.append(_comparison(a, b, fraction, metric, level, gain))
+                differences.append(_comparison(a, b, fraction, drawn.metrics[metric], level, gain))
         show.tick(number, len(groups) - 1)
     return Differences(tuple(differences), tuple(refused), tuple(missing))
 
@@ -153,17 +153,18 @@ def _in_order(group: Group) -> Group:
     return tuple(sorted(group, key=lambda one: one.seed))
 
 
-def _comparison(a: Compares, b: Compares, fraction: float, metric: str, level: str, gain: Interval) -> Comparison:
+def _comparison(a: Compares, b: Compares, fraction: float, metric: Metric, level: str, gain: Interval) -> Comparison:
     return Comparison(
         a=a.name,
         b=b.name,
         protocol=a.protocol if a.protocol == b.protocol else f"{a.protocol} / {b.protocol}",
         dataset=a.dataset,
         label_fraction=fraction,
-        metric=metric,
+        metric=metric.name,
         level=level,  # type: ignore[arg-type]  # levels come from scores
         difference=gain.value,
         low=gain.low,
         high=gain.high,
         seeds=min(len(a.seeds), len(b.seeds)),
+        better=metric.better,
     )

@@ -28,6 +28,7 @@ from clocs_core.artifacts.predictions import (
     save_predictions,
 )
 from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
+from clocs_core.contracts.events import EvaluationDone
 from clocs_core.contracts.records import DropReport, Part
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.audit import Audit, certified_audit
@@ -38,6 +39,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
+from clocs_core.plan.protocols import refuse_other_task
 from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.options import plain
@@ -82,9 +84,13 @@ def evaluate_encoder(
     ones are added to it. The report is the same either way.
     """
     tables = plan.tables()
+    around = around.tracked(plan.extras.trackers if path is not None else ())
     if path is None:
+        around = attrs.evolve(around, announces=False)  # a plugin would write files
         ready = _prepare(plan, around)
-        return _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
+        done = _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
+        around.evaluated(_as_event(done.report, None))
+        return done
     folder = EvaluationFolder(path)
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
@@ -95,6 +101,19 @@ def evaluate_encoder(
         if folder.report.exists():
             return _read_again(folder, around.show)
         return _in_folder(plan, folder, around, shared)
+
+
+def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
+    return EvaluationDone(
+        folder=folder,
+        protocol=report.protocol,
+        init=report.init,
+        dataset=report.dataset,
+        task=report.task,
+        scores=report.scores,
+        comparisons=report.comparisons,
+        notes=report.notes,
+    )
 
 
 def _maker(ready: _Ready, around: Surroundings) -> ClassifierMaker:
@@ -133,6 +152,7 @@ def _in_folder(
             },
         )
         folder.finish_all(report, render_evaluation(report))
+    around.evaluated(_as_event(report, folder.path))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
@@ -153,16 +173,25 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
     plan = attrs.evolve(plan, task=cohort.task, data=data)
-    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed, device)
+    scoring = Scoring(
+        plan.task,
+        plan.dataset.offer.name,
+        plan.metrics,
+        plan.scoring,
+        plan.data.split_seed,
+        device,
+        plan.protocol.offer.rows,
+    )
     if cohort.listing.no_score:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
+    refuse_other_task(plan.protocol, plan.task)  # only the files may know how
     refuse_other_channels(plan.encoder.together, cohort.channels)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
     needed: tuple[Part, ...] = plan.scoring.parts
-    refuse_unlabelled(frames, (*needed, "validation") if plan.settings.protocol == "finetune" else needed)
+    refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))
     notes = _notes(plan, cohort, leaks)
@@ -201,7 +230,7 @@ def _report(
     encoder = plan.encoder
     of_classifiers = (note for one in finished.values() for note in one.summary.notes)
     return EvaluationReport(
-        protocol=plan.settings.protocol,
+        protocol=plan.protocol.offer.name,
         how=plan.sentence(),
         init=encoder.init,
         encoder=EncoderSummary(

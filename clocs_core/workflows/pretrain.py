@@ -6,6 +6,7 @@ This is the only caller of the event hooks. The input is a plan, the output a fi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 from torch import Tensor
@@ -16,6 +17,7 @@ from clocs_core.artifacts.predictions import PredictedRows, predicted_rows
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.contracts.events import RunDone
+from clocs_core.contracts.sections import Findings
 from clocs_core.data.exposure import expose
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
@@ -23,6 +25,7 @@ from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
+from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_sentence
 from clocs_core.settings.options import plain
 from clocs_core.workflows.environment import environment, now
@@ -58,7 +61,8 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     profile: measure where the time of a training step goes, and show it.
     """
     clock, show = around.clock, around.show
-    with keeper.open():
+    around = around.tracked(plan.extras.trackers)
+    with keeper.open(), around.watched():
         ready = prepare_run(plan, around)
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
@@ -80,7 +84,8 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
         seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
         report = attrs.evolve(report, seconds=seconds)
-        keeper.finish(report, render(report, trained.log.rows, done.pictures))
+        sections = make_sections(plan.extras.sections, _findings(ready, scored, done), show.warn)
+        keeper.finish(report, render(report, trained.log.rows, done.pictures, sections))
         around.done(trained.run, done)
         keeper.close()
     show.say(time_sentence({**seconds, "closing": clock() - finished}))
@@ -174,6 +179,25 @@ def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> Run
     distances = scored.distances[plan.method.name]
     pictures = draw_pictures(trained.log.rows, report, embeddings, distances, views, ready.cohort.has_labels)
     return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+
+
+def _findings(ready: Ready, scored: Scored, done: RunDone) -> Findings:
+    """Collect what sections of plugins may show."""
+    store = scored.frames.store
+    found = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
+    rows: dict[str, Any] = {}
+    if found is not None:
+        rows = {"label": found.label, "patient": tuple(found.patient.tolist()), "record": tuple(found.record.tolist())}
+        rows["predictions"] = {key: one.probability for key, one in found.predicted.items()}
+    return Findings(
+        method=ready.plan.method.name,
+        dataset=ready.plan.dataset.offer.name,
+        task=ready.plan.task,
+        scores=done.scores,
+        comparisons=done.comparisons,
+        embeddings=done.embeddings,
+        **rows,
+    )
 
 
 def _encoder_notes(plan: Plan, channels: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,12 +14,13 @@ from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import PatientSeparation, RetrievalRow, SplitSummary
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.events import EmbeddingMap, Picture
+from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Column, Entry, Label, Part
 from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.audit import Audit
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store
-from clocs_core.evaluation.features import Features, name_label
+from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
@@ -32,7 +33,7 @@ def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
         embedding=rows.embedding,
         patient=tuple(store.patients[number] for number in rows.patient),
         record=tuple(store.records[number] for number in rows.record),
-        label=tuple(name_label(label, plan.task.classes) for label in rows.label),
+        label=tuple(kind_of(plan.task).row_in_words(label, plan.task) for label in rows.label),
         part=plan.evaluate.part,
     )
 
@@ -95,12 +96,13 @@ def _plain_entry(entry: Entry, columns: tuple[Column, ...]) -> list[object]:
 
 
 def _plain_label(label: Label) -> object:
-    if label is None or isinstance(label, int):
+    if label is None or isinstance(label, (int, float)):
         return label
     if isinstance(label, frozenset):
         return sorted([one] for one in label)
     episodes = sorted(label, key=lambda one: (one.onset, one.offset, sorted(one.classes)))
-    return [[one.onset, one.offset, one.label if isinstance(one.label, int) else sorted(one.label)] for one in episodes]
+    held = [(one, sorted(one.label) if isinstance(one.label, frozenset) else one.label) for one in episodes]
+    return [[one.onset, one.offset, label] for one, label in held]
 
 
 def _digest(facts: object) -> str:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import attrs
 
-from clocs_core.contracts.events import EpochDone, RunDone, RunStarted
+from clocs_core.contracts.events import EpochDone, EvaluationDone, Listener, RunDone, RunStarted, RunStopped
+from clocs_core.contracts.offers import Tracker
+from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import Host
 from clocs_core.progress import Display
-
-
-class Listener:
-    """Follows one run from Python. Override what you need; a method that raises causes a warning, the run continues."""
-
-    def run_started(self, run: RunStarted) -> None:
-        """Called once, before the first epoch of this process."""
-
-    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
-        """Called after every epoch, when its metrics and checkpoint are on disk."""
-
-    def run_done(self, run: RunStarted, done: RunDone) -> None:
-        """Called once, last, when the report is written."""
 
 
 @attrs.frozen(eq=False)
@@ -30,6 +20,7 @@ class Surroundings:
     """Plugins that listen, listeners of this run, the display, processes that read recordings, and a clock in seconds.
 
     announces: False for a run in memory, so that no plugin writes files.
+    trackers: listeners of plugins, each with the name that warnings call it by.
     began: the moment, on this clock, at which the command began; None where nothing was imported for it.
     """
 
@@ -40,9 +31,38 @@ class Surroundings:
     listeners: Sequence[Listener] = ()
     announces: bool = True
     began: float | None = None
+    trackers: tuple[tuple[str, Listener], ...] = ()
+    _running: list[RunStarted] = attrs.field(factory=list, init=False, repr=False)
+    _failed: set[tuple[str, str]] = attrs.field(factory=set, init=False, repr=False)  # listener and event
+
+    def tracked(self, chosen: Iterable[Chosen[Tracker]]) -> Surroundings:
+        """Return surroundings with the listeners that plugins offer. One that cannot be made costs a warning."""
+        made = []
+        for one in chosen if self.announces else ():
+            name = f"listener {one.offer.name!r} of {one.owner or 'a plugin'}"
+            try:
+                made.append((name, one.offer.listen(one.options)))
+            except (Exception, SystemExit) as problem:  # code of plugins may raise anything
+                self.show.warn(f"{name} cannot listen: {type(problem).__name__}: {problem}")
+        return attrs.evolve(self, trackers=tuple(made))
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Announce a run that stops inside, by an error or an interruption, and let the error go on."""
+        try:
+            yield
+        except BaseException as problem:
+            interrupted = isinstance(problem, KeyboardInterrupt)
+            told = "" if interrupted else f"{type(problem).__name__}: {problem}"
+            for run in self._running:
+                stopped = RunStopped("interrupted" if interrupted else "failed", told)
+                self._tell("run_stopped", run=run, stopped=stopped)
+            self._running.clear()
+            raise
 
     def started(self, run: RunStarted) -> None:
         """Announce that training begins."""
+        self._running[:] = [run]
         self._tell("run_started", run=run)
 
     def epoch(self, run: RunStarted, epoch: EpochDone) -> None:
@@ -51,13 +71,21 @@ class Surroundings:
 
     def done(self, run: RunStarted, done: RunDone) -> None:
         """Announce that the run is finished."""
+        self._running.clear()
         self._tell("run_done", run=run, done=done)
+
+    def evaluated(self, done: EvaluationDone) -> None:
+        """Announce that an evaluation is finished."""
+        self._tell("evaluation_done", done=done)
 
     def _tell(self, event: str, **arguments: object) -> None:
         if self.announces:
             self.host.announce(f"clocs_{event}", self.show.warn, **arguments)
-        for listener in self.listeners:
+        for name, listener in (*self.trackers, *((type(one).__name__, one) for one in self.listeners)):
             try:
-                getattr(listener, event)(**arguments)
+                if method := getattr(listener, event, None):  # an older listener lacks later events
+                    method(**arguments)
             except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
-                self.show.warn(f"{type(listener).__name__}.{event} failed: {type(problem).__name__}: {problem}")
+                if (name, event) not in self._failed:
+                    self._failed.add((name, event))
+                    self.show.warn(f"{name}.{event} failed: {type(problem).__name__}: {problem}")

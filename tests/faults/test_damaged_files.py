@@ -25,7 +25,7 @@ from clocs_core.artifacts.networks import with_head
 from clocs_core.artifacts.predictions import Predictions, read_predicted_rows, save_predictions
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
 from clocs_core.artifacts.split import Split, from_json, to_json
-from clocs_core.contracts.records import Framing
+from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.session import open_session
@@ -73,7 +73,7 @@ def read_encoder(path, catalogue):
 
 def classifier_at(path, catalogue):
     network = catalogue.encoders.get("flat").offer
-    made = with_head(network.build(structure(network.options, {}, "encoder"), 1, 100, 8), 8, 2)
+    made = with_head(network.build(structure(network.options, {}, "encoder"), 1, 100, 8), 8, Task("t", "ab"))
     save_classifier(made.state_dict(), fake_card(ClassifierCard, **FLAT, init="m", fraction=0.5), path)
 
 

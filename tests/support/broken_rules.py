@@ -31,7 +31,7 @@ def shelf(offer: Offer) -> Shelf[Any]:
 
 CATALOGUE = Catalogue(
     *map(shelf, [fake.DATASET, fake.VIEWS, fake.PERTURBATION, fake.ENCODER, fake.LOSS, fake.OBJECTIVE]),
-    *map(shelf, [fake.METHOD, fake.METRIC]),
+    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL, fake.SECTION, fake.TRACKER]),
 )
 
 
@@ -442,6 +442,28 @@ METRICS = [
     ),
 ]
 
+PROTOCOLS = [
+    Mutant("unknown-task", changed(fake.PROTOCOL, tasks=("regression",)), "tasks", Flaw()),
+    slow(fake.PROTOCOL, "quick"),
+    *by_flaw(
+        fake.PROTOCOL,
+        {
+            "logits": "answers",
+            "random": "repeats rows-are-independent",  # what differs by itself differs with fewer rows too
+            "trembles": "repeats",
+            "peeks": "rows-are-independent",
+            "in-place": "trial-unchanged",
+        },
+    ),
+]
+
+LISTENERS = [
+    *by_flaw(fake.TRACKER, {"object": "listens hears", "deaf": "hears"}),  # what cannot listen hears nothing
+    Mutant("no-listener", changed(fake.TRACKER, listen=fake.Quacks), "listens", Flaw()),
+    *by_flaw(fake.SECTION, {"text": "makes makes-without-scores", "needs-scores": "makes-without-scores"}),
+    Mutant("needs-no-scores", changed(fake.SECTION, make=fake.only_without_scores), "makes", Flaw()),
+]
+
 # --------------------------------------------------------------------------------------------- plugins' modules
 
 CARDS = [
@@ -453,4 +475,17 @@ CARDS = [
     Mutant("future", "CLOCS_API = '99.0'", "api"),
 ]
 
-MUTANTS = [*OFFERS, *DATASETS, *VIEWS, *PERTURBATIONS, *ENCODERS, *LOSSES, *OBJECTIVES, *METHODS, *METRICS, *CARDS]
+MUTANTS = [
+    *OFFERS,
+    *DATASETS,
+    *VIEWS,
+    *PERTURBATIONS,
+    *ENCODERS,
+    *LOSSES,
+    *OBJECTIVES,
+    *METHODS,
+    *METRICS,
+    *PROTOCOLS,
+    *LISTENERS,
+    *CARDS,
+]

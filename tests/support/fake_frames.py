@@ -25,6 +25,7 @@ from clocs_core.inference.rows import Rows
 CPU = torch.device("cpu")
 TASK = Task("kind", classes=("a", "b", "c"))
 ANY_OF = Task("kind", classes=TASK.classes, kind="any_of")
+AGE = Task("age", kind="number", unit="years")
 FRAME = 50  # samples
 FOUR_FRAMES = FakeOptions(samples=4 * FRAME + 7, channels=len(CHANNELS), flat="r1-0")
 _PART_OF: tuple[Part, ...] = ("train", "train", "train", "train", "validation", "test")
@@ -64,7 +65,8 @@ def fake_cohort(folder: Path, without: Iterable[str] = (), task: Task = TASK) ->
     labels: dict[str, Label] = {}
     for entry in fake_entries():
         assert isinstance(entry.label, int)
-        labels[entry.record] = entry.label if task.kind == "one_of" else frozenset({entry.label})
+        kinds: dict[str, Label] = {"any_of": frozenset({entry.label}), "number": 60.0 + 7.5 * entry.label}
+        labels[entry.record] = kinds.get(task.kind, entry.label)
     labels |= dict.fromkeys(without)
     listing = Listing(
         [attrs.evolve(entry, label=labels[entry.record]) for entry in fake_entries()], [Drop("no signal", "r9-9")]

@@ -15,13 +15,18 @@ import numpy as np
 from fake_recordings import RATE, fake_entries, fake_wave
 
 from clocs_core import (
+    Answer,
     Batch,
     Dataset,
     Defaults,
     Encoder,
     Entry,
     Episode,
+    EpochDone,
+    EvaluationDone,
+    Findings,
     Framing,
+    Listener,
     Listing,
     Loss,
     Method,
@@ -29,8 +34,16 @@ from clocs_core import (
     Needs,
     Objective,
     Perturbation,
+    Protocol,
     Record,
+    ReportSection,
+    ReportTable,
+    RunDone,
+    RunStarted,
+    RunStopped,
     Task,
+    Tracker,
+    Trial,
     ViewGenerator,
     Views,
     option,
@@ -194,6 +207,113 @@ def hit_rate(probability: NDArray[np.float64], label: NDArray[np.int64], weight:
     return float(np.average(hits, weights=weight)) if weight.sum() else float("nan")
 
 
+@attrs.frozen
+class CentreOptions:
+    """Options of the protocol `centres`."""
+
+    sharp: float = option(1.0, "how sharply classes are told apart")
+
+
+def nearest_centre(options: CentreOptions, trial: Trial) -> Answer:
+    """Predict recordings by their distance from the mean of each class, and say how many validation rows there are."""
+    assert trial.validation is not None
+    x, y = trial.train.embedding.astype(np.float64), trial.train.label
+    centres = np.stack([x[y == one].mean(0) for one in range(len(trial.task.classes))])
+    near = np.exp(-options.sharp * ((trial.scored.embedding[:, None] - centres) ** 2).sum(2))
+    return Answer(near / near.sum(1, keepdims=True), chosen={"rows": len(trial.validation)}, notes=("Centres.",))
+
+
+def tilt(_options: object, trial: Trial) -> Answer:
+    """Predict frames by the mean output of the encoder, which is given with its signals."""
+    assert trial.encoder is not None
+    assert trial.signal is not None
+    signal = trial.signal("scored", np.arange(len(trial.scored)))
+    mean = trial.encoder(signal).mean(1).sigmoid().detach().double().numpy()
+    return Answer(np.stack([mean, 1 - mean], axis=1))
+
+
+def protocols() -> list[Protocol]:
+    """A protocol of recordings that uses the validation part, and one that wants the encoder."""
+    return [
+        Protocol(
+            name="centres",
+            summary="Nearest centre.",
+            options=CentreOptions,
+            predict=nearest_centre,
+            tasks=("one_of",),
+            rows="record",
+            validation=True,
+        ),
+        Protocol(name="tilted", summary="Mean output.", predict=tilt, wants="encoder"),
+    ]
+
+
+@attrs.frozen
+class DiaryOptions:
+    """Options of the listener `diary`."""
+
+    every: int = option(0, "epochs between two lines; 0 writes none", check=(lambda n: n >= 0, "not be negative"))
+    epochs: int = option(0, "an option that a run has too")
+
+
+class Diary(Listener):
+    """Writes a line of each event into the folder of the run."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+
+    def run_started(self, run: RunStarted) -> None:
+        self._write(run.folder, f"started at {run.first_epoch}")
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        if self.every and epoch.epoch % self.every == 0:
+            self._write(run.folder, f"epoch {epoch.epoch}")
+
+    def run_stopped(self, run: RunStarted, stopped: RunStopped) -> None:
+        self._write(run.folder, f"{stopped.reason} {stopped.problem}".strip())
+
+    def run_done(self, run: RunStarted, done: RunDone) -> None:
+        self._write(run.folder, f"done with {len(done.scores)} scores")
+
+    def evaluation_done(self, done: EvaluationDone) -> None:
+        if done.folder is not None:
+            self._write(done.folder, f"evaluated by {done.protocol}")
+
+    def _write(self, folder: Path, text: str) -> None:
+        if not self.every:
+            return
+        with open(folder / "diary.txt", "a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def keep_diary(options: DiaryOptions) -> Listener:
+    return Diary(options.every)
+
+
+def trackers() -> list[Tracker]:
+    return [Tracker(name="diary", summary="A diary.", options=DiaryOptions, listen=keep_diary)]
+
+
+@attrs.frozen
+class PatientOptions:
+    """Options of the section `patients`."""
+
+    most: int = option(2, "patients to list")
+
+
+def list_patients(options: PatientOptions, findings: Findings) -> list[ReportTable]:
+    names = sorted(set(findings.patient))[: options.most]
+    rows = [(name, findings.patient.count(name), 0.12345) for name in names]
+    return [ReportTable("Patients <b>", ["patient", "rows", "share"], rows, caption="The first ones.")]
+
+
+def sections() -> list[ReportSection]:
+    section = ReportSection(
+        name="patients", summary="Patients.", title="Some patients", options=PatientOptions, make=list_patients
+    )
+    return [section]
+
+
 PARITY = Task("parity", classes=("even", "odd"))
 FINDINGS = Task("findings", classes=("even", "odd"), kind="any_of")
 BEATS = Task("beats", classes=("even", "odd"), per="frame")
@@ -262,6 +382,9 @@ def offers() -> dict[str, Callable[[], list[Any]]]:
             Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),
             Metric(name="many", summary="hit rate", score=hit_rate, tasks=("any_of",)),
         ],
+        "clocs_protocols": protocols,
+        "clocs_report_sections": sections,
+        "clocs_listeners": trackers,
     }
 
 

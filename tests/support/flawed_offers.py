@@ -21,6 +21,7 @@ import fake_clock
 import numpy as np
 
 from clocs_core import (
+    Answer,
     Batch,
     Column,
     Dataset,
@@ -29,7 +30,10 @@ from clocs_core import (
     Encoder,
     Entry,
     Episode,
+    EpochDone,
+    Findings,
     Framing,
+    Listener,
     Listing,
     Loss,
     Method,
@@ -37,10 +41,16 @@ from clocs_core import (
     Needs,
     Objective,
     Perturbation,
+    Protocol,
     Record,
+    ReportSection,
+    ReportTable,
+    RunStarted,
     Setup,
     SignalFacts,
     Task,
+    Tracker,
+    Trial,
     ViewGenerator,
     Views,
     option,
@@ -465,3 +475,71 @@ class Tensors:
 
 
 METRIC = Metric(name="fake", summary="accuracy", score=Score())
+
+# ------------------------------------------------------------------------------------------------------- protocol
+
+
+def predict(options: Flaw, trial: Trial) -> Answer:
+    """Predict every row by the mean label of the training rows, a little more for a larger first dimension."""
+    label = trial.train.label.astype(np.float64)
+    if trial.task.kind == "one_of":
+        label = np.eye(len(trial.task.classes))[trial.train.label]
+    mean = np.tile(label.reshape(len(label), -1).mean(0), (len(trial.scored), 1))
+    found = mean * (1 + 0.01 * np.tanh(trial.scored.embedding[:, :1].astype(np.float64)))
+    if options.flaw == "slow":
+        fake_clock.advance(SLOW)
+    if options.flaw == "logits":
+        found = found * np.inf
+    if options.flaw == "random":
+        found = found * np.random.default_rng().uniform(0.9, 1.0)
+    if options.flaw == "trembles":
+        found = found * np.random.default_rng().uniform(1 - 1e-7, 1.0)
+    if options.flaw == "peeks":
+        found = found * (1 - 0.1 * np.tanh(np.abs(trial.scored.embedding).mean()))
+    if options.flaw == "in-place":
+        trial.train.embedding[:] = 0
+    return Answer(found)
+
+
+PROTOCOL = Protocol(name="fake", summary="mean label", options=Flaw, predict=predict)
+
+# --------------------------------------------------------------------------------------- listeners and sections
+
+
+class Diary(Listener):
+    """Keeps the names of events."""
+
+    def __init__(self, flaw: str) -> None:
+        self.flaw = flaw
+
+    def epoch_done(self, run: RunStarted, epoch: EpochDone) -> None:
+        if self.flaw == "deaf":
+            raise OSError("no server")
+
+
+def listen(options: Flaw) -> Listener:
+    return object() if options.flaw == "object" else Diary(options.flaw)  # type: ignore[return-value]  # the flaw
+
+
+def make(options: Flaw, findings: Findings) -> list[ReportTable]:
+    if options.flaw == "text":
+        return "a table"  # type: ignore[return-value]  # the flaw
+    if options.flaw == "needs-scores":
+        return [ReportTable("t", ["value"], [[findings.scores[0].value]])]
+    return [ReportTable("t", ["init"], [[one.init] for one in findings.scores])]
+
+
+class Quacks:
+    """Has every method of a Listener, and is none."""
+
+    def __init__(self, _options: Flaw) -> None: ...
+
+    run_started = epoch_done = run_stopped = run_done = evaluation_done = lambda self, *event: None
+
+
+def only_without_scores(_options: Flaw, findings: Findings) -> list[ReportTable]:
+    return [] if not findings.scores else [object()]  # type: ignore[list-item]  # the flaw
+
+
+TRACKER = Tracker(name="fake", summary="a diary", options=Flaw, listen=listen)
+SECTION = ReportSection(name="fake", summary="inits", options=Flaw, make=make)

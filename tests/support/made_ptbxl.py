@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 IN_FILES = ("I", "II", "III", "AVR", "AVL", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
-COLUMNS = ("ecg_id", "patient_id", "report", "scp_codes", "strat_fold", "filename_lr", "filename_hr")
+COLUMNS = ("ecg_id", "patient_id", "age", "report", "scp_codes", "strat_fold", "filename_lr", "filename_hr")
 
 
 def row(number: int, codes: str = "{'SR': 0.0}", patient: str = "", fold: str = "1", **others: str) -> dict[str, str]:
@@ -18,6 +18,7 @@ def row(number: int, codes: str = "{'SR': 0.0}", patient: str = "", fold: str = 
     return {
         "ecg_id": str(number),
         "patient_id": patient or f"{1000 + number}.0",
+        "age": "61.0",
         "report": 'trace only, "äöü"\nsecond line',
         "scp_codes": codes,
         "strat_fold": fold,

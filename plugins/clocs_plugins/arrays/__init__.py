@@ -30,8 +30,8 @@ class ArraysOptions:
     patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
     labels: Literal["own", "none"] | Path = option(
         "own",
-        "File (csv, txt, npy) with the class of each recording, by name; empty where unknown. own: those in the file "
-        "of the recordings, if any; none: no labels.",
+        "File (csv, txt, npy) with the class of each recording, by name, or its number for the task number; empty "
+        "where unknown. own: those in the file of the recordings, if any; none: no labels.",
         metavar="FILE",
     )
     sampling_rate: float | None = option(
@@ -61,6 +61,7 @@ class ArraysOptions:
         metavar="SECONDS",
     )
     label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
+    label_unit: str = option("", "Unit of the labels, such as years, for the task number.", metavar="UNIT")
 
 
 def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
@@ -85,7 +86,7 @@ def clocs_datasets() -> list[Dataset]:
             name="arrays",
             summary="your own recordings: arrays, EDF, WFDB, HDF5, MATLAB, DICOM, MUSE and aECG files, csv, parquet",
             modality="any",
-            tasks=(Task("label", classes=()), Task("findings", classes=(), kind="any_of")),
+            tasks=(Task("label"), Task("findings", kind="any_of"), Task("number", kind="number")),
             channels=(),
             scan=scan,
             load=load,

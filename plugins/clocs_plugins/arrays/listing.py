@@ -36,14 +36,10 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     patients, notes = _patients(_with_pattern(found, options.patient_pattern), patient_file)
     own = None if options.labels == "none" else found.labels
     labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients)
-    classes = _classes(labels, task, options.label_separator)
-    no_score = _why_no_classes(labels, classes)
-    if no_score:
-        labels, classes = [None] * len(labels), ()
-    number = {name: code for code, name in enumerate(classes)}
+    task, coded, no_score = _coded(labels, task, options)
     entries = [
-        Entry(record, patient, _label(label, number, task, options.label_separator), (file,))
-        for record, file, patient, label in zip(found.records, found.files, patients, labels, strict=True)
+        Entry(record, patient, label, (file,))
+        for record, file, patient, label in zip(found.records, found.files, patients, coded, strict=True)
         if patient is not None
     ]
     left_out = [record for record, patient in zip(found.records, patients, strict=True) if patient is None]
@@ -52,7 +48,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         [*found.drops, *(Drop("not in the table of patients", record) for record in left_out)],
         form=found.form,
         notes=(*found.notes, *rate_notes, *notes, *label_notes),
-        task=attrs.evolve(task, classes=classes),
+        task=task,
         channels=channels,
         numbered=numbered,
         shortest=found.shortest,
@@ -185,6 +181,33 @@ def _in_order(found: Found, values: Sequence[str | None], where: str) -> list[st
     return list(values)
 
 
+def _coded(labels: list[str | None], task: Task, options: ArraysOptions) -> tuple[Task, list[Label], str]:
+    """Return the task with its classes or its unit, the label of each recording, and why there can be no score."""
+    if task.kind == "number":
+        numbers: list[Label] = [_as_number(text) for text in labels]
+        strange = [text for text, value in zip(labels, numbers, strict=True) if text is not None and value is None]
+        why = f"the label {strange[0]!r} is no number, and the task {task.name!r} predicts numbers" if strange else ""
+        if strange:
+            numbers = [None for _ in labels]
+        return attrs.evolve(task, unit=options.label_unit), numbers, why
+    classes = _classes(labels, task, options.label_separator)
+    no_score = _why_no_classes(labels, classes)
+    if no_score:
+        labels, classes = [None] * len(labels), ()
+    number = {name: code for code, name in enumerate(classes)}
+    coded = [_label(text, number, task, options.label_separator) for text in labels]
+    return attrs.evolve(task, classes=classes), coded, no_score
+
+
+def _as_number(text: str | None) -> float | None:
+    """Read a label of the task number; None where it is no finite number."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None
+
+
 def _split(text: str, task: Task, separator: str) -> list[str]:
     if task.kind == "one_of" or not separator:
         return [text]
@@ -204,7 +227,8 @@ def _why_no_classes(labels: Sequence[str | None], classes: tuple[str, ...]) -> s
         return ""
     return (
         f"the labels have {len(classes):,} different values for {given:,} recordings, such as {classes[0]!r} and "
-        f"{classes[1]!r}, and a label names one of a few classes; they are not used"
+        f"{classes[1]!r}, and a label names one of a few classes; they are not used. If they are measurements, "
+        "`task='number'` predicts them"
     )
 
 

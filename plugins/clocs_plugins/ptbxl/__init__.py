@@ -11,7 +11,11 @@ from clocs_core import Column, Dataset, Defaults, Entry, Framing, Listing, Recor
 from clocs_plugins.ptbxl.statements import CLASSES_OF, GROUPS, class_names
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
-TASKS = (Task("rhythm-group", GROUPS), *(Task(name, class_names(name), kind="any_of") for name in CLASSES_OF))
+TASKS = (
+    Task("rhythm-group", GROUPS),
+    *(Task(name, class_names(name), kind="any_of") for name in CLASSES_OF),
+    Task("age", kind="number", unit="years"),
+)
 ZIP = "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3.zip"
 
 
@@ -51,7 +55,7 @@ def clocs_datasets() -> list[Dataset]:
     return [
         Dataset(
             name="ptbxl",
-            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; the tasks of the PTB-XL benchmark.",
+            summary="12-lead clinical ECGs, 10 s, of about 19,000 patients; the tasks of its benchmark, and age.",
             modality="ecg",
             tasks=TASKS,
             channels=LEADS,

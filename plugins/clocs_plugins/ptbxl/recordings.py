@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -15,7 +14,7 @@ from clocs_plugins.ptbxl.table import Row, read_table
 
 TABLE = "ptbxl_database.csv"
 RATES = (100, 500)  # Hz
-LabelOf = Callable[[Mapping[str, float]], Label]
+LabelOf = Callable[[Row], Label]
 
 # As published: folds 1 to 8 train, 9 validates, 10 tests; a person has checked every recording of 9 and 10.
 FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
@@ -40,11 +39,11 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     """List the recordings of a task. rate: Hz, None for any; published: split by strat_fold."""
     root = _find(root)
     rate = _choose_rate(root, rate)
-    label_of: LabelOf = rhythm_group
-    if task in CLASSES_OF:
-        label_of = partial(classes, task=task, likelihood=likelihood)
+    label_of = _label_of(task, likelihood)
     present = _list_files(root / f"records{rate}")
-    found = _collect(read_table(root / TABLE, rate), root, present, label_of, published)
+    found = _collect(
+        read_table(root / TABLE, rate, ("age",) if task == "age" else ()), root, present, label_of, published
+    )
     if not found.entries:
         raise DataError(
             f"PTB-XL: none of the {found.listed:,} recordings listed in {root / TABLE} can be read from "
@@ -55,6 +54,15 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
     notes = _notes(found, rate, task)
     return Listing(entries, found.drops, form, notes, parts=parts, published=_published(entries, found.folds))
+
+
+def _label_of(task: str, likelihood: float) -> LabelOf:
+    """Return the function that gives the label of a row."""
+    if task == "age":
+        return lambda row: row.age
+    if task in CLASSES_OF:
+        return lambda row: classes(row.statements, task=task, likelihood=likelihood)
+    return lambda row: rhythm_group(row.statements)
 
 
 def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
@@ -75,7 +83,7 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
             continue
         paths = [root / file for file in files]
         about = {"age": row.age, "sex": row.sex}
-        found.entries.append(Entry(row.record, row.patient, label_of(row.statements), paths, about))
+        found.entries.append(Entry(row.record, row.patient, label_of(row), paths, about))
         found.folds[row.record] = row.fold
     return found
 
@@ -133,7 +141,7 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
     if found.absent:
         notes.append(f"{found.absent:,} of {found.listed:,} recordings listed in {TABLE} are not in records{rate}/.")
     if bare := sum(entry.label is None for entry in found.entries):
-        lacking = f"a class of {task!r}" if task in CLASSES_OF else "one rhythm group"
+        lacking = {"rhythm-group": "one rhythm group", "age": "a known age"}.get(task, f"a class of {task!r}")
         notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
     return tuple(notes)
 

@@ -23,14 +23,17 @@ class Row:
     file: str  # below the folder of the table, without ending
     statements: Mapping[str, float]
     fold: str
-    age: float | None = None  # years; 90 where the patient is older than 89
+    age: float | None = None  # in years
     sex: str | None = None
 
 
-def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
-    """Yield the recordings of ptbxl_database.csv with their files of `rate` Hz; drops for damaged rows."""
+def read_table(path: Path, rate: int, also: tuple[str, ...] = ()) -> Iterator[Row | Drop]:
+    """Yield the recordings of ptbxl_database.csv with their files of `rate` Hz; drops for damaged rows.
+
+    also: columns that must be there beside those of every task.
+    """
     column = {100: "filename_lr", 500: "filename_hr"}[rate]
-    needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column)
+    needed = ("ecg_id", "patient_id", "scp_codes", "strat_fold", column, *also)
     for number, row in enumerate(_read_csv(path, needed), 2):  # line 1 is the heading
         record = _whole(row["ecg_id"])
         if not record:
@@ -42,8 +45,15 @@ def read_table(path: Path, rate: int) -> Iterator[Row | Drop]:
         except ValueError:
             yield Drop("broken scp_codes", record)
             continue
-        about = _age(row.get("age") or ""), SEX.get(_whole(row.get("sex") or ""))
-        yield Row(record, _whole(row["patient_id"]), row[column].strip(), statements, _whole(row["strat_fold"]), *about)
+        yield Row(
+            record=record,
+            patient=_whole(row["patient_id"]),
+            file=row[column].strip(),
+            statements=statements,
+            fold=_whole(row["strat_fold"]),
+            age=_age(row.get("age") or ""),
+            sex=SEX.get(_whole(row.get("sex") or "")),
+        )
 
 
 def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
@@ -60,10 +70,16 @@ def _read_csv(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
             raise DataError(f"{path} is not a table ({error}, line {rows.line_num}). Download it again.") from error
 
 
+_HIDDEN = 300.0  # stands for every age above 89, to protect the privacy of the oldest
+
+
 def _age(text: str) -> float | None:
-    """Return an age in years. The table has 300 for everybody who is older than 89."""
-    digits = _whole(text)
-    return min(float(digits), 90.0) if digits else None
+    """Return the age in years; None if it is empty, no number, or hidden: 300 gives a bound, not an age."""
+    try:
+        age = float(text)
+    except ValueError:
+        return None
+    return age if 0 <= age < _HIDDEN else None
 
 
 def _whole(text: str) -> str:

@@ -1,7 +1,8 @@
 """Supervised pre-training, after the CLOCS paper (ICML 2021), appendix C: "solving a supervised classification task".
 
 The paper's layer 5 is a linear layer from the embedding to the classes. Its loss is the cross-entropy for one-of tasks,
-and the mean over classes of the binary cross-entropy for any-of tasks. Frames without a label do not count.
+and the mean over classes of the binary cross-entropy for any-of tasks. A number, which the paper has not, is learnt by
+its squared error. Frames without a label do not count.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Classify(nn.Module):
     def __init__(self, task: Task, embedding_dim: int) -> None:
         super().__init__()
         self.loss = label_loss(task)
-        self.head = nn.Linear(embedding_dim, len(task.classes))
+        self.head = nn.Linear(embedding_dim, len(task.outputs))
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
         """Compute the loss of one batch. Raise ValueError without labels, or with those of another task."""

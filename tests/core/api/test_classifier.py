@@ -32,3 +32,23 @@ def test_a_signal_that_does_not_fit_names_the_argument(tuned: clocs.EvaluationRe
         model.predict(np.zeros((3, SAMPLES)), sampling_rate=100)
     with pytest.raises(clocs.SettingsError, match="`sampling_rate` must be a positive number of Hz, got -1"):
         model.predict(np.zeros((1, SAMPLES)), sampling_rate=-1)
+
+
+def test_a_number_is_fine_tuned_kept_and_predicted_in_its_unit(
+    run: clocs.Run, data: clocs.Recordings, tmp_path: Path
+) -> None:
+    """The file keeps the mean and the spread of the labels, or a prediction would be in standard deviations."""
+    ages = [40.0 + 10 * (int(patient) % 3) for patient in range(len(data))]
+    numbers = clocs.Recordings(
+        data._samples, patients=data.patients, labels=ages, sampling_rate=100, channels=data.channels,
+        unit=data.unit, numbers=True, label_unit="years",
+    )  # fmt: skip
+    quick = {"epochs": 1, "batch_size": 16, "resamples": 20, "progress": False}
+    found = clocs.evaluate(run.encoder, numbers, protocol="finetune", out=tmp_path / "e", **quick)
+    assert {one.metric for one in found.record.scores} == {"mae", "r2", "spearman"}
+    model = clocs.load_classifier(tmp_path / "e")
+    predicted = model.predict(np.asarray(data._samples[0]), sampling_rate=100)
+    assert predicted.label == predicted.probability[0]
+    assert 30 < predicted.label < 70
+    assert predicted.table()["value"][0] == predicted.label
+    assert clocs.load_classifier(tmp_path / "e").about.task == clocs.Task("label", kind="number", unit="years")

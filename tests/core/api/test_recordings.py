@@ -124,3 +124,20 @@ def test_an_installed_data_set_is_checked_when_it_is_named() -> None:
         clocs.dataset("demoo")
     with pytest.raises(clocs.SettingsError, match=r"'dataset' has no option 'patiens'\. Did you mean 'patients'"):
         clocs.dataset("demo", patiens=20)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [(None, "needs `labels`"), (["old", 3.0], "holds 'old': a label of a number task is a finite int or float")],
+)
+def test_numbers_that_are_none_are_refused(labels, message):
+    with pytest.raises(clocs.DataError, match=message):
+        clocs.Recordings(np.zeros((2, 100)), patients=[0, 1], labels=labels, sampling_rate=100, numbers=True)
+
+
+def test_numbers_may_be_missing():
+    found = clocs.Recordings(
+        np.zeros((3, 100)), patients=[0, 1, 2], labels=[61.5, np.nan, None], sampling_rate=100, numbers=True
+    )
+    assert found.task == clocs.Task("label", kind="number")
+    assert found._labels == (61.5, None, None)

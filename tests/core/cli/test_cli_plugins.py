@@ -69,7 +69,9 @@ def test_json_has_every_option_of_every_offer(capsys: pytest.CaptureFixture[str]
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {"api", "plugins", "offers", "broken"}
     assert document["api"] == f"{API_VERSION[0]}.{API_VERSION[1]}"
-    assert document["plugins"] == [{"name": "all", "distribution": "fakes", "version": "1.0"}]
+    (listed,) = document["plugins"]
+    assert listed.pop("seconds") < 10
+    assert listed == {"name": "all", "distribution": "fakes", "version": "1.0"}
     assert document["broken"][0]["name"] == "late"
     assert document["broken"][0]["problem"].startswith("Plugin 'late' (clocs-late 1.0) could not be loaded")
     by_name = {(offer["kind"], offer["name"]): offer for offer in document["offers"]}
@@ -168,3 +170,14 @@ def test_an_encoder_with_a_sequence_says_so(capsys: pytest.CaptureFixture[str]) 
     ]
     assert main(["plugins", "--json"], points) == 0
     assert [one["sequence"] for one in json.loads(capsys.readouterr().out)["offers"]] == [False, True]
+
+
+def test_a_plugin_that_is_slow_to_import_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command waits for it, and nothing else says for whom."""
+    assert main(["plugins"], [fake_point("all", **offers())]) == 0
+    assert "to import" not in capsys.readouterr().out
+    monkeypatch.setattr("clocs_core.cli.plugins.SLOW", -1.0)
+    assert main(["plugins"], [fake_point("all", **offers())]) == 0
+    assert "all  (fakes 1.0)  takes 0.0 s to import, in every command" in capsys.readouterr().out

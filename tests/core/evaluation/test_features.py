@@ -9,7 +9,7 @@ from torch import nn
 
 from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
-from clocs_core.evaluation.features import Features, embed
+from clocs_core.evaluation.features import Features, embed, pool_records
 from clocs_core.train.normalise import leave, min_max
 
 
@@ -94,3 +94,11 @@ def test_a_frame_that_does_not_fit_by_itself_is_an_error(prepared):
     store, instances = two_patients(prepared)
     with pytest.raises(torch.OutOfMemoryError):
         embed(Short(0), store, instances, leave, lambda done, total: None)
+
+
+def test_a_recording_has_the_mean_of_its_embeddings_and_the_label_of_its_rows():
+    ids = {"label": np.array([1, 0, 1]), "patient": np.array([7, 8, 7]), "record": np.array([4, 2, 4])}
+    found = pool_records(Features(np.array([[1.0, 2.0], [5.0, 5.0], [3.0, 4.0]], np.float32), **ids))
+    assert found.embedding.tolist() == [[5.0, 5.0], [2.0, 3.0]]
+    assert (found.label.tolist(), found.patient.tolist(), found.record.tolist()) == ([0, 1], [8, 7], [2, 4])
+    assert pool_records(Features(np.empty((3, 0), np.float32), **ids)).label.tolist() == [0, 1]

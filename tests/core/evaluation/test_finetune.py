@@ -7,11 +7,11 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_frames import ANY_OF, FRAME, TASK, fake_cohort
+from fake_frames import AGE, ANY_OF, FRAME, TASK, fake_cohort
 from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encoder
 from torch import nn
 
-from clocs_core import seeds
+from clocs_core import Task, seeds
 from clocs_core.errors import OutOfMemory
 from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, layer_factors, predict
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
@@ -189,7 +189,8 @@ def test_all_weights_train_and_batchnorm_and_dropout_are_in_training_mode(bench)
 def test_the_head_follows_from_the_seed_and_from_nothing_else():
     """So that two inits differ in their encoders alone."""
     heads = [
-        build_classifier(simple_encoder(number), DIM, 3, seed).head.weight for number, seed in ((0, 0), (1, 0), (0, 1))
+        build_classifier(simple_encoder(number), DIM, Task("t", "abc"), seed).head.weight
+        for number, seed in ((0, 0), (1, 0), (0, 1))
     ]
     assert torch.equal(heads[0], heads[1])
     assert not torch.equal(heads[0], heads[2])
@@ -280,3 +281,32 @@ def test_the_captured_step_serves_fine_tuning_too(tmp_path):
     plain, captured = (tune(bench, simple_encoder().to(device), run_epoch=way) for way in ways)
     assert warned == []
     np.testing.assert_allclose(captured.predictions.probability, plain.predictions.probability, atol=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------------ numbers
+
+
+@pytest.fixture(scope="module")
+def ages(tmp_path_factory):
+    return list_labelled_frames(fake_cohort(tmp_path_factory.mktemp("frames"), {"r0-0"}, AGE), False, leave, CPU)
+
+
+def test_a_number_is_learnt_around_the_mean_of_the_training_labels(ages):
+    """A head that began at 0 would spend hundreds of epochs on the way to 60 years."""
+    found = tune(ages, simple_encoder(), epochs=1)
+    label = ages.rows["train"].label
+    head = found.classifier.head
+    assert head.mean.item() == pytest.approx(label.mean(), rel=1e-6)
+    assert head.sd.item() == pytest.approx(label.std(), rel=1e-6)
+    assert found.predictions.probability.shape == (len(found.predictions.label), 1)
+    assert np.abs(found.predictions.probability - 67.5).max() < 20
+    assert found.predictions.label.dtype == np.float32
+
+
+def test_a_number_has_the_squared_error_of_its_rows(ages):
+    """And frames without a label, those of r0-0, are not among them."""
+    found = tune(ages, simple_encoder(), epochs=3, learning_rate=1e-3)
+    label = ages.rows["validation"].label
+    predicted = predict(found.classifier, ages, "validation", lambda done, total: None).probability[:, 0]
+    assert found.progress.best_loss == pytest.approx(((predicted - label) ** 2).mean(), rel=1e-4)
+    assert np.isfinite(ages.rows["train"].label).all()

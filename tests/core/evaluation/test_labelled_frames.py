@@ -1,6 +1,5 @@
 """What classifiers are trained and scored on: labelled frames, and nothing else."""
 
-import numpy as np
 import pytest
 import torch
 from fake_frames import ANY_OF, PARTS, TASK, fake_cohort
@@ -44,14 +43,6 @@ def test_channels_together_make_one_row_of_a_frame(cohort):
     bench = list_labelled_frames(cohort, True, min_max, CPU)
     assert [len(part) for part in bench.parts.values()] == [4 * 8 - 1, 8, 8]
     assert bench.parts["test"].channel.tolist() == [[0, 1, 2]] * 8
-
-
-def test_a_share_is_chosen_among_the_labelled_training_rows(tmp_path):
-    bench = list_labelled_frames(fake_cohort(tmp_path, {"r0-0"}), False, min_max, CPU)
-    assert len(bench.share(0.5, 3, "frames")) == (95 - 12) // 2
-    one = bench.share(0.25, 3, "patients")
-    assert len(set(bench.rows["train"].patient[one].tolist())) == 1
-    assert np.array_equal(bench.share(1.0, 3, "patients"), np.arange(95 - 12))
 
 
 def test_a_part_that_is_needed_and_has_no_label_is_named(tmp_path):

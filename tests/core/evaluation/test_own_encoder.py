@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 import torch
-from fake_frames import FRAME, PARTS, TASK, fake_cohort
+from fake_frames import AGE, FRAME, PARTS, TASK, fake_cohort
 from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS, fake_entries
 from finetune_oracle import DIM
@@ -16,7 +16,7 @@ from clocs_core.contracts.records import Framing
 from clocs_core.errors import DataError
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.features import embed
-from clocs_core.evaluation.linear import linear
+from clocs_core.evaluation.linear import GRID, linear
 from clocs_core.evaluation.own_encoder import score_own_encoder
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
@@ -158,6 +158,24 @@ def test_a_part_without_a_frame_is_refused_with_a_way_out(tmp_path):
         score_own_encoder(plan_of(), emptied, CPU, WATCH)
 
 
+def test_a_number_is_scored_beside_its_controls_and_less_error_is_better(tmp_path):
+    error = Metric(name="error", summary="s", tasks=("number",), better="lower", score=mean_error)
+    plan = attrs.evolve(plan_of(metrics=(HITS, error), label_fraction=(1.0,)), task=AGE)
+    found = score_own_encoder(plan, fake_cohort(tmp_path, task=AGE), CPU, WATCH).evaluation
+    assert {(one.protocol, one.init, one.metric) for one in found.scores} == {
+        ("linear", "method", "error"), ("linear", "random", "error"), ("prior", "random", "error")
+    }  # fmt: skip
+    assert {one.better for one in found.comparisons} == {"lower"}
+    prior = found.predicted["prior", "random", 1.0]
+    train = [60.0, 60.0, 67.5, 67.5, 75.0, 75.0, 60.0, 60.0]
+    assert prior.probability[0, 0] == pytest.approx(np.mean(train), abs=1.0)
+    assert prior.label.dtype == np.float32
+
+
+def mean_error(value, label, weight):
+    return float(np.average(np.abs(value[:, 0] - label), weights=weight)) if weight.sum() else float("nan")
+
+
 def test_c_is_chosen_on_validation_frames_and_the_notes_say_so(tmp_path):
     found = score(tmp_path / "a", C="auto", label_fraction=(1.0,)).evaluation
     assert [note.partition(" = 1: C = ")[0] for note in found.notes if "C = " in note] == [
@@ -166,3 +184,21 @@ def test_c_is_chosen_on_validation_frames_and_the_notes_say_so(tmp_path):
     ]
     without = score(tmp_path / "b", records_of("validation"), C="auto").evaluation
     assert without.notes == ("There is no score: no validation frame of tiny has a label for 'kind'.",)
+
+
+def test_c_of_a_number_is_chosen_by_the_smallest_error(tmp_path):
+    """A metric whose lower scores are better would otherwise choose the worst C."""
+    error = Metric(name="error", summary="s", tasks=("number",), better="lower", score=mean_error)
+    plan = attrs.evolve(plan_of(metrics=(error,), label_fraction=(1.0,), C="auto"), task=AGE)
+    cohort = fake_cohort(tmp_path, task=AGE)
+    notes = score_own_encoder(plan, cohort, CPU, WATCH).evaluation.notes
+    (mine,) = [note for note in notes if note.startswith("Linear evaluation of method")]
+    found = float(mine.partition("(error ")[2].split()[0])
+    for c in GRID:
+        given = attrs.evolve(plan, scoring=attrs.evolve(plan.scoring, C=c, part="validation"))
+        (score,) = [
+            one.value
+            for one in score_own_encoder(given, cohort, CPU, WATCH).evaluation.scores
+            if (one.protocol, one.init, one.level) == ("linear", "method", "frame")
+        ]
+        assert found <= score + 5e-4

@@ -268,3 +268,8 @@ def test_a_gpu_finds_what_the_processor_finds():
         for one, two in zip(here, there, strict=True):
             assert (two.queries, two.recall) == (one.queries, pytest.approx(one.recall, abs=1e-9))
             assert two.mean_average_precision == pytest.approx(one.mean_average_precision, abs=1e-9)
+
+
+def test_numbers_are_no_diagnoses():
+    """Two patients of 61 years have no diagnosis in common."""
+    assert diagnoses(np.array([61.0, 61.0, np.nan], dtype=np.float32)).tolist() == [-1, -1, -1]

@@ -46,6 +46,9 @@ def test_every_offer_stands_on_the_shelf_of_its_kind() -> None:
         ["heads"],
         ["leads", "noisy", "preset", "stateful", "together"],
         ["hits", "many"],
+        ["centres", "tilted"],
+        ["patients"],
+        ["diary"],
     ]
 
 
@@ -148,8 +151,34 @@ def test_two_plugins_with_one_offer_are_an_error_only_where_it_is_asked_for() ->
     assert catalogue.losses.conflicts() == []
     assert str(caught.value) == (
         "2 plugins offer the dataset 'tiny': 'a' (first 1.0) and 'b' (second 1.0). "
-        "Leave one out with `--without b` or `--without a`."
+        "Ask for 'first:tiny' or 'second:tiny', or leave one out with `--without b` or `--without a`."
     )
+
+
+def test_a_name_that_several_have_is_chosen_with_its_distribution_or_its_plugin() -> None:
+    catalogue, _ = built(
+        fake_point("a", "first", clocs_datasets=lambda: [tiny(summary="one")]),
+        fake_point("b", "second", clocs_datasets=lambda: [tiny(summary="two")]),
+        fake_point("c", "second", clocs_datasets=lambda: [tiny(summary="three")]),
+    )
+    chosen = {name: catalogue.datasets.get(f"{name}:tiny").offer.summary for name in ("first", "a", "b", "c")}
+    assert chosen == {"first": "one", "a": "one", "b": "two", "c": "three"}
+    with pytest.raises(AmbiguousName, match=r"Ask for 'b:tiny' or 'c:tiny', or leave one out"):
+        catalogue.datasets.get("second:tiny")
+    with pytest.raises(UnknownName, match="No dataset 'third:tiny'"):
+        catalogue.datasets.get("third:tiny")
+
+
+def test_a_stranger_cannot_take_the_name_of_a_built_in_offer() -> None:
+    """To install a plugin would otherwise end every run that uses the built-in one. A warning says who has the name."""
+    catalogue, _ = built(
+        fake_point("a", "clocs", clocs_datasets=lambda: [tiny(summary="ours")]),
+        fake_point("b", "strange", clocs_datasets=lambda: [tiny(summary="theirs")]),
+    )
+    assert catalogue.datasets.get("tiny").offer.summary == "ours"
+    assert catalogue.datasets.get("strange:tiny").offer.summary == "theirs"
+    (warning,) = catalogue.datasets.conflicts()
+    assert "'tiny' alone is that of clocs. Ask for 'clocs:tiny' or 'strange:tiny'" in warning
 
 
 def test_one_name_for_two_kinds_is_no_conflict() -> None:

@@ -253,3 +253,16 @@ def test_the_installed_plugins_all_load() -> None:
     host = load_plugins(installed_entry_points())
     assert host.broken == ()
     assert {plugin.distribution for plugin in host.plugins} >= {"clocs"}
+
+
+def test_the_time_of_each_import_is_kept() -> None:
+    """`clocs plugins` names the plugin that makes every command slow."""
+    now = [0.0]
+
+    class Slow(FakePoint):
+        def load(self) -> ModuleType:
+            now[0] += 1.5
+            return fake_module(self.name)
+
+    host = load_plugins([good(), Slow("slow", None)], clock=lambda: now[0])
+    assert {plugin.name: plugin.seconds for plugin in host.plugins} == {"good": 0.0, "slow": 1.5}

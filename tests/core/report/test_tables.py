@@ -166,3 +166,22 @@ def test_the_headline_is_of_recordings_where_recordings_are_labelled():
     assert "record level" in verdict([score], [few, frames, recordings], ()).headline
     assert "by 0.400" in verdict([score], [few, frames, recordings], ()).headline
     assert "frame level" in verdict([score], [frames], ()).headline
+
+
+# ------------------------------------------------------------------------------------------------- lower is better
+
+
+def test_of_an_error_the_smaller_one_is_better():
+    """A method whose error is lower must not be called worse, in a sentence or in a colour."""
+    lower = attrs.evolve(compared(-1.5, -2.0, -1.0, metric="mae"), better="lower")
+    assert outcome(lower) == "above"
+    assert comparison_sentence(lower) == (
+        "m is better than random by 1.500 [1.000, 2.000] (linear, mae (lower is better), frame level, F = 1.0, one "
+        "seed): the interval over patients excludes 0."
+    )
+    higher = attrs.evolve(lower, difference=1.5, low=1.0, high=2.0)
+    assert outcome(higher) == "below"
+    assert "m is worse than random by 1.500 [1.000, 2.000]" in comparison_sentence(higher)
+    found = verdict([score()], [lower, higher, compared(0.3, 0.2, 0.4)], [])
+    assert found.outcome == "above"
+    assert found.rest == "Of all 3 intervals: 2 for the better, 1 for the worse."

@@ -96,3 +96,13 @@ def test_a_task_without_a_question_is_refused(task, message):
     """One class of one cannot be wrong; the loss would be 0 from the start."""
     with pytest.raises(ValueError, match=message):
         label_loss(task)
+
+
+def test_the_loss_of_a_number_is_the_mean_squared_error_of_the_frames_that_have_one():
+    values = random_logits(3, 2, 4)[..., :1]
+    labels = torch.tensor([1.0, float("nan"), -2.0, 0.5])
+    found = label_loss(Task("age", kind="number"))(values, labels)
+    rows = [(view, row) for view in range(2) for row in (0, 2, 3)]
+    expected = sum((values[view, row, 0].item() - labels[row].item()) ** 2 for view, row in rows) / len(rows)
+    assert found.item() == pytest.approx(expected, rel=1e-12)
+    assert label_loss(Task("age", kind="number"))(values, labels * float("nan")).item() == 0

@@ -286,18 +286,18 @@ def test_a_share_too_small_for_two_classes_costs_a_note_not_the_evaluation(evalu
 @pytest.mark.filterwarnings("always::clocs_core.ClocsWarning")
 def test_what_plugins_warn_of_stands_in_the_report_once_and_outlives_a_kill(evaluate, tmp_path, monkeypatch):
     """A score made the slow or the inexact way says so to whoever reads it later, and not only in a terminal."""
-    real, screen = classifiers.linear, Screen()
+    real, screen = classifiers.MODELS["one_of"], Screen()
 
     def loud(*arguments):
         warnings.warn("The slow way was taken.", ClocsWarning, stacklevel=1)
-        return real(*arguments)
+        return real[0](*arguments)
 
-    monkeypatch.setattr(classifiers, "linear", loud)
+    monkeypatch.setitem(classifiers.MODELS, "one_of", (loud, real[1]))
     found = evaluate(tmp_path / "e", screen=screen, dataset="many")
     assert found.notes.count("The slow way was taken.") == screen.lines.count("The slow way was taken.") == 1
     with pytest.raises(KeyboardInterrupt):
         evaluate(tmp_path / "f", screen=Screen(2), dataset="many")
-    monkeypatch.setattr(classifiers, "linear", real)
+    monkeypatch.setitem(classifiers.MODELS, "one_of", real)
     assert evaluate(tmp_path / "f", dataset="many").notes == found.notes
 
 
@@ -439,3 +439,42 @@ def test_time_adds_up_over_the_processes_of_an_evaluation(evaluate, tmp_path):
     report = evaluate(tmp_path / "e", FEW, **HOW)
     assert len(report.cells) > 2
     assert report.seconds["train"] >= sum(cell.seconds for cell in report.cells) > 0
+
+
+# ---------------------------------------------------------------------------------------------- protocols of plugins
+
+
+def test_a_protocol_of_recordings_has_controls_intervals_and_comparisons_and_shows_its_choice(evaluate, tmp_path):
+    found = evaluate(tmp_path / "e", "label_fraction=0.5,1", "sharp=2", dataset="many", protocol="centres")
+    keys = [(score.protocol, score.init, score.label_fraction, score.level) for score in found.scores]
+    assert keys == [
+        (protocol, init, fraction, "record")
+        for fraction in (0.5, 1.0)
+        for protocol, init in (("centres", "together"), ("centres", "random"), ("prior", "random"))
+    ]
+    assert all(score.low <= score.value <= score.high for score in found.scores)
+    assert [(one.a, one.b, one.protocol) for one in found.comparisons] == [("together", "random", "centres")] * 2
+    assert found.protocol == "centres"
+    assert found.how.startswith("Nearest centre (sharp = 2.0)")
+    predicted = read_predictions(tmp_path / "e" / "predictions.npz")
+    (rows,) = {len(one.record) for one in predicted.values()}
+    assert rows == len(set(predicted["centres", "random", 1.0].record.tolist()))  # one row of each recording
+    cell = found.cells[0]
+    validation = found.split.records["validation"]
+    assert cell.chosen == {"rows": str(validation)}
+    assert f"centres chose rows = {validation} for together at F = 0.5." in found.notes
+    assert "Centres." in found.notes
+    assert cell.frames < found.cells[3].frames == 3 * 13  # recordings of the training patients that have labels
+
+
+def test_a_protocol_that_wants_the_encoder_gets_it_untrained_for_the_control(evaluate, tmp_path):
+    found = evaluate(None, dataset="many", protocol="tilted")
+    values = {(one.init, one.level): one.value for one in found.scores if one.protocol == "tilted"}
+    assert set(values) == {(init, level) for init in ("together", "random") for level in ("frame", "record")}
+    assert values["together", "frame"] != values["random", "frame"]
+
+
+def test_listeners_hear_of_an_evaluation_that_is_kept_once_it_is_finished(evaluate, tmp_path):
+    evaluate(tmp_path / "e", "diary.every=1", dataset="many")
+    evaluate(tmp_path / "e", "diary.every=1", dataset="many")  # reads the report again
+    assert (tmp_path / "e" / "diary.txt").read_text().splitlines() == ["evaluated by linear"]

@@ -8,8 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fake_offers import offers
-from fake_plugins import FakePoint, fake_module, fake_point
+from fake_plugins import FakePoint, fake_module, fake_point, points
 
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_folder import RunFolder
@@ -87,21 +88,24 @@ def test_a_run_calls_offers_then_events_each_in_its_order(tmp_path: Path) -> Non
         "clocs_objectives",
         "clocs_methods",
         "clocs_metrics",
+        "clocs_protocols",
+        "clocs_report_sections",
+        "clocs_listeners",
         "clocs_run_started",
         "clocs_epoch_done",
         "clocs_epoch_done",
         "clocs_run_done",
     ]
     assert warnings == []
-    started = calls[8][1]
+    started = calls[11][1]
     assert (started.method, started.dataset, started.first_epoch) == ("together", "tiny", 1)
-    assert [calls[place][1][1].epoch for place in (9, 10)] == [1, 2]
-    assert [calls[place][1][1].last for place in (9, 10)] == [False, True]
-    done = calls[11][1][1]
+    assert [calls[place][1][1].epoch for place in (12, 13)] == [1, 2]
+    assert [calls[place][1][1].last for place in (12, 13)] == [False, True]
+    done = calls[14][1][1]
     assert (done.epochs_run, done.scores) == (report.epochs_run, report.scores)
     assert report.scores
     # A listener keeps its file by the run it was told of.
-    runs = [calls[8][1], calls[9][1][0], calls[10][1][0], calls[11][1][0]]
+    runs = [calls[11][1], calls[12][1][0], calls[13][1][0], calls[14][1][0]]
     assert all(one == runs[0] for one in runs)
     assert runs[0].folder == tmp_path / "run"
 
@@ -114,7 +118,9 @@ def test_the_hookspecs_stand_in_calling_order() -> None:
         "clocs_commands",
         "clocs_run_started",
         "clocs_epoch_done",
+        "clocs_run_stopped",
         "clocs_run_done",
+        "clocs_evaluation_done",
     ]
 
 
@@ -159,3 +165,27 @@ def test_a_data_set_without_labels_ends_with_a_reason_instead_of_a_score(tmp_pat
     assert (report.scores, report.task) == ((), None)
     assert "There is no score: tiny has no labels." in report.notes
     assert calls[-1][0] == "clocs_run_done"
+
+
+def test_a_listener_with_options_and_a_section_belong_to_the_run(tmp_path: Path) -> None:
+    """The diary has every second epoch, and the page the table of patients, escaped."""
+    _, warnings = run(tmp_path, points(), "epochs=4", "diary.every=2", "patients.most=1")
+    assert warnings == []
+    lines = (tmp_path / "run" / "diary.txt").read_text().splitlines()
+    assert lines[:3] == ["started at 1", "epoch 2", "epoch 4"]
+    assert lines[3].startswith("done with ")
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<h2>Some patients</h2>" in page
+    assert "<h3>Patients &lt;b&gt;</h3>" in page
+    assert "Patients <b>" not in page
+
+
+def test_a_run_that_fails_tells_its_listeners(tmp_path: Path) -> None:
+    """Whoever watches a run from afar should not wait for one that is dead."""
+
+    def clocs_epoch_done(run: Any, epoch: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, points(clocs_epoch_done=clocs_epoch_done), "epochs=2", "diary.every=1")
+    assert (tmp_path / "run" / "diary.txt").read_text().splitlines() == ["started at 1", "interrupted"]

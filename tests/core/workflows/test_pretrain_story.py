@@ -20,7 +20,7 @@ from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 from clocs_core.artifacts.run_keeper import RunKeeper
-from clocs_core.contracts.events import Health
+from clocs_core.contracts.events import Health, Listener
 from clocs_core.contracts.records import Drop, Entry, Listing
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.catalogue import build_catalogue
@@ -30,7 +30,7 @@ from clocs_core.train import health, loop
 from clocs_core.workflows import pretrain, training
 from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.summary import part_notes
-from clocs_core.workflows.surroundings import Listener, Surroundings
+from clocs_core.workflows.surroundings import Surroundings
 from clocs_core.workflows.training import patients_of, prepare_run, train_run
 
 PART_OF = ("train",) * 7 + ("validation",) * 3 + ("test",) * 4

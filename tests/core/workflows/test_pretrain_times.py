@@ -13,12 +13,13 @@ from fake_offers import offers
 from fake_plugins import FakePoint, fake_module
 
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
+from clocs_core.contracts.events import Listener
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import Host, load_plugins
 from clocs_core.progress import Display
 from clocs_core.workflows.pretrain import pretrain_run
-from clocs_core.workflows.surroundings import Listener, Surroundings
+from clocs_core.workflows.surroundings import Surroundings
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
@@ -29,7 +30,7 @@ SLOW = {
     "clocs_core.train.loop._validate": 5.0,
     "clocs_core.train.health.measure": 7.0,
     "clocs_core.evaluation.classifiers.embed": 11.0,  # two encoders, two parts
-    "clocs_core.evaluation.classifiers.linear": 13.0,  # two encoders
+    "clocs_core.evaluation.linear._predict": 13.0,  # two encoders
     "clocs_core.evaluation.own_encoder.patient_distances": 17.0,  # two encoders
     "clocs_core.evaluation.own_encoder.score_predictions": 19.0,
     "clocs_core.workflows.pretrain.summarise_retrieval": 23.0,

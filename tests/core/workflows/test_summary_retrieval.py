@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clocs_core.artifacts.reports import RetrievalRow
-from clocs_core.evaluation.features import Features, name_label
+from clocs_core.evaluation.features import Features
 from clocs_core.report.tables import RETRIEVAL_HEADINGS, retrieval_rows, retrieval_sentence
 from clocs_core.workflows.summary import summarise_retrieval
 
@@ -75,19 +75,3 @@ def test_the_sentence_has_the_controls_beside_the_method():
         "(random 25.0%, chance 1.0%)."
     )
     assert retrieval_sentence([], "m") == ""
-
-
-@pytest.mark.parametrize(
-    ("label", "words"),
-    [
-        (1, "b"),
-        (-1, "no label"),
-        ([1, 0], "a"),
-        ([1, 1], "a + b"),
-        ([0, 0], "none of the classes"),
-        ([-1, -1], "no label"),
-    ],
-)
-def test_a_label_in_words(label, words):
-    """None of the classes is known to hold: that is a finding. No label is none."""
-    assert name_label(np.array(label), ("a", "b")) == words

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from fake_plugins import fake_point
 
-from clocs_core.contracts.events import RunStarted
+from clocs_core import Tracker
+from clocs_core.contracts.events import Listener, RunStarted, RunStopped
+from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import load_plugins
 from clocs_core.progress import Display
-from clocs_core.workflows.surroundings import Listener, Surroundings
+from clocs_core.workflows.surroundings import Surroundings
 
 RUN = RunStarted(folder=Path("run"), method="m", dataset="d", settings={}, first_epoch=1)
 EPOCH, DONE = object(), object()
@@ -101,3 +103,98 @@ def test_a_user_can_stop_a_run_from_a_listener():
 
     with pytest.raises(KeyboardInterrupt):
         surroundings([], [Interrupted()]).started(RUN)
+
+
+# ------------------------------------------------------------------------------------------- trackers, ends and repeats
+
+
+def test_a_listener_that_always_fails_is_warned_of_once_and_still_told():
+    """Four hundred epochs would bury everything else."""
+    calls = []
+
+    class Broken(Listener):
+        def epoch_done(self, run, epoch):
+            calls.append(epoch)
+            raise ValueError("full")
+
+    def clocs_epoch_done(run, epoch):
+        calls.append(epoch)
+        raise OSError("no server")
+
+    host = load_plugins([fake_point("bad", clocs_epoch_done=clocs_epoch_done)])
+    around = Surroundings(host, show=Warnings(), listeners=[Broken()])
+    for _ in range(3):
+        around.epoch(RUN, EPOCH)
+    assert len(calls) == 6
+    assert around.show.heard == [
+        "plugin 'bad' (fakes 1.0) failed in clocs_epoch_done: OSError: no server",
+        "Broken.epoch_done failed: ValueError: full",
+    ]
+
+
+def stop(around, problem, *before):
+    """Tell some events of a run, and fail."""
+    with around.watched():
+        for tell in before:
+            tell(RUN)
+        raise problem
+
+
+class Ends(Listener):
+    def __init__(self):
+        self.heard = []
+
+    def run_stopped(self, run, stopped):
+        self.heard.append((run, stopped))
+
+
+@pytest.mark.parametrize(
+    ("problem", "stopped"),
+    [
+        (KeyboardInterrupt(), RunStopped("interrupted")),
+        (ValueError("broken"), RunStopped("failed", "ValueError: broken")),
+        (SystemExit(3), RunStopped("failed", "SystemExit: 3")),
+    ],
+)
+def test_a_run_that_ends_early_is_announced_once_and_the_error_goes_on(problem, stopped):
+    ends = Ends()
+    around = surroundings([], [ends])
+    with pytest.raises(type(problem)):
+        stop(around, problem, around.started)
+    assert ends.heard == [(RUN, stopped)]
+
+
+def test_what_fails_before_the_start_or_after_the_end_is_not_announced():
+    ends = Ends()
+    around = surroundings([], [ends])
+    with pytest.raises(ValueError, match="early"):
+        stop(around, ValueError("early"))
+    with pytest.raises(ValueError, match="late"):
+        stop(around, ValueError("late"), around.started, lambda run: around.done(run, DONE))
+    assert ends.heard == []
+
+
+def test_listeners_of_plugins_are_made_with_their_options_where_a_run_is_kept():
+    heard = []
+
+    def listen(options):
+        if options == "broken":
+            raise OSError("no server")
+        return Diary(options, heard)
+
+    offer = Tracker(name="diary", summary="s", listen=listen)
+    chosen = [Chosen(offer, "broken", "plugin 'p' (d 1.0)"), Chosen(offer, "x")]
+    around = surroundings([]).tracked(chosen)
+    assert around.show.heard == ["listener 'diary' of plugin 'p' (d 1.0) cannot listen: OSError: no server"]
+    around.started(RUN)
+    assert heard == [("x", "run_started", RUN)]
+    assert surroundings([], announces=False).tracked(chosen).trackers == ()
+
+
+def test_a_listener_of_before_these_events_is_not_asked_for_them():
+    class Old:
+        def epoch_done(self, run, epoch): ...
+
+    around = surroundings([], [Old()])
+    around.evaluated(DONE)
+    assert around.show.heard == []

@@ -18,7 +18,7 @@ from clocs_core.testing import checks_of
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
 OFFER = clocs_datasets()[0]
-ONE, MANY = OFFER.tasks
+ONE, MANY, _ = OFFER.tasks
 RNG = np.random.default_rng(0)
 SIGNAL = RNG.normal(size=(6, 2, 4000)).astype(np.float32)  # (recording, channel, sample)
 OWNERS = ["7", "7", "8", "8", "anna", "anna"]

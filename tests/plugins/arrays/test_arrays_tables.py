@@ -19,7 +19,7 @@ from clocs_core.plan.layers import Assignment, overlaid
 from clocs_core.settings.options import structure
 from clocs_plugins.arrays import ArraysOptions, clocs_datasets, load, scan
 
-ONE, MANY = clocs_datasets()[0].tasks
+ONE, MANY, _ = clocs_datasets()[0].tasks
 SIGNAL = np.random.default_rng(0).normal(size=(4, 100)).astype(np.float32)
 AT_125 = ArraysOptions(sampling_rate=125.0)
 
@@ -389,3 +389,19 @@ def test_spoilt_files_raise_what_was_promised_and_nothing_else(tmp_path_factory,
         except (ValueError, OSError):
             continue
         assert record.samples.size
+
+
+def test_measurements_are_labels_of_the_task_number(tmp_path: Path):
+    np.save(tmp_path / "many.npy", np.zeros((50, 100)))
+    (tmp_path / "ages.csv").write_text("\n".join(["label", *(str(20.5 + n) if n else "" for n in range(50))]) + "\n")
+    asked = attrs.evolve(AT_125, labels=str(tmp_path / "ages.csv"), label_unit="years")
+    number = Task("number", kind="number")
+    listing = scan(tmp_path / "many.npy", number, asked)
+    assert listing.task == Task("number", kind="number", unit="years")
+    assert [entry.label for entry in listing.entries[:3]] == [None, 21.5, 22.5]
+    assert listing.no_score == ""
+    assert "`task='number'` predicts them" in scan(tmp_path / "many.npy", ONE, asked).no_score
+    (tmp_path / "ages.csv").write_text("\n".join(["label", *["old"] * 50]) + "\n")
+    strange = scan(tmp_path / "many.npy", number, asked)
+    assert strange.no_score == "the label 'old' is no number, and the task 'number' predicts numbers"
+    assert {entry.label for entry in strange.entries} == {None}

@@ -23,7 +23,7 @@ from clocs_plugins.ptbxl import LEADS, PtbxlOptions, clocs_datasets
 
 (OFFER,) = clocs_datasets()
 TASKS = {task.name: task for task in OFFER.tasks}
-RHYTHM, SUPERCLASS = TASKS["rhythm-group"], TASKS["superclass"]
+RHYTHM, SUPERCLASS, AGE = TASKS["rhythm-group"], TASKS["superclass"], TASKS["age"]
 
 
 @pytest.fixture(scope="session")
@@ -465,11 +465,11 @@ def test_age_and_sex_are_those_of_the_table(real: Path, listing):
         table = {one["ecg_id"].zfill(5): one for one in csv.DictReader(file)}
     for entry in listing.entries:
         age, sex = table[entry.record]["age"], table[entry.record]["sex"]
-        assert entry.about["age"] == (None if age == "" else 90.0 if float(age) > 89 else float(age))
+        assert entry.about["age"] == (None if age in ("", "300.0") else float(age))
         assert entry.about["sex"] == ("female" if sex == "1" else "male")
 
 
-@pytest.mark.parametrize(("age", "found"), [("56.0", 56.0), ("300.0", 90.0), ("", None), ("old", None), ("0", 0.0)])
+@pytest.mark.parametrize(("age", "found"), [("56.0", 56.0), ("300.0", None), ("", None), ("old", None), ("0", 0.0)])
 def test_an_age_that_is_missing_or_hidden_is_said_to_be_so(tmp_path: Path, age: str, found: float | None):
     root = write_set(tmp_path / "set", [row(1)])
     text = (root / "ptbxl_database.csv").read_text(encoding="utf-8")
@@ -485,3 +485,23 @@ def test_an_age_that_is_missing_or_hidden_is_said_to_be_so(tmp_path: Path, age: 
 def test_a_table_without_age_and_sex_can_be_read(tmp_path: Path):
     (entry,) = scan(write_set(tmp_path / "set", [row(1)])).entries
     assert entry.about == {"age": None, "sex": None}
+
+
+def test_ages_are_labels_of_a_number_and_300_is_unknown(tmp_path):
+    """300 stands for every age above 89: as a number it would make an error of 210 years."""
+    ages = ["56.0", "300.0", "", "x", "89"]
+    rows = [row(number, age=age) for number, age in enumerate(ages, 1)]
+    listing = scan(write_set(tmp_path, rows), AGE)
+    assert [entry.label for entry in listing.entries] == [56.0, None, None, None, 89.0]
+    assert listing.notes == ("3 recordings do not have a known age and serve pre-training only.",)
+
+
+def test_a_table_without_ages_is_refused_where_ages_are_asked_for(tmp_path):
+    root = write_set(tmp_path, [row(1)])
+    table = root / "ptbxl_database.csv"
+    table.write_text(
+        table.read_text(encoding="utf-8").replace("patient_id,age,", "patient_id,years,"), encoding="utf-8"
+    )
+    with pytest.raises(DataError, match="has no column 'age'"):
+        scan(root, AGE)
+    assert len(scan(root).entries) == 1

@@ -1,0 +1,53 @@
+"""Find a protocol by its name: one of core's own, or one that a plugin offers."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from clocs_core.contracts.offers import FINETUNE, LINEAR, NoOptions, Protocol
+from clocs_core.contracts.records import Task
+from clocs_core.errors import SettingsError
+from clocs_core.plan.data import Chosen
+from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
+from clocs_core.plugins.host import Plugin
+
+OWN = {
+    LINEAR: Protocol(name=LINEAR, summary="A linear model on the representations of the frozen encoder."),
+    FINETUNE: Protocol(name=FINETUNE, summary="All weights and a new linear head are trained.", validation=True),
+}
+"""The protocols of core, which trains them by itself."""
+
+_CORE = Plugin("clocs", "clocs", "itself", ModuleType("clocs"))
+
+
+def find_protocol(catalogue: Catalogue, name: str) -> Offered[Protocol]:
+    """Return a protocol by its name. Raises UnknownName, which lists those that there are."""
+    own = tuple(Offered(offer, _CORE) for offer in OWN.values())
+    shelf = catalogue.protocols
+    return Shelf(Protocol, (*own, *shelf.offered), shelf.broken).get(name)
+
+
+def own_protocol(name: str) -> Chosen[Protocol]:
+    """Return one of core's protocols."""
+    return Chosen(OWN[name], NoOptions())
+
+
+def refuse_other_task(protocol: Chosen[Protocol], task: Task) -> None:
+    """Raise SettingsError where a protocol cannot be used for a task."""
+    offer = protocol.offer
+    if task.kind not in offer.tasks:
+        raise SettingsError(
+            f"Protocol {offer.name!r} is for tasks of the kind {' and '.join(offer.tasks)}, and {task.name!r} is "
+            f"of the kind {task.kind}. Choose another `protocol` or `task`."
+        )
+    if offer.rows == "record" and task.per == "frame":
+        raise SettingsError(
+            f"Protocol {offer.name!r} predicts recordings, and {task.name!r} has a label for each frame. Choose "
+            "another `protocol` or `task`."
+        )
+
+
+def options_of(protocol: Offered[Protocol]) -> dict[str, type[Any]]:
+    """Return the table of a plugin's protocol with the class that reads it; none for core's own."""
+    return {} if protocol.offer.predict is None else {"protocol": protocol.offer.options}
