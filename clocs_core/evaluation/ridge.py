@@ -12,8 +12,9 @@ import torch
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
+from clocs_core.evaluation.bootstrap import ScoreFunction
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import GRID, Score
+from clocs_core.evaluation.linear import GRID
 
 
 def ridge(
@@ -39,7 +40,12 @@ def ridge(
 
 
 def ridge_with_best_c(
-    train: Features, validation: Features, test: Features, task: Task, score: Score, device: torch.device | None = None
+    train: Features,
+    validation: Features,
+    test: Features,
+    task: Task,
+    score: ScoreFunction,
+    device: torch.device | None = None,
 ) -> tuple[Predictions, float, float]:
     """Fit with every C of `GRID`; predict the test rows with the one that scores best on the validation rows.
 
