@@ -26,7 +26,12 @@ _DATASET = "demo"
 _PATIENTS = "patients=120"
 _TRAINING = ("epochs=30", "batch_size=64", "resamples=20")  # of the run itself, whose intervals nobody reads
 _SCORING = ("resamples=300",)
-_MORE = {"cmsc-many": ("frame_samples=1250",)}  # the simulated recordings have two frames of 2500 samples, not four
+_MORE = {
+    "cmsc-many": ("frame_samples=1250",),  # the simulated recordings have two frames of 2500 samples, not four
+    "cpc": ("stride=16", "layers=2", "state=4", "ahead=4"),  # smaller networks than by default, for a CPU
+    "jepa": ("patch=50", "layers=2"),
+    "mae": ("patch=50", "layers=2"),
+}
 
 
 @attrs.frozen
