@@ -1,8 +1,8 @@
 """AUROC and average precision of many weightings of the same rows, in torch, on any device.
 
-Both depend on the weights of negatives below, tied with and above each score that a positive has. Those sums are one
-product of a sparse matrix (threshold, row) with the weights, for each class. Weights of a bootstrap are whole numbers,
-so that sums are exact in any order.
+Both depend on the weights of negatives below, tied with and above each score that a positive has. Rows are sorted into
+these places once for each class; then the weights of every draw are added up by place. Weights of a bootstrap are whole
+numbers, so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -53,6 +53,19 @@ def _as_tensor(array: Any) -> Tensor:
 
 
 @attrs.frozen(eq=False)
+class _Sums:
+    """Adds up some rows by group."""
+
+    group: Tensor  # (row,): the group of each
+    row: Tensor  # (row,)
+    groups: int
+
+    def of(self, weights: Tensor) -> Tensor:
+        """Add up weights (n, draw) by group: (group, draw). Weights are whole numbers, so no order of sums matters."""
+        return weights.new_zeros(self.groups, weights.shape[1]).index_add_(0, self.group, weights[self.row])
+
+
+@attrs.frozen(eq=False)
 class _Ranks:
     """The place of every row of one class among the scores of its positives, the thresholds.
 
@@ -60,8 +73,8 @@ class _Ranks:
     with it, between the first and the second, and so on.
     """
 
-    up: Tensor  # (threshold, n), sparse
-    down: Tensor  # (2 threshold + 1, n), sparse
+    up: _Sums
+    down: _Sums
 
 
 def _by_class(
@@ -72,11 +85,11 @@ def _by_class(
     refuse_other_shapes(said, truth, weights[0])
     positive = torch.from_numpy(positives(truth, said.shape[1])).to(weights.device)
     scores = probability.nan_to_num()  # draws that have such a row are set to NaN below
-    ranks = [_rank(*columns, weights.dtype) for columns in zip(scores.T.contiguous(), positive.T, strict=True)]
+    ranks = [_rank(*columns) for columns in zip(scores.T.contiguous(), positive.T, strict=True)]
 
     def score(block: Tensor) -> Tensor:
         by_row = block.T.contiguous()  # (n, draw)
-        return torch.stack([of_class(one.up @ by_row, one.down @ by_row) for one in ranks], dim=1)
+        return torch.stack([of_class(one.up.of(by_row), one.down.of(by_row)) for one in ranks], dim=1)
 
     if weights.is_cuda:
         found = score(weights)
@@ -98,19 +111,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _rank(score: Tensor, positive: Tensor, kind: torch.dtype) -> _Ranks:
+def _rank(score: Tensor, positive: Tensor) -> _Ranks:
     ups, downs = positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
     thresholds, tie = score[ups].unique(return_inverse=True)
     below = score[downs]
     place = torch.searchsorted(thresholds, below) + torch.searchsorted(thresholds, below, right=True)  # odd: tied
-    places = 2 * len(thresholds) + 1
-    return _Ranks(_sums(tie, ups, (len(thresholds), len(score)), kind), _sums(place, downs, (places, len(score)), kind))
-
-
-def _sums(group: Tensor, row: Tensor, shape: tuple[int, int], kind: torch.dtype) -> Tensor:
-    """Make the sparse matrix that adds up rows by group."""
-    ones = torch.ones(len(row), dtype=kind, device=row.device)
-    return torch.sparse_coo_tensor(torch.stack([group, row]), ones, shape, check_invariants=True).coalesce()
+    return _Ranks(_Sums(tie, ups, len(thresholds)), _Sums(place, downs, 2 * len(thresholds) + 1))
 
 
 def _area(up: Tensor, down: Tensor) -> Tensor:
