@@ -29,7 +29,7 @@ from command_line import command_line
 from grid.machine import describe_machine
 
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.bootstrap import bootstrap
 from clocs_plugins.classification import clocs_metrics
 

@@ -115,9 +115,6 @@ from .contracts.offers import (
     Method as Method,
 )
 from .contracts.offers import (
-    Metric as Metric,
-)
-from .contracts.offers import (
     Needs as Needs,
 )
 from .contracts.offers import (
@@ -133,12 +130,6 @@ from .contracts.offers import (
     Presets as Presets,
 )
 from .contracts.offers import (
-    Protocol as Protocol,
-)
-from .contracts.offers import (
-    ReportSection as ReportSection,
-)
-from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (
@@ -146,9 +137,6 @@ from .contracts.offers import (
 )
 from .contracts.offers import (
     Source as Source,
-)
-from .contracts.offers import (
-    Tracker as Tracker,
 )
 from .contracts.offers import (
     Variant as Variant,
@@ -197,6 +185,18 @@ from .contracts.records import (
 )
 from .contracts.records import (
     Task as Task,
+)
+from .contracts.result_offers import (
+    Metric as Metric,
+)
+from .contracts.result_offers import (
+    Protocol as Protocol,
+)
+from .contracts.result_offers import (
+    ReportSection as ReportSection,
+)
+from .contracts.result_offers import (
+    Tracker as Tracker,
 )
 from .contracts.scores import (
     Comparison as Comparison,

@@ -16,7 +16,7 @@ import numpy as np
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import read_predictions
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import ClocsError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
 from clocs_core.evaluation.linear import by_record

@@ -19,7 +19,9 @@ _MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_session
 def doctor_command(session: Session, root: str | None, as_json: bool) -> int:
-    """Look at this machine: versions, GPU, memory, disk, plugins, data and formats, and what is missing.
+    """Say what this machine has for clocs, and what it lacks.
+
+    Looks at versions, GPU, memory, disk, plugins, data sets and file formats.
 
     Lines that begin with -- name something optional that is missing, with !! something that must be repaired; then
     the exit code is 1.

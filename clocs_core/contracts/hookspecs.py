@@ -20,13 +20,15 @@ from clocs_core.contracts.offers import (
     Encoder,
     Loss,
     Method,
-    Metric,
     Objective,
     Perturbation,
+    ViewGenerator,
+)
+from clocs_core.contracts.result_offers import (
+    Metric,
     Protocol,
     ReportSection,
     Tracker,
-    ViewGenerator,
 )
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.memory import within_memory
 
 Floats = NDArray[np.float64]

@@ -21,9 +21,13 @@ from clocs_core.artifacts.evaluation_folder import Finished
 from clocs_core.artifacts.predictions import Classifier, Predictions
 from clocs_core.artifacts.reports import CellSummary
 from clocs_core.contracts.events import EpochDone
-from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
 from clocs_core.contracts.protocols import Trial
 from clocs_core.contracts.records import Part
+from clocs_core.contracts.result_offers import (
+    FINETUNE,
+    LINEAR,
+    PRIOR,
+)
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.store import Instances
 from clocs_core.errors import DataError

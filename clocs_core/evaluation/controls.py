@@ -12,7 +12,11 @@ from hashlib import sha256
 from typing import Any
 
 from clocs_core.artifacts.predictions import Classifier
-from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
+from clocs_core.contracts.result_offers import (
+    FINETUNE,
+    LINEAR,
+    PRIOR,
+)
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clocs_core.contracts.offers import Protocol
 from clocs_core.contracts.protocols import Answer, Trial
+from clocs_core.contracts.result_offers import Protocol
 from clocs_core.errors import ClocsError, PluginError
 from clocs_core.plan.data import Chosen
 

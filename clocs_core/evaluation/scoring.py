@@ -11,8 +11,8 @@ import torch
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Classifier, Predictions
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 from clocs_core.evaluation.linear import by_record

@@ -10,8 +10,17 @@ import attrs
 from torch import Tensor
 
 from clocs_core.contracts.kinds import kind_of
-from clocs_core.contracts.offers import FINETUNE, LINEAR, Dataset, Encoder, Metric, Protocol
+from clocs_core.contracts.offers import (
+    Dataset,
+    Encoder,
+)
 from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.result_offers import (
+    FINETUNE,
+    LINEAR,
+    Metric,
+    Protocol,
+)
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle

@@ -11,7 +11,11 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from clocs_core.contracts.offers import Offer, ReportSection, Tracker
+from clocs_core.contracts.offers import Offer
+from clocs_core.contracts.result_offers import (
+    ReportSection,
+    Tracker,
+)
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.layers import Layers, overlaid
 from clocs_core.plugins.catalogue import Catalogue, Offered

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.catalogue import Catalogue
 

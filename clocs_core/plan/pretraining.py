@@ -12,7 +12,6 @@ from clocs_core.contracts.offers import (
     Encoder,
     Loss,
     Method,
-    Metric,
     Needs,
     Objective,
     Offer,
@@ -21,6 +20,7 @@ from clocs_core.contracts.offers import (
     ViewGenerator,
 )
 from clocs_core.contracts.records import Framing, Task
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle

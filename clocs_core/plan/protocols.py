@@ -5,8 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from clocs_core.contracts.offers import FINETUNE, LINEAR, NoOptions, Protocol
+from clocs_core.contracts.offers import NoOptions
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import (
+    FINETUNE,
+    LINEAR,
+    Protocol,
+)
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf

@@ -15,14 +15,16 @@ from clocs_core.contracts.offers import (
     Encoder,
     Loss,
     Method,
-    Metric,
     Objective,
     Offer,
     Perturbation,
+    ViewGenerator,
+)
+from clocs_core.contracts.result_offers import (
+    Metric,
     Protocol,
     ReportSection,
     Tracker,
-    ViewGenerator,
 )
 from clocs_core.errors import AmbiguousName, UnknownName, neighbours
 from clocs_core.plugins.host import OFFER_HOOKS, Broken, Host, Plugin

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from clocs_core.contracts.events import Picture
-from clocs_core.contracts.offers import ReportSection
+from clocs_core.contracts.result_offers import ReportSection
 from clocs_core.contracts.sections import Findings, ReportTable
 from clocs_core.plan.data import Chosen
 from clocs_core.report.tables import show_number

@@ -12,14 +12,16 @@ from clocs_core.contracts.offers import (
     Encoder,
     Loss,
     Method,
-    Metric,
     Objective,
     Offer,
     Perturbation,
+    ViewGenerator,
+)
+from clocs_core.contracts.result_offers import (
+    Metric,
     Protocol,
     ReportSection,
     Tracker,
-    ViewGenerator,
 )
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.testing.checks import Check, label_of, skipped

@@ -20,8 +20,11 @@ from clocs_core.contracts.events import (
     RunStarted,
     RunStopped,
 )
-from clocs_core.contracts.offers import ReportSection, Tracker
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import (
+    ReportSection,
+    Tracker,
+)
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.contracts.sections import Findings
 from clocs_core.report.sections import make_section

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clocs_core.contracts.kinds import KINDS
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 

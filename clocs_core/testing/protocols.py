@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clocs_core.contracts.kinds import KINDS
-from clocs_core.contracts.offers import Protocol
 from clocs_core.contracts.protocols import Answer, Features, Trial
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import Protocol
 from clocs_core.evaluation.protocols import fault_of, withhold
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick

@@ -12,7 +12,11 @@ from clocs_core.artifacts.classifier import save_classifier
 from clocs_core.artifacts.evaluation_folder import Controls, EvaluationFolder, Finished
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.artifacts.tensors import read_tensors
-from clocs_core.contracts.offers import FINETUNE, LINEAR, PRIOR
+from clocs_core.contracts.result_offers import (
+    FINETUNE,
+    LINEAR,
+    PRIOR,
+)
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers

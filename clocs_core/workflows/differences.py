@@ -12,7 +12,7 @@ import attrs
 
 from clocs_core import seeds
 from clocs_core.artifacts.results import Candidate, Group
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
 from clocs_core.evaluation.linear import by_record

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import attrs
 
 from clocs_core.contracts.events import EpochDone, EvaluationDone, Listener, RunDone, RunStarted, RunStopped
-from clocs_core.contracts.offers import Tracker
+from clocs_core.contracts.result_offers import Tracker
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import Host
 from clocs_core.progress import Display

@@ -36,7 +36,7 @@ def test_every_text_is_in_its_file_exactly_once():
     assert find_stale(MUTANTS, ROOT) == {}
 
 
-@pytest.mark.parametrize("file", sorted({one.file for one in MUTANTS}))
+@pytest.mark.parametrize("file", sorted({one.file for one in MUTANTS if one.file.endswith(".py")}))
 def test_every_mutant_is_still_python(file):
     """One that is not would be caught by any test."""
     text = (ROOT / file).read_text(encoding="utf-8")

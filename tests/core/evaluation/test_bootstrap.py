@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.offers import Metric
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import ClocsWarning
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 

@@ -16,8 +16,8 @@ from finetune_oracle import DIM
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.features import embed
 from clocs_core.evaluation.label_fractions import choose_rows

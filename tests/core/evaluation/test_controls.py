@@ -10,8 +10,8 @@ from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS
 
 from clocs_core.artifacts.split import Split
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.controls import control_facts, control_name, digest_rows, is_control
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.plan.data import Chosen

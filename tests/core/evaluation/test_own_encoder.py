@@ -11,8 +11,8 @@ from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS, fake_entries
 from finetune_oracle import DIM
 
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Framing
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import DataError
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.features import embed

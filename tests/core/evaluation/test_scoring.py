@@ -6,8 +6,8 @@ from fake_frames import TASK
 
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.offers import Metric
 from clocs_core.contracts.records import Task
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.bootstrap import bootstrap
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import linear, prior

@@ -89,8 +89,9 @@ def lasting(report: EvaluationReport) -> EvaluationReport:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    """Every file that an evaluation leaves, but for its report, which has seconds in it."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in (".lock", "report.json"))
+    """Every file that an evaluation leaves, but for its report and its page, which have seconds and a date in them."""
+    but = (".lock", "report.json", "report.html")
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in but)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @hookimpl
 def clocs_run_started(run: RunStarted) -> None:
     """Begin a run in each tracker that is asked for; a resumed run goes on in its own."""
-    from clocs_plugins.trackers.choice import trackers
+    from clocs_plugins.tracking.choice import trackers
 
     for tracker in trackers():
         tracker.begin(run)
@@ -26,7 +26,7 @@ def clocs_run_started(run: RunStarted) -> None:
 @hookimpl
 def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
     """Add the numbers of an epoch."""
-    from clocs_plugins.trackers.choice import trackers
+    from clocs_plugins.tracking.choice import trackers
 
     for tracker in trackers():
         tracker.add_epoch(run, epoch)
@@ -35,7 +35,7 @@ def clocs_epoch_done(run: RunStarted, epoch: EpochDone) -> None:
 @hookimpl
 def clocs_run_done(run: RunStarted, done: RunDone) -> None:
     """Add the scores, and end the run."""
-    from clocs_plugins.trackers.choice import trackers
+    from clocs_plugins.tracking.choice import trackers
 
     for tracker in trackers():
         tracker.end(run, done)

@@ -8,10 +8,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from fake_events import epoch_done, run_at, run_done
 
-import clocs_plugins.trackers as plugin
+import clocs_plugins.tracking as plugin
 from clocs_core import Unavailable
-from clocs_plugins.trackers.choice import _mlflow, _wandb, trackers
-from clocs_plugins.trackers.numbers import epoch_of, scores_of, settings_of
+from clocs_plugins.tracking.choice import _mlflow, _wandb, trackers
+from clocs_plugins.tracking.numbers import epoch_of, scores_of, settings_of
 
 
 @pytest.fixture(autouse=True)

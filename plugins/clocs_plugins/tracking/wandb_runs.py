@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from clocs_core import EpochDone, RunDone, RunStarted, Unavailable
-from clocs_plugins.trackers.numbers import epoch_of, scores_of, settings_of
+from clocs_plugins.tracking.numbers import epoch_of, scores_of, settings_of
 
 
 @attrs.define(eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from clocs_core import EpochDone, RunDone, RunStarted, Unavailable
-from clocs_plugins.trackers.numbers import epoch_of, scores_of, settings_of
+from clocs_plugins.tracking.numbers import epoch_of, scores_of, settings_of
 
 ID_FILE = ".mlflow-run"
 """File in the run folder with the id of its run in MLflow, so that a resumed run goes on in it."""

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Protocol
 
 from clocs_core import EpochDone, RunDone, RunStarted
-from clocs_plugins.trackers.mlflow_runs import MlflowRuns
-from clocs_plugins.trackers.wandb_runs import WandbRuns
+from clocs_plugins.tracking.mlflow_runs import MlflowRuns
+from clocs_plugins.tracking.wandb_runs import WandbRuns
 
 
 class Runs(Protocol):
