@@ -107,10 +107,8 @@ def test_steps_in_bf16_are_captured(training):
     plain, captured = learner_of(0.3), learner_of(0.3)
     expected, found = losses_of(plain, half, plain_epoch), losses_of(captured, half, CapturedEpochs(nothing))
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
-    exact = losses_of(learner_of(0.3), training, plain_epoch)
-    # Only the first step is comparable: rounding moves the weights apart, and losses of later steps with them.
-    torch.testing.assert_close(found[0], exact[0], rtol=0.05, atol=0.05)
-    assert not torch.equal(found, exact)
+    # Other losses than in float32: dropout draws other masks for bf16. test_step.py compares the two without dropout.
+    assert not torch.equal(found, losses_of(learner_of(0.3), training, plain_epoch))
 
 
 @pytest.mark.cuda
