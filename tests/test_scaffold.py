@@ -54,7 +54,8 @@ def test_a_new_plugin_is_built_installed_tested_and_run_within_two_minutes(tmp_p
     offline = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
     _run(sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel)
     listed = json.loads(_run(python, "-m", "clocs_core", "plugins", "--json", cwd=tmp_path))
-    assert {"name": "scaffolded", "distribution": NAME, "version": "0.1.0"} in listed["plugins"]
+    (mine,) = [one for one in listed["plugins"] if one["name"] == "scaffolded"]
+    assert (mine["distribution"], mine["version"]) == (NAME, "0.1.0")
     told = _run(python, "-m", "clocs_core", "plugins", "test", cwd=folder)
     assert ", 0 failed, 0 skipped." in told
     assert " passed" in _run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)

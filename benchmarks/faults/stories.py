@@ -24,7 +24,14 @@ from faults.processes import PATIENCE, Work, clocs, run
 _DEMO = ("--dataset", "demo", "-o", "patients=12")
 _TINY = ("--epochs", "2", "--batch-size", "16", "--resamples", "5", "--embedding-dim", "8", "--device", "cpu")
 EVALUATION = "evaluation"
-_VARYING = ("seconds", "digest", "root", "data_root")  # differ between undisturbed runs in two folders
+_VARYING = (
+    "command",
+    "date",
+    "seconds",
+    "digest",
+    "root",
+    "data_root",
+)  # differ between undisturbed runs in two folders
 Results = dict[str, str]
 """The results of a story by name: digests or texts that no disturbance may change."""
 

@@ -13,7 +13,11 @@ import pytest
 
 def held(folder: Path) -> dict[str, bytes]:
     """Every file that an evaluation leaves, but for its report, which has seconds in it."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in (".lock", "report.json"))
+    files = (
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (".lock", "report.json", "report.html")
+    )
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

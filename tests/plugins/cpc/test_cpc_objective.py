@@ -88,7 +88,7 @@ def test_it_learns_what_follows_in_a_rhythm_and_nothing_in_noise():
         objective = build(reader, channels=1, samples=64, ahead=2)
         optimiser = torch.optim.Adam([*reader.parameters(), *objective.parameters()], 3e-3)
         draw = torch.Generator().manual_seed(0)
-        for _ in range(100):
+        for _ in range(150):
             if name == "noise":
                 signal = torch.randn(1, 32, 1, 64, generator=draw)
             else:
