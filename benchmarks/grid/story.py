@@ -55,7 +55,8 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
         return 0
     asked, repeats = _asked(request, paper, shelf)
     results = Results(request.out)
-    sweep(request.out / "invocations")  # what a killed grid was writing
+    for folder in (request.out / "invocations", request.out / "pretrained", *request.out.glob("evaluated/*")):
+        sweep(folder)  # what a killed grid was writing
     presets = _possible(asked, repeats, results, request, shelf)
     cells = wanted_cells(presets, repeats)
     work = missing_work(cells, wanted_runs(presets, repeats), results)
