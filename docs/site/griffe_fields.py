@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 import griffe
+from options_page import written_types
 
 from clocs_core.api import arguments
 from clocs_core.settings.options import help_of
@@ -73,8 +74,9 @@ def _settings_of(func: griffe.Function, taken: Mapping[str, object]) -> Iterator
             sections, *others = map(str, one.value.arguments)
             left_out = {*taken, *map(ast.literal_eval, others)}
             for section in getattr(arguments, sections).values():
+                kinds = written_types(section)
                 for field in (field for field in attrs.fields(section) if field.name not in left_out):
-                    yield _row(field.name, str(field.type), repr(field.default), {field.name: help_of(field)})
+                    yield _row(field.name, kinds[field.name], repr(field.default), {field.name: help_of(field)})
 
 
 def _remark(field: griffe.Attribute) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from inspect import getdoc
+from inspect import formatannotation, get_annotations, getdoc
 from typing import Any
 
 import attrs
@@ -50,9 +50,19 @@ def _offers() -> Iterator[str]:
 
 
 def _table(cls: type[Any]) -> str:
-    cells = [(one.name, one.type, repr(one.default), _plain(help_of(one))) for one in attrs.fields(cls)]
+    kinds = written_types(cls)
+    cells = [(one.name, kinds[one.name], repr(one.default), _plain(help_of(one))) for one in attrs.fields(cls)]
     rows = [f"| `{name}` | `{kind}` | `{default}` | {text} |" for name, kind, default, text in cells]
     return "\n".join(["| option | type | default | what it is |", "|---|---|---|---|", *rows, ""]) if rows else ""
+
+
+def written_types(cls: type[Any]) -> dict[str, str]:
+    """Return the type of every field as the source has it.
+
+    `attrs.Attribute.type` is no longer that once cattrs has read a record of the class: it replaces names by classes.
+    """
+    given = {name: kind for part in reversed(cls.__mro__) for name, kind in get_annotations(part).items()}
+    return {name: kind if isinstance(kind, str) else formatannotation(kind) for name, kind in given.items()}
 
 
 def _plain(text: str) -> str:
