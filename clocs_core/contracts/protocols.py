@@ -1,4 +1,4 @@
-"""What a protocol gets and returns: labelled rows of each part, with or without the encoder, and predictions."""
+"""The input and output of a protocol: labelled rows of each part, with or without the encoder, and predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a section of a report gets and returns: the findings of a run, and tables or pictures."""
+"""The input and output of a report section: the findings of a run, and tables or pictures."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Joining:
     def __init__(self, jobs: list[Job], target: Path, frame_samples: int) -> None:
         """Join the shards of all jobs in a new file `target`. frame_samples: of one frame, all channels."""
         self.shards: list[dict[str, Any]] = []
-        """What the shards say of themselves, as far as they are joined."""
+        """The facts of the shards that are joined so far."""
         self._jobs, self._finished, self._kinds = jobs, set[Path](), set[str]()
         self._samples, self._target = frame_samples, target
         target.write_bytes(b"")

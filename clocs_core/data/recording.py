@@ -25,7 +25,7 @@ _VOLTS = {"microvolt": "uV", "millivolt": "mV", "volt": "V", "uv": "uV", "mv": "
 
 @attrs.frozen
 class Wish:
-    """What is asked of a file that may hold more. Names that the file lacks, and 0 Hz, ask for nothing."""
+    """A choice among the channels of a file. Names that the file lacks, and a rate of 0 Hz, choose nothing."""
 
     channels: tuple[str, ...] = ()
     sampling_rate: float = 0.0

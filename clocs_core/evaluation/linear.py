@@ -7,7 +7,7 @@ standard deviation of the training rows; the L2 penalty is scikit-learn's (C = 1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -53,11 +53,20 @@ def linear_with_best_c(
     score, for instance because all have one class, C is 1 and the score is NaN. Raise DataError as `linear` does.
     """
     (tried, probability), notes = _predict(train, (validation, test), task, GRID, device)
+    best, value = choose_c(tried, validation, score)
+    found = Predictions(probability[best], test.label, test.patient, test.record, notes)
+    return found, GRID[best], value
+
+
+def choose_c(tried: Iterable[Floats], validation: Features, score: ScoreFunction) -> tuple[int, float]:
+    """Return the place in `GRID` of the C whose predictions score best, and the score.
+
+    Of equally good ones it is the smallest; without any score it is 1, and the score is NaN.
+    """
     once = np.ones(len(validation))
     scores = np.array([score(one, validation.label, once) for one in tried])
     best = GRID.index(1.0) if np.isnan(scores).all() else int(np.nanargmax(scores))
-    found = Predictions(probability[best], test.label, test.patient, test.record, notes)
-    return found, GRID[best], float(scores[best])
+    return best, float(scores[best])
 
 
 def _predict(

@@ -14,7 +14,7 @@ from clocs_core.contracts.records import Task
 from clocs_core.errors import DataError
 from clocs_core.evaluation.bootstrap import ScoreFunction
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import GRID
+from clocs_core.evaluation.linear import GRID, choose_c
 
 
 def ridge(
@@ -51,8 +51,6 @@ def ridge_with_best_c(
 
     Return the predictions, C (the smallest of equally good ones) and its score; C is 1 where there is no score.
     """
-    once = np.ones(len(validation))
     tried = (ridge(train, validation, task, device, c).probability for c in GRID)
-    scores = np.array([score(one, validation.label, once) for one in tried])
-    best = GRID.index(1.0) if np.isnan(scores).all() else int(np.nanargmax(scores))
-    return ridge(train, test, task, device, GRID[best]), GRID[best], float(scores[best])
+    best, value = choose_c(tried, validation, score)
+    return ridge(train, test, task, device, GRID[best]), GRID[best], value

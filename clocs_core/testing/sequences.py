@@ -51,7 +51,7 @@ def _sequence_stride(case: EncoderCase) -> None:
 
 
 def _sequence_causal(case: EncoderCase) -> None:
-    """Of an encoder that says `causal = True`, position t sees no sample from (t + 1) * stride on."""
+    """In the sequence of an encoder with `causal = True`, position t sees no sample from (t + 1) * stride on."""
     made = case.build(samples=LONG).eval()
     if not getattr(made, "causal", False):
         return

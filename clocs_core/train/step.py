@@ -81,7 +81,7 @@ def encode(
 
 @attrs.frozen
 class Encoding:
-    """What an objective gets as `encode`: the encoders, the encoder of each view, and how to call them, as above."""
+    """The `encode` of an objective: calls the encoder of each view, with `per_view` and `autocast` as above."""
 
     encoders: Sequence[nn.Module]
     encoder_of_view: tuple[int, ...] = ()
@@ -131,7 +131,7 @@ def _views(signal: Tensor, chosen: Sequence[int]) -> Tensor:
 
 @attrs.frozen
 class _Asks:
-    """What an objective asks for by the names of its arguments."""
+    """The optional arguments that an objective has, found by their names."""
 
     generator: bool
     all_encoders: bool

@@ -28,7 +28,7 @@ _FEW, _EPOCHS = 24, 3  # recordings that are read, and epochs that are trained, 
 
 @attrs.frozen
 class Preview:
-    """What a run would do. Times are in seconds, and guesses."""
+    """The preview of a run. Times are in seconds, and estimated."""
 
     recordings: int
     patients: Mapping[Part, int]

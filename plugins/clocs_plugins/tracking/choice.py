@@ -12,7 +12,7 @@ from clocs_plugins.tracking.wandb_runs import WandbRuns
 
 
 class Runs(Protocol):
-    """What a tracker does with the events of runs."""
+    """The functions of a tracker, one for each event of a run."""
 
     def begin(self, run: RunStarted) -> None:
         """Begin a run, or go on with it."""

@@ -10,7 +10,7 @@ from clocs_core import Metric, Protocol
 
 
 def answer(options: Any, trial: Any) -> Any:
-    raise NotImplementedError
+    return None
 
 
 @pytest.mark.parametrize(
