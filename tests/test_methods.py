@@ -30,6 +30,8 @@ ENCODERS = {
     "resnet1d": ("--encoder", "resnet1d", "-o", "widths=4,8", "-o", "blocks=1"),
 }
 SMALL = ("--dataset", "demo", "-o", "patients=20", "--epochs", "1", "--batch-size", "16", "-o", "resamples=10")
+SMALLER = {"moco": ("blocks=1,1,1,1", "normalise=min-max")}  # smaller networks; no constant to measure first
+ONE_CHANNEL = {"moco": ("blocks=1,1,1,1",)}  # methods of all leads, with what makes them small
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 
 
@@ -148,12 +150,12 @@ def test_choices_can_be_made_on_validation_patients(tmp_path, data_root):
     assert "Test patients only" not in page
 
 
-@pytest.mark.parametrize("method", ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm"])
+@pytest.mark.parametrize("method", ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm", "moco"])
 def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     """Targets, heads, their optimiser and the random numbers of views: all of it is where it was."""
     run = {"method": method, "dataset": "demo", "embedding_dim": 8, "device": "cpu"}
     tables = {"run": run, "data": {"data_root": str(data_root)}, "dataset": {"patients": 20}}
-    plan = resolve(CATALOGUE, tables, ["batch_size=16", "epochs=4"])
+    plan = resolve(CATALOGUE, tables, ["batch_size=16", "epochs=4", *SMALLER.get(method, ())])
     cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, 1, lambda *_: None)
     device = torch.device("cpu")
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, device)
@@ -190,6 +192,35 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
         assert expected.keys() == found.keys()
         assert all(torch.equal(expected[name], found[name]) for name in expected), part
     assert resumed.progress == whole.progress
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ONE_CHANNEL)
+def test_a_method_that_reads_all_leads_reads_a_single_channel_too(tmp_path, method):
+    """Own recordings of one channel, two for each patient."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.normal(size=(40, 1, 1600)).astype(np.float32))
+    rows = [f"{number // 2},{'ab'[number // 2 % 2]}" for number in range(40)]
+    (tmp_path / "ids.csv").write_text("\n".join(["patient,label", *rows]) + "\n")
+    table, out = str(tmp_path / "ids.csv"), tmp_path / "run"
+    data = ("--dataset", "arrays", "--root", str(tmp_path / "x.npy"), "--sampling-rate", "125", "--patients", table)
+    quick = (
+        "--epochs",
+        "1",
+        "-o",
+        "frame_samples=400",
+        "-o",
+        "resamples=10",
+        "--embedding-dim",
+        "16",
+        "--workers",
+        "1",
+    )
+    given = (*data, "--labels", table, *quick, "--out", str(out), "--data-root", str(tmp_path / "data"))
+    assert main(["run", "--plugin", method, *given, *(f"-o{one}" for one in ONE_CHANNEL[method])]) == 0
+    assert json.loads((out / "report.json").read_text())["method"] == method
 
 
 @pytest.mark.parametrize("method", METHODS)

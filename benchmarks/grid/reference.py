@@ -31,6 +31,7 @@ _MORE = {
     "cpc": ("stride=16", "layers=2", "state=4", "ahead=4"),  # smaller networks than by default, for a CPU
     "jepa": ("patch=50", "layers=2"),
     "mae": ("patch=50", "layers=2"),
+    "moco": ("blocks=1,1,1,1",),
 }
 
 

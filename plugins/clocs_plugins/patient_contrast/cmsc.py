@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
@@ -24,11 +24,13 @@ class SegmentsOptions:
     """Options of the views `segments`."""
 
     segments: int = option(2, "Adjacent segments of a recording, V.", check=(lambda v: v >= 2, "be 2 or more"))
+    leads: Literal["each", "all"] = option("each", "Read each lead by itself, or all leads of a segment together.")
 
 
 def segments_needs(options: SegmentsOptions) -> Needs:
-    """Ask for one channel of V adjacent frames."""
-    return Needs(segments=options.segments, channels="each")
+    """Ask for V adjacent frames, of one channel or of all."""
+    reads: Literal["one", "all"] = "one" if options.leads == "each" else "all"
+    return Needs(segments=options.segments, channels=options.leads, encoder_channels=reads)
 
 
 def build_segments(options: SegmentsOptions) -> Callable[[Batch, Generator], Views]:

@@ -23,6 +23,7 @@ class PerturbedOptions:
     """
 
     perturb: Literal["both", "one"] = option("both", "Perturb both copies of a frame, or one of them.")
+    leads: Literal["each", "all"] = option("each", "Read each lead by itself, or all leads of a frame together.")
 
 
 @hookimpl
@@ -33,8 +34,12 @@ def clocs_views() -> list[ViewGenerator]:
 
 
 def needs(options: PerturbedOptions) -> Needs:
-    """Ask for one frame of one channel. If both copies are perturbed, one perturbation must be random."""
-    return Needs(perturbations="random" if options.perturb == "both" else "some")
+    """Ask for one frame, of one channel or of all. If both copies are perturbed, one perturbation must be random."""
+    return Needs(
+        channels=options.leads,
+        encoder_channels="one" if options.leads == "each" else "all",
+        perturbations="random" if options.perturb == "both" else "some",
+    )
 
 
 def build(options: PerturbedOptions) -> Callable[[Batch, Generator], Views]:

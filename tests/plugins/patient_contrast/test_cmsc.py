@@ -83,3 +83,10 @@ def test_the_card_imports_no_torch():
     """It imports this file's subject, and listing plugins must stay instant."""
     code = "import sys, clocs_plugins.patient_contrast; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("leads", "reads"), [("each", "one"), ("all", "all")])
+def test_leads_are_read_one_by_one_or_together(leads, reads):
+    offer = next(one for one in clocs_views() if one.name == "segments")
+    needs = offer.needs(SegmentsOptions(leads=leads))
+    assert (needs.segments, needs.channels, needs.encoder_channels) == (2, leads, reads)

@@ -36,3 +36,10 @@ def test_what_must_perturb_depends_on_how_many_copies_are_perturbed(perturb, nee
     """A flip on both copies gives two equal inputs; on one copy it is a view of its own."""
     (offer,) = clocs_views()
     assert offer.needs(PerturbedOptions(perturb=perturb)).perturbations == needed
+
+
+@pytest.mark.parametrize(("leads", "reads"), [("each", "one"), ("all", "all")])
+def test_leads_are_read_one_by_one_or_together(leads, reads):
+    (offer,) = clocs_views()
+    needs = offer.needs(PerturbedOptions(leads=leads))
+    assert (needs.channels, needs.encoder_channels) == (leads, reads)
