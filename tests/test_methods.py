@@ -31,7 +31,10 @@ ENCODERS = {
 }
 SMALL = ("--dataset", "demo", "-o", "patients=20", "--epochs", "1", "--batch-size", "16", "-o", "resamples=10")
 SMALLER = {"moco": ("blocks=1,1,1,1", "normalise=min-max")}  # smaller networks; no constant to measure first
-ONE_CHANNEL = {"moco": ("blocks=1,1,1,1",)}  # methods of all leads, with what makes them small
+ONE_CHANNEL = {
+    "moco": ("blocks=1,1,1,1",),
+    "pclr": ("blocks=1,1,1,1",),
+}  # methods of all leads, with what makes them small
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 
 

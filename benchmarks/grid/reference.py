@@ -24,14 +24,17 @@ REFERENCE = Path(__file__).with_name("reference.json")
 
 _DATASET = "demo"
 _PATIENTS = "patients=120"
-_TRAINING = ("epochs=30", "batch_size=64", "resamples=20")  # of the run itself, whose intervals nobody reads
+_TRAINING = ("batch_size=64", "resamples=20")  # of the run itself, whose intervals nobody reads
 _SCORING = ("resamples=300",)
+_SHORT = ("frame_samples=1250", "instances=64", "epochs=10")  # for networks that read all leads
+_SMALL = ("blocks=1,1,1,1,1,1", *_SHORT)
 _MORE = {
     "cmsc-many": ("frame_samples=1250",),  # the simulated recordings have two frames of 2500 samples, not four
     "cpc": ("stride=16", "layers=2", "state=4", "ahead=4"),  # smaller networks than by default, for a CPU
     "jepa": ("patch=50", "layers=2"),
     "mae": ("patch=50", "layers=2"),
     "moco": ("blocks=1,1,1,1",),
+    "pclr": _SMALL,
 }
 
 
@@ -61,12 +64,17 @@ def reference_preset(methods: Sequence[str]) -> Preset:
             protocol="linear",
             embedding_dim=64,
             label_fraction=1.0,
-            options=_MORE.get(method, ()),
+            options=_with_epochs(_MORE.get(method, ())),
         )
         for method in methods
     )
     title = "Every built-in method on simulated ECGs"
     return Preset(name="reference", printed_in="", section="", title=title, conditions=conditions)
+
+
+def _with_epochs(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the usual number of epochs, unless the options have their own."""
+    return options if any(one.startswith("epochs=") for one in options) else (*options, "epochs=30")
 
 
 def reference_repeats() -> Repeats:

@@ -9,8 +9,8 @@ where e(u, v) = exp(u . v / tau) and n runs over the queue without the keys of p
 earlier batches and begins with random directions of no patient, as in the authors' code. After each training batch its
 keys replace the oldest ones. The copy follows by k <- m k + (1 - m) q after each step.
 
-He et al. contrast one direction of two views and shuffle batches between GPUs, so that BatchNorm does not tell which key
-is of the same batch. Here both directions count, as in MoCo v3 (Chen, Xie and He, ICCV 2021), and nothing is shuffled.
+He et al. contrast one direction of two views, and shuffle batches between GPUs, so that BatchNorm does not tell which
+key is of the same batch. Here both directions count, as in MoCo v3 (Chen, Xie and He, ICCV 2021). Nothing is shuffled.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Moco(nn.Module):
 
         The running statistics of BatchNorm come from its own passes.
         """
-        followed = [*encoder.parameters(), *self.projector.parameters()]
+        followed: list[Tensor] = [*encoder.parameters(), *self.projector.parameters()]
         torch._foreach_lerp_(list(self.slow.parameters()), followed, 1 - self.momentum)
 
     def _directions(self, z: Tensor) -> Tensor:
