@@ -61,7 +61,7 @@ def data_root(tmp_path_factory):
 def test_every_method_runs_to_its_report_with_either_encoder(tmp_path, data_root, method, encoder):
     """A second encoder is what shows that the hook is one."""
     out = tmp_path / "run"
-    more = FOUR_SEGMENTS if method == "cmsc-many" else ()
+    more = {"cmsc-many": FOUR_SEGMENTS, "3kg": ("--leads", "12")}.get(method, ())
     where = ("--out", str(out), "--data-root", str(data_root), "--workers", "1", "--embedding-dim", "16")
     assert main(["run", "--plugin", method, *SMALL, *where, *ENCODERS[encoder], *more]) == 0
     report = json.loads((out / "report.json").read_text())

@@ -29,6 +29,7 @@ _SCORING = ("resamples=300",)
 _SHORT = ("frame_samples=1250", "instances=64", "epochs=10")  # for networks that read all leads
 _SMALL = ("blocks=1,1,1,1,1,1", *_SHORT)
 _MORE = {
+    "3kg": _SMALL,
     "cmsc-many": ("frame_samples=1250",),  # the simulated recordings have two frames of 2500 samples, not four
     "cpc": ("stride=16", "layers=2", "state=4", "ahead=4"),  # smaller networks than by default, for a CPU
     "jepa": ("patch=50", "layers=2"),
@@ -64,6 +65,7 @@ def reference_preset(methods: Sequence[str]) -> Preset:
             protocol="linear",
             embedding_dim=64,
             label_fraction=1.0,
+            leads="12" if method == "3kg" else "4",  # it needs eight of them by name
             options=_with_epochs(_MORE.get(method, ())),
         )
         for method in methods

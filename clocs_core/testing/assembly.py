@@ -17,6 +17,7 @@ from clocs_core.contracts.offers import (
     Needs,
     Objective,
     Offer,
+    Perturb,
     Reader,
     Setup,
     SignalFacts,
@@ -27,6 +28,7 @@ from clocs_core.errors import ClocsError
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
+from clocs_core.testing.perturbations import LEADS
 from clocs_core.testing.views import batch_for, channels_for
 from clocs_core.train.build import draw_readers
 from clocs_core.train.normalise import leave, min_max
@@ -100,7 +102,8 @@ def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
 
 def signals_for(needs: Needs, samples: int) -> SignalFacts:
     """Describe the signals of a synthetic batch that meets the needs."""
-    channels = tuple(f"lead {number + 1}" for number in range(channels_for(needs)))
+    count = channels_for(needs)
+    channels = (*LEADS, *(f"lead {number}" for number in range(len(LEADS) + 1, count + 1)))[:count]
     axis = -2 if needs.encoder_channels == "all" else None
     return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=channels, channel_axis=axis)
 
@@ -168,10 +171,12 @@ def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -
     options = options_of_part(method, "views", generator)
     needs = _needs_of(method, parts)
     signals = signals_for(needs, samples)
-    perturb = tuple(
-        parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
-        for name in method.perturbations
-    )
+    try:
+        perturb = _perturbations(method, parts, signals)
+    except ValueError:  # it may need leads by name: all twelve have one
+        needs = attrs.evolve(needs, least_channels=len(LEADS))
+        signals = signals_for(needs, samples)
+        perturb = _perturbations(method, parts, signals)
     read = tuple(reader.channels for reader in needs.readers)
     maker = ViewMaker(generator.build(options), perturb, min_max, read)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
@@ -179,6 +184,14 @@ def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -
     columns = objective.columns if isinstance(objective, Objective) else ()
     chosen = tuple(choose_reader(method, parts, reader) for reader in needs.readers)
     return ViewSource(needs, maker, build, signals, method.perturbations, columns, chosen)
+
+
+def _perturbations(method: Method, parts: Mapping[str, Offer], signals: SignalFacts) -> tuple[Perturb, ...]:
+    """Build the perturbations of a method for these signals."""
+    return tuple(
+        parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
+        for name in method.perturbations
+    )
 
 
 def choose_reader(method: Method, parts: Mapping[str, Offer], reader: Reader) -> Chosen[Encoder]:

@@ -22,6 +22,7 @@ from clocs_core.testing.tensors import (
 
 BATCH, SAMPLES = 6, 200
 CHANNELS = ("I", "II", "V1")
+LEADS = (*CHANNELS, "V2", "V3", "V4", "V5", "V6", "III", "aVR", "aVL", "aVF")  # for one that needs all of them together
 UNITS = ("mV", "uV", "")  # two units of voltage, and no unit
 ADVICE = "Draw only from the given generator: torch.randn(..., generator=generator)."
 
@@ -31,10 +32,13 @@ class _Case:
     offer: Perturbation
     options: Any
     clock: Clock
+    channels: tuple[str, ...] = CHANNELS
+    axis: int | None = None  # -2 for a perturbation that refuses signals of one channel
 
     def signal(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return views of two segments (view, batch, channel, sample); the last instance is flat."""
-        return synthetic_batch(BATCH, 2, 3, SAMPLES).signal.transpose(0, 1).contiguous().to(dtype)
+        made = synthetic_batch(BATCH, 2, len(self.channels), SAMPLES).signal
+        return made.transpose(0, 1).contiguous().to(dtype)
 
     def units(self) -> list[str]:
         """Return the accepted units; another rule reports the refused ones."""
@@ -44,14 +48,30 @@ class _Case:
         return self.build(unit, **facts)(signal, torch.Generator().manual_seed(1))
 
     def build(self, unit: str = "mV", **facts: Any) -> Perturb:
-        """Build it for signals of three channels, of which a view has one unless `facts` say otherwise."""
-        known: dict[str, Any] = {"unit": unit, "frame_rate": 500.0, "samples": SAMPLES, "channels": CHANNELS}
-        return self.offer.make(self.options, SignalFacts(**known | facts))
+        """Build it for signals of these channels, of which a view has one unless `axis` or `facts` say otherwise."""
+        known: dict[str, Any] = {"unit": unit, "frame_rate": 500.0, "samples": SAMPLES, "channels": self.channels}
+        return self.offer.make(self.options, SignalFacts(**known | {"channel_axis": self.axis} | facts))
+
+    def builds(self) -> bool:
+        """Return whether the channels are accepted. Another exception than a ValueError is for the rules to report."""
+        try:
+            self.build()
+        except ValueError:
+            return False
+        except Exception:  # any exception of a plugin
+            return True
+        return True
 
 
 def checks_of_perturbation(offer: Perturbation, options: Any, clock: Clock) -> list[Check]:
-    """Return the checks of a perturbation."""
-    return make_checks(label_of(offer), rules_of(__name__), _Case(offer, options, clock))
+    """Return the checks of a perturbation.
+
+    They use signals of three channels, one at a time. A perturbation that refuses these gets twelve leads together.
+    """
+    case, together = _Case(offer, options, clock), _Case(offer, options, clock, LEADS, -2)
+    if together.builds() and not case.builds():
+        case = together
+    return make_checks(label_of(offer), rules_of(__name__), case)
 
 
 def _units(case: _Case) -> None:
@@ -72,7 +92,8 @@ def _refusal(case: _Case, unit: str) -> str:
 def _shape(case: _Case) -> None:
     """The shape does not change, with any dimensions before the samples."""
     signal = case.signal()
-    for one in (signal, signal[0], signal[0, 0], signal[0, 0, 0]):
+    shapes = (signal, signal[0], signal[0, 0], signal[0, 0, 0])
+    for one in shapes if case.axis is None else shapes[:3]:
         shape, found = tuple(one.shape), tuple(case.apply(one).shape)
         expect(found == shape, f"{shape}, as the signal", found, "Treat signals as (..., sample).")
 
@@ -83,7 +104,7 @@ def _signal_facts(case: _Case) -> None:
         return
     signal = case.signal()
     for rate in (None, 62.5, 100.0, 1000.0):
-        for axis in (None, -2):
+        for axis in (None, -2) if case.axis is None else (-2,):
             try:
                 found = case.apply(signal.clone(), frame_rate=rate, channel_axis=axis)
             except ValueError as problem:
@@ -149,7 +170,7 @@ def _says_whether_it_draws(case: _Case) -> None:
 
 def _rows_are_independent(case: _Case) -> None:
     """The perturbed signal does not depend on the other signals of the batch."""
-    signal = case.signal().flatten(0, -2)  # (n, sample)
+    signal = case.signal().flatten(0, -2 if case.axis is None else -3)  # (n, sample), or (n, channel, sample)
     other = signal.clone()
     other[0] = 3 * other[0] + 1
     first, again, second = (case.apply(one.clone())[1:] for one in (signal, signal, other))

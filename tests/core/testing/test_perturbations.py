@@ -6,7 +6,7 @@ import flawed_offers as fake
 import pytest
 import torch
 
-from clocs_core import Perturbation, SignalFacts
+from clocs_core import NoOptions, Perturbation, SignalFacts
 from clocs_core.testing import checks_of, failures
 
 
@@ -40,3 +40,30 @@ def test_it_is_built_in_one_way(ways):
 def test_one_that_works_at_one_rate_only_is_noticed():
     facts = [one for one in checks_of(fake.HUM, options=fake.Flaw("one-rate")) if one.name == "signal-facts"]
     assert len(failures(facts)) == 1
+
+
+def build_sum(_options: NoOptions, signals: SignalFacts):
+    """Add V6 to every lead, with a random weight; refuse signals without it, or of one channel."""
+    if "V6" not in signals.channels or signals.channel_axis is None:
+        raise ValueError("it needs V6 beside the other leads")
+    place = signals.channels.index("V6")
+
+    def add(signal, generator):
+        weight = torch.rand((*signal.shape[:-2], 1, 1), generator=generator, device=signal.device)
+        return signal + weight.to(signal.dtype) * signal[..., place : place + 1, :]
+
+    return add
+
+
+def test_one_that_needs_leads_by_name_is_checked_with_twelve_of_them_together():
+    """Refusing other signals with a sentence is its right, and no fault."""
+    offer = Perturbation(name="sum", summary="s", build_for=build_sum)
+    assert failures(checks_of(offer)) == {}
+
+
+def test_one_that_refuses_every_signal_is_noticed():
+    def refuse(_options, _signals):
+        raise ValueError("never")
+
+    found = failures(checks_of(Perturbation(name="no", summary="s", build_for=refuse)))
+    assert any("units" in name for name in map(str, found))
