@@ -34,6 +34,7 @@ SMALLER = {"moco": ("blocks=1,1,1,1", "normalise=min-max")}  # smaller networks;
 ONE_CHANNEL = {
     "moco": ("blocks=1,1,1,1",),
     "pclr": ("blocks=1,1,1,1",),
+    "vicreg-many": ("blocks=1,1,1,1",),
 }  # methods of all leads, with what makes them small
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 
@@ -61,7 +62,7 @@ def data_root(tmp_path_factory):
 def test_every_method_runs_to_its_report_with_either_encoder(tmp_path, data_root, method, encoder):
     """A second encoder is what shows that the hook is one."""
     out = tmp_path / "run"
-    more = {"cmsc-many": FOUR_SEGMENTS, "3kg": ("--leads", "12")}.get(method, ())
+    more = {"cmsc-many": FOUR_SEGMENTS, "vicreg-many": FOUR_SEGMENTS, "3kg": ("--leads", "12")}.get(method, ())
     where = ("--out", str(out), "--data-root", str(data_root), "--workers", "1", "--embedding-dim", "16")
     assert main(["run", "--plugin", method, *SMALL, *where, *ENCODERS[encoder], *more]) == 0
     report = json.loads((out / "report.json").read_text())

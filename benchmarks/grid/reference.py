@@ -36,6 +36,7 @@ _MORE = {
     "mae": ("patch=50", "layers=2"),
     "moco": ("blocks=1,1,1,1",),
     "pclr": _SMALL,
+    "vicreg-many": (*_SMALL, "expander=256,256"),
 }
 
 

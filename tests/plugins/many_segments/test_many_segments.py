@@ -1,4 +1,4 @@
-"""A method of three lines: what its preset does to parts that others offer."""
+"""Methods that are presets: what these do to parts that others offer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clocs_core.plugins.host import load_plugins
 from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.step import train_step
+from clocs_plugins.many_segments import clocs_methods
 
 NEEDED = ("classification", "cnn", "contrastive_losses", "demo", "many_segments", "patient_contrast")
 
@@ -44,3 +45,9 @@ def test_four_segments_become_four_views_and_train_one_step(plan):
     assert loss.isfinite()
     after = list(learner.encoders.parameters())
     assert not any(torch.equal(old, new) for old, new in zip(before, after, strict=True))
+
+
+def test_vicreg_has_four_segments_of_all_leads_and_a_wide_expander():
+    method = next(one for one in clocs_methods() if one.name == "vicreg-many")
+    assert method.presets["views"] == {"segments": 4, "leads": "all"}
+    assert method.presets["objective"] == {"expander": [2048, 2048, 2048]}
