@@ -35,6 +35,7 @@ ONE_CHANNEL = {
     "moco": ("blocks=1,1,1,1",),
     "pclr": ("blocks=1,1,1,1",),
     "vicreg-many": ("blocks=1,1,1,1",),
+    "comet": ("blocks=1,1,1,1",),
 }  # methods of all leads, with what makes them small
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 

@@ -31,6 +31,7 @@ _SMALL = ("blocks=1,1,1,1,1,1", *_SHORT)
 _MORE = {
     "3kg": _SMALL,
     "cmsc-many": ("frame_samples=1250",),  # the simulated recordings have two frames of 2500 samples, not four
+    "comet": _SMALL,
     "cpc": ("stride=16", "layers=2", "state=4", "ahead=4"),  # smaller networks than by default, for a CPU
     "jepa": ("patch=50", "layers=2"),
     "mae": ("patch=50", "layers=2"),
