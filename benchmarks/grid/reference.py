@@ -37,6 +37,7 @@ _MORE = {
     "mae": ("patch=50", "layers=2"),
     "moco": ("blocks=1,1,1,1",),
     "pclr": _SMALL,
+    "rhythm-and-patient": ("stride=16", "layers=2", "state=4", "ahead=4", *_SHORT),
     "vicreg-many": (*_SMALL, "expander=256,256"),
 }
 

@@ -1,0 +1,45 @@
+"""The joint objective: what follows inside a recording, and whose heart it is.
+
+    L = rhythm · CPC(sequences of all views) + patient · patient-NCE(projected embeddings of the views)
+
+Patient-NCE alone is soon solved by a network of all leads: the axis of the heart tells patients apart, and nothing else
+need be learnt. CPC's negatives are positions of the same recording, which neither patient nor leads can tell apart, so
+the encoder has to follow the beats. The projector may drop what both parts do not share; it is never evaluated.
+
+The encoder is called for the sequences, and again for the embeddings: a step of both parts takes two passes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from clocs_core import Encode, Setup, Views
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
+from clocs_plugins.cpc import CpcOptions, build_cpc
+from clocs_plugins.rhythm_and_patient import RhythmAndPatientOptions
+
+
+class RhythmAndPatient(nn.Module):
+    """The objective: CPC's networks if it has a weight, and the projector of the run."""
+
+    def __init__(self, options: RhythmAndPatientOptions, setup: Setup) -> None:
+        super().__init__()
+        if not options.rhythm and not options.patient:
+            raise ValueError("`rhythm` and `patient` are both 0: give one of them a weight")
+        self.weights = {"rhythm": options.rhythm, "patient": options.patient}
+        self.cpc = build_cpc(CpcOptions(ahead=options.ahead), setup) if options.rhythm else None
+        self.projector = setup.projector
+        self.nce = partial(patient_nce, temperature=options.temperature)
+
+    def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss of one batch, and each part's own, without its weight."""
+        parts: dict[str, Tensor] = {}
+        if self.weights["patient"]:
+            z = encode(views.signal)  # (view, batch, dim)
+            parts["patient"] = self.nce(z if self.projector is None else self.projector(z), views.batch.patient)
+        if self.cpc is not None:
+            parts["rhythm"], _ = self.cpc(encode, views)
+        return torch.stack([self.weights[name] * one for name, one in parts.items()]).sum(), parts
