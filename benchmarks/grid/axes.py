@@ -75,6 +75,11 @@ class Condition:
         """The method as a row of a table names it, with what it differs in."""
         return " ".join([self.method, *self.options])
 
+    def _not_its_own(self, general: tuple[str, ...]) -> tuple[str, ...]:
+        """Leave out the general options that the condition sets itself."""
+        own = {one.partition("=")[0] for one in self.options}
+        return tuple(one for one in general if one.partition("=")[0] not in own)
+
     def pretrainings(self, repeats: Repeats) -> tuple[Pretraining, ...]:
         """List the pre-trainings of all repetitions, split by split."""
         return tuple(self._pretraining(seed, split, repeats) for split in repeats.splits for seed in repeats.seeds)
@@ -120,7 +125,7 @@ class Condition:
             embedding_dim=self.embedding_dim,
             seed=seed,
             split_seed=split,
-            options=(*self.options, *repeats.pretrain_options) if self.trains else (),
+            options=(*self.options, *self._not_its_own(repeats.pretrain_options)) if self.trains else (),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -61,7 +62,7 @@ def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
     for axes, panel in zip(grid, panels, strict=True):
         for place, line in enumerate(panel.lines):
             _dot(axes, line, place)
-        name_rows(axes, [line.condition.row for line in panel.lines])
+        name_rows(axes, [shorten(line.condition.row, 40, placeholder=" …") for line in panel.lines])
         label(axes, panel.title, metric, "")
     caption = "Filled: ours, mean over seeds with its sd. Open: the paper's, with its sd, where it has a number."
     return finish(figure, preset.name, preset.title, caption)

@@ -24,7 +24,7 @@ REFERENCE = Path(__file__).with_name("reference.json")
 
 _DATASET = "demo"
 _PATIENTS = "patients=120"
-_TRAINING = ("batch_size=64", "resamples=20")  # of the run itself, whose intervals nobody reads
+_TRAINING = ("epochs=30", "batch_size=64", "resamples=20")  # of the run itself, whose intervals nobody reads
 _SCORING = ("resamples=300",)
 _SHORT = ("frame_samples=1250", "instances=64", "epochs=10")  # for networks that read all leads
 _SMALL = ("blocks=1,1,1,1,1,1", *_SHORT)
@@ -69,17 +69,12 @@ def reference_preset(methods: Sequence[str]) -> Preset:
             embedding_dim=64,
             label_fraction=1.0,
             leads="12" if method == "3kg" else "4",  # it needs eight of them by name
-            options=_with_epochs(_MORE.get(method, ())),
+            options=_MORE.get(method, ()),
         )
         for method in methods
     )
     title = "Every built-in method on simulated ECGs"
     return Preset(name="reference", printed_in="", section="", title=title, conditions=conditions)
-
-
-def _with_epochs(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the usual number of epochs, unless the options have their own."""
-    return options if any(one.startswith("epochs=") for one in options) else (*options, "epochs=30")
 
 
 def reference_repeats() -> Repeats:
