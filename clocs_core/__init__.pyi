@@ -153,6 +153,9 @@ from .contracts.protocols import (
 from .contracts.protocols import (
     Trial as Trial,
 )
+from .contracts.ranks import (
+    Ranks as Ranks,
+)
 from .contracts.records import (
     Column as Column,
 )
