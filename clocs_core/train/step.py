@@ -278,7 +278,7 @@ def validation_step(
 ) -> tuple[Tensor, Tensor]:
     """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes.
 
-    group: the processes that share the batch; the loss is then the share of this one, the embeddings are those of all.
+    group: the processes that share the batch; loss and embeddings are then the share of this one.
     """
     remember = _Remembering(encoders, views.encoder_of_view, autocast=autocast)
     ranks = None if group is None else group.divide(views.signal.shape[1])
@@ -287,7 +287,7 @@ def validation_step(
         if not remember.seen:
             remember(views.signal if ranks is None else views.signal[:, ranks.own])
         z = remember.seen[0]
-    return loss, z if group is None else group.join(z, 1)
+    return loss, z
 
 
 def _tensor(value: object) -> Tensor:
