@@ -80,7 +80,7 @@ class Stranger(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = nn.Sequential(nn.Linear(DIM, 4), nn.BatchNorm1d(4))
+        self.head = nn.Sequential(nn.Linear(DIM, 4), nn.BatchNorm1d(4, eps=0.1))
 
     def forward(
         self, encode: Callable[[Tensor], Tensor], views: Views, generator: torch.Generator

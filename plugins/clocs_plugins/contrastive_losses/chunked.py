@@ -69,7 +69,7 @@ class _Repulsion(torch.autograd.Function):
         direction, repel, lse, own, *given = ctx.saved_tensors
         temperature = given[0] if given else ctx.temperature
         gradient: Tensor = _Gradient.apply(  # type: ignore[no-untyped-call]  # as above
-            outer, direction, temperature, drops(repel, lse, own), ctx.alone, ctx.at_once
+            outer, direction, temperature, _drops(repel, lse, own), ctx.alone, ctx.at_once
         )
         of_temperature = None
         if given and ctx.needs_input_grad[1]:
@@ -108,7 +108,7 @@ class _Gradient(torch.autograd.Function):
         raise RuntimeError("impl='chunked' has a first derivative only. Use impl='reference' for a second one.")
 
 
-def drops(repel: Tensor, lse: Tensor, own: Tensor) -> Tensor:
+def _drops(repel: Tensor, lse: Tensor, own: Tensor) -> Tensor:
     """Return the terms (view, view, row) to add to similarities so that exp gives the row's share of the gradient.
 
     Rows of one view repel each other in every pair of views that includes the view: their shares are added.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from clocs_plugins.contrastive_losses.chunked import AT_ONCE, drops
+from clocs_plugins.contrastive_losses.chunked import AT_ONCE
 from clocs_plugins.contrastive_losses.cosines import directions
 
 if TYPE_CHECKING:
@@ -77,20 +77,19 @@ class _Share(torch.autograd.Function):
         pull = _pull(everyone, strengths, groups)[:, ranks.own]  # (view, own, dim)
         repulsion = (torch.where(own, 0.0, lse) * repel).sum()
         if any(ctx.needs_input_grad):
-            drop = drops(repel, lse, own)  # (view, view, own)
             learnt = isinstance(temperature, torch.Tensor)
-            saved = (direction, everyone, pull, drop, ranks.gather(drop, 2))
-            ctx.save_for_backward(*saved, *([temperature] if learnt else []))
+            weight, shift = _weights(ranks.gather(lse, 2), strengths.repel, own)
+            ctx.save_for_backward(direction, everyone, pull, weight, shift, *([temperature] if learnt else []))
             ctx.temperature, ctx.alone, ctx.at_once = None if learnt else temperature, alone, at_once
-            ctx.start = ranks.own.start
+            ctx.own = ranks.own
         return repulsion - (direction * pull).sum() / (2 * temperature)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        direction, everyone, pull, drop, drop_of_all, *given = ctx.saved_tensors
+        direction, everyone, pull, weight, shift, *given = ctx.saved_tensors
         temperature = given[0] if given else ctx.temperature
         gradient: Tensor = _Gradient.apply(  # type: ignore[no-untyped-call]  # as above
-            outer, direction, temperature, (everyone, pull, drop, drop_of_all), ctx.start, ctx.alone, ctx.at_once
+            outer, direction, temperature, (everyone, pull, weight, shift), ctx.own, ctx.alone, ctx.at_once
         )
         of_temperature = None
         if given and ctx.needs_input_grad[1]:
@@ -108,17 +107,18 @@ class _Gradient(torch.autograd.Function):
         direction: Tensor,
         temperature: float | Tensor,
         known: tuple[Tensor, ...],
-        start: int,
+        mine: slice,
         alone: bool,
         at_once: int,
     ) -> Tensor:
-        everyone, pull, drop, drop_of_all = known
+        everyone, pull, weight, shift = known
         gradient = -pull
         with torch.autocast(direction.device.type, enabled=False):
-            for v, rows, s in _chunks(direction, everyone, start, temperature, alone, at_once):
+            for v, rows, s in _chunks(direction, everyone, mine.start, temperature, alone, at_once):
                 # As a row of its own, and as a column of everybody's rows.
-                row, column = _beside(drop[v, :, rows], v, alone), _beside(drop_of_all[:, v], v, alone)
-                g = (s + row.T[:, :, None]).exp_().add_((s + column).exp_())  # (row, view, column)
+                a, lse = (_beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
+                b, others = (_beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
+                g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
                 gradient[v, rows] += torch.tensordot(g, _beside(everyone, v, alone), 2)
         return gradient * (outer / temperature)
 
@@ -127,6 +127,17 @@ class _Gradient(torch.autograd.Function):
         raise RuntimeError(
             "Over several processes the loss has a first derivative only. Use impl='reference' for a second one."
         )
+
+
+def _weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
+
+    Rows of one view repel each other in every pair of views that includes the view: their shares are added.
+    The weight is not part of the exponent: the rounding of log w - m would be that of 1/tau.
+    """
+    least = torch.where(own, torch.inf, lse).amin(1, keepdim=True)  # (view, 1, batch)
+    within = torch.where(own, 0.0, repel * (least - lse).exp()).sum(1, keepdim=True)
+    return torch.where(own, within, repel), torch.where(own, least, lse)
 
 
 def _pull(everyone: Tensor, strengths: Strengths, groups: Groups | None) -> Tensor:
