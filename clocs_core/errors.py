@@ -10,6 +10,7 @@ ClocsError
 │   └── DataNotFound (FileNotFoundError)
 ├── DownloadError (OSError)            a file that could not be downloaded whole
 ├── RunFolderError (OSError)           a run folder that cannot be used
+├── LostProcess (ConnectionError)      one of several processes that train together ended
 ├── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
 └── OutOfMemory (MemoryError)          a batch that does not fit on the GPU
 
@@ -66,6 +67,10 @@ class DownloadError(ClocsError, OSError):
 
 class RunFolderError(ClocsError, OSError):
     """A run folder that cannot be written, resumed or read."""
+
+
+class LostProcess(ClocsError, ConnectionError):
+    """One of several processes that train together ended, or cannot be reached."""
 
 
 class NonFiniteLoss(ClocsError, ArithmeticError):

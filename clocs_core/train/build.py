@@ -26,6 +26,7 @@ from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.normalise import normaliser
 from clocs_core.train.projector import Projector
+from clocs_core.train.ranks import Group
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 _BYTES = 16  # of a weight in training: itself, its gradient and two averages of Adam, in float32
@@ -248,10 +249,36 @@ def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
         )
 
 
-def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
-    """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise."""
+def choose_epochs(
+    plan: Plan, device: torch.device, warn: Callable[[str], None], group: Group | None = None
+) -> RunEpoch:
+    """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise.
+
+    group: the processes that share the training, which run plain steps.
+    """
+    if group is not None:
+        _refuse_for_several(plan, group.count)
+        return plain_epoch
     steps = choose_steps(plan.run.step, device, warn)
     return steps if plan.train.contrast_batch is None else gradcache_epoch
+
+
+def _refuse_for_several(plan: Plan, count: int) -> None:
+    """Raise SettingsError for settings that several processes cannot serve."""
+    if plan.train.batch_size < count:
+        raise SettingsError(
+            f"`batch_size={plan.train.batch_size}` is smaller than the {count} processes that share each batch. Use a "
+            "larger batch, or fewer processes."
+        )
+    if plan.train.contrast_batch is not None:
+        raise SettingsError(
+            f"`contrast_batch={plan.train.contrast_batch}` works with one process, and {count} train together here. "
+            "Leave it out and use a larger `batch_size`, which all processes share."
+        )
+    if plan.run.step == "captured":
+        raise SettingsError(
+            f"`step='captured'` works with one process, and {count} train together here. Use `step='auto'`."
+        )
 
 
 def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:

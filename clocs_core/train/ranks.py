@@ -6,12 +6,15 @@ gloo and NCCL serve alike, and threads in tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import attrs
 import torch
 from torch import Tensor
+
+from clocs_core.errors import LostProcess
 
 
 class Wire(Protocol):
@@ -43,12 +46,29 @@ class TorchWire:
     def gather(self, tensor: Tensor) -> Sequence[Tensor]:
         """Return the tensors of all processes."""
         found = [torch.empty_like(tensor) for _ in range(self.count)]
-        torch.distributed.all_gather(found, tensor, group=self.group)
+        with _naming_losses():
+            torch.distributed.all_gather(found, tensor, group=self.group)
         return found
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum."""
-        torch.distributed.all_reduce(tensor, group=self.group)
+        with _naming_losses():
+            torch.distributed.all_reduce(tensor, group=self.group)
+
+
+@contextmanager
+def _naming_losses() -> Iterator[None]:
+    """Raise LostProcess where torch says that a connection is closed or does not answer."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as problem:
+        said = (str(problem).strip().splitlines() or ["no reason"])[0]
+        raise LostProcess(
+            f"Another process of this training ended, so this one stops too ({said}). Look at what that process says. "
+            "Training is saved after every epoch: `clocs run --resume RUN` goes on, with any number of processes."
+        ) from problem
 
 
 @attrs.frozen(eq=False)
@@ -89,6 +109,10 @@ class Group:
         own = torch.tensor(list(text.encode()), dtype=torch.uint8).to(device)
         sizes = self.join(torch.tensor([len(own)], device=device)).tolist()
         return tuple(bytes(part.tolist()).decode() for part in self.join(own).split(sizes))
+
+    def wait(self, device: torch.device) -> None:
+        """Wait until all processes have come here."""
+        self.wire.gather(torch.zeros(1, device=device))[0].item()  # sync point
 
     def sum_gradients(self, weights: Iterable[Tensor]) -> None:
         """Replace the gradients of weights by their sums over all processes, with one message for each type.

@@ -43,7 +43,7 @@ class ContrastiveObjective(nn.Module):
         z = z if self.projector is None else _tensor(self.projector(z))
         loss, equal = self.loss, False
         if ranks is not None and "ranks" in _arguments(loss):
-            loss = partial(loss, ranks=ranks)
+            loss = partial(cast("Callable[..., Tensor]", loss), ranks=ranks)  # its type has no such argument
         elif ranks is not None:
             z, patient, equal = ranks.gather_with_gradient(z, 1), ranks.gather(patient), True
         if pairs:

@@ -67,7 +67,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
-        card = _card(ready, environment(ready.device, around.host))
+        card = _card(ready, _surrounding_versions(ready, around))
         keeper.keep_encoder(ready.learner.best, card)
         pretrained = clock()
         show.stage("evaluating")
@@ -92,6 +92,17 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     card = attrs.evolve(card, scores=report.scores)
     return FinishedRun(report, trained.log.rows, predictions, ready.learner.best, card)
+
+
+def follow_run(plan: Plan, keeper: RunKeeper, around: Surroundings) -> None:
+    """Train along with process 0, which alone writes and evaluates."""
+    assert around.group is not None
+    train_run(prepare_run(plan, around), keeper, around, profile=False)
+
+
+def _surrounding_versions(ready: Ready, around: Surroundings) -> dict[str, str]:
+    found = environment(ready.device, around.host)
+    return found if around.group is None else {**found, "processes": str(around.group.count)}
 
 
 def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:

@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core import Batch, Setup, SignalFacts, Task, Views
+from clocs_core import Batch, NoOptions, Setup, SignalFacts, Task, Views
 from clocs_core.train.norms import share_norms
 from clocs_core.train.projector import Projector
 from clocs_core.train.ranks import Group, Part
@@ -21,7 +21,7 @@ from clocs_plugins.contrastive_losses import NTXentOptions, PatientNCEOptions, b
 from clocs_plugins.cpc import CpcOptions, build_cpc
 from clocs_plugins.masked_prediction import JepaOptions, MaskOptions, build_jepa, build_mae
 from clocs_plugins.mtssl import PretextOptions, build_pretext
-from clocs_plugins.supervised import NoOptions, build_classify
+from clocs_plugins.supervised import build_classify
 from clocs_plugins.vicreg import VICRegOptions, build_vicreg
 
 _DRAWING = threading.Lock()  # threads share torch's default generator, from which weights are drawn
@@ -65,7 +65,8 @@ class Small(nn.Module):
         return torch.tanh(self.norm(self.conv(signal))).transpose(1, 2)  # (n, time, width)
 
     def forward(self, signal: Tensor) -> Tensor:
-        return self.head(self.sequence(signal).mean(1))
+        made: Tensor = self.head(self.sequence(signal).mean(1))
+        return made
 
 
 def strangers_loss(z: Tensor, patient: Tensor) -> Tensor:
@@ -190,8 +191,7 @@ def _build(case: Case) -> tuple[nn.Module, nn.Module, Views, torch.Generator]:
     ids = torch.arange(batch)
     label = _labels(case.objective, batch, draws)
     held = Batch(signal.transpose(0, 1), torch.tensor(case.patients), ids, ids, ids, label)
-    perturb = "one each" if case.objective == "pretext" else "every"
-    views = Views(signal, held, perturb=perturb)
+    views = Views(signal, held, perturb="one each" if case.objective == "pretext" else "every")
     return encoder.to(dtype).train(), objective.to(dtype).train(), views, draws
 
 
