@@ -6,12 +6,8 @@ once, by the process that meets it first.
 
 from __future__ import annotations
 
-import logging
 import os
-import shlex
-import signal
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -145,6 +141,9 @@ def start_processes(count: int) -> int:
 
     Raise ClocsError where one was killed: the others are stopped then.
     """
+    import logging
+    import signal
+
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -155,7 +154,7 @@ def start_processes(count: int) -> int:
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=count,
-        run_id=f"{_OURS}{uuid.uuid4()}",
+        run_id=f"{_OURS}{os.urandom(8).hex()}",
         rdzv_backend="c10d",
         rdzv_endpoint="127.0.0.1:0",
         max_restarts=0,
@@ -179,6 +178,8 @@ def start_processes(count: int) -> int:
 
 def _command_of_one() -> list[str]:
     """Return the words of this command for each process: without the number of processes."""
+    import shlex
+
     words, kept = shlex.split(COMMAND.get())[1:], []
     while words:
         word = words.pop(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -232,29 +233,17 @@ def update(
 
     group: the processes that share the batch. Each returns its share of the loss; all update by the sum of gradients.
     """
-    if group is None:
-        loss, components = loss_of(objective, embed, views, generator)
+    ranks = None if group is None else group.divide(views.signal.shape[1])
+    with nullcontext() if ranks is None else resting_norms(ranks, *embed.encoders, objective):
+        loss, components = loss_of(objective, embed, views, generator, ranks)
         optimiser.zero_grad()
         loss.backward()
-    else:
+    if group is not None:
         assert isinstance(optimiser, Adam)
-        optimiser.zero_grad()
-        loss, components = _shared_gradients(embed, objective, views, generator, group)
         group.sum_gradients(optimiser.weights)
     optimiser.step()
     after_step(objective, embed.encoders)
     return loss.detach(), components
-
-
-def _shared_gradients(
-    embed: Encoding, objective: nn.Module, views: Views, generator: Generator | None, group: Group
-) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Compute the share of this process in the loss, and its gradients."""
-    ranks = group.divide(views.signal.shape[1])
-    with resting_norms(ranks, *embed.encoders, objective):
-        loss, components = loss_of(objective, embed, views, generator, ranks)
-        loss.backward()
-    return loss, components
 
 
 @attrs.frozen
