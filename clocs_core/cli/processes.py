@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -86,18 +87,20 @@ def may_speak(problem: BaseException | None = None) -> bool:
 @contextmanager
 def meeting(place: Place) -> Iterator[Any]:
     """Connect to the other processes, so that one of them speaks; yield the store that all can write to."""
+    from torch.distributed import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     try:
-        store, _, _ = next(iter(rendezvous("env://", timeout=timedelta(minutes=5))))
+        found, _, _ = next(iter(rendezvous("env://", timeout=timedelta(minutes=5))))
     except (RuntimeError, ValueError) as problem:
         raise LostProcess(f"The processes of this training cannot find each other: {_first_line(problem)}") from None
+    store = PrefixStore(f"clocs-{place.restarts}", found)  # torchrun keeps what earlier attempts wrote
     asked: list[bool] = []
 
     def is_first_to_speak() -> bool:
         if not asked:
             try:
-                asked.append(store.add("clocs/spoken", 1) == 1)
+                asked.append(store.add("spoken", 1) == 1)
             except RuntimeError:  # the store is gone, and with it whoever could have spoken
                 asked.append(place.rank == 0)
         return asked[0]
@@ -136,10 +139,10 @@ def refuse_missing_gpus(asked: int, found: int) -> None:
         )
 
 
-def start_processes(count: int) -> int:
+def start_processes(count: int, folder: Path) -> int:
     """Start this command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
 
-    Raise ClocsError where one was killed: the others are stopped then.
+    folder: that of the run, for all of them. Raise ClocsError where one was killed: the others are stopped then.
     """
     import logging
     import signal
@@ -161,7 +164,7 @@ def start_processes(count: int) -> int:
         monitor_interval=0.2,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one())
+        elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one(folder))
     except ChildFailedError as problem:
         rank, failure = problem.get_first_failure()
         if failure.exitcode >= 0:
@@ -169,15 +172,15 @@ def start_processes(count: int) -> int:
         name = signal.Signals(-failure.exitcode).name
         raise ClocsError(
             f"Process {rank} of {count} was ended by {name}, and the others were stopped. Training is saved after "
-            "every epoch: `clocs run --resume RUN` goes on, with any number of processes."
+            f"every epoch: `clocs run --resume {folder}` goes on, with any number of processes."
         ) from None
     except SignalException as stop:
         raise KeyboardInterrupt from stop
     return 0
 
 
-def _command_of_one() -> list[str]:
-    """Return the words of this command for each process: without the number of processes."""
+def _command_of_one(folder: Path) -> list[str]:
+    """Return the words of this command for each process: without the number of processes, and with the run folder."""
     import shlex
 
     words, kept = shlex.split(COMMAND.get())[1:], []
@@ -187,7 +190,8 @@ def _command_of_one() -> list[str]:
             words = words[1:]
         elif not word.startswith(("--gpus=", "--processes=")):
             kept.append(word)
-    return kept
+    named = any(word.partition("=")[0] in ("--out", "--resume") for word in kept)
+    return kept if named else [*kept, "--out", str(folder)]
 
 
 def _first_line(problem: Exception) -> str:

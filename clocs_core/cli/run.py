@@ -75,13 +75,12 @@ def run_command(
     settings are written into the run folder.
     """
     began = time.monotonic()
-    place, count = own_place(), gpus or processes or 1
+    place = own_place()
     if gpus is not None:
         _refuse_gpus(gpus, processes)
-    if place is None and count > 1 and not dry_run:
-        return start_processes(count)
     with nullcontext() if place is None else meeting(place) as store:
-        how = _Start(session, workers, profile, began, None if place is None else (place, store))
+        met = None if place is None else (place, store)
+        how = _Start(session, workers, profile, began, gpus or processes or 1, met)
         from clocs_core.plan.pretraining import resolve
 
         if resume is not None:
@@ -104,12 +103,16 @@ def run_command(
 
 @attrs.frozen(eq=False)
 class _Start:
-    """How a run was started. began: when. met: the place among several processes, and the store that they share."""
+    """How a run was started. began: when. processes: those to start.
+
+    met: the place among processes that were started, and the store that they share.
+    """
 
     session: Session
     workers: int
     profile: bool
     began: float
+    processes: int
     met: tuple[Place, Any] | None = None
 
 
@@ -152,6 +155,8 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
 def _run(how: _Start, plan: Plan, path: Path, begun: Tables | None) -> int | None:
     """Run a plan in a folder, in this process or together with others. begun: the settings of the run to resume."""
     if how.met is None:
+        if how.processes > 1:
+            return start_processes(how.processes, path)
         return _run_and_report(how, plan, path, begun, None)
     from clocs_core.artifacts.run_keeper import FollowingKeeper
     from clocs_core.train.agreement import refuse_differences, settings_facts

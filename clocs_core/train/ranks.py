@@ -64,9 +64,8 @@ def _naming_losses() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as problem:
-        said = (str(problem).strip().splitlines() or ["no reason"])[0]
         raise LostProcess(
-            f"Another process of this training ended, so this one stops too ({said}). Look at what that process says. "
+            "Another process of this training ended, so this one stops too. Look at what that process says. "
             "Training is saved after every epoch: `clocs run --resume RUN` goes on, with any number of processes."
         ) from problem
 

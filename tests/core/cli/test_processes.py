@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -35,8 +37,17 @@ def test_a_process_by_itself_has_no_place(variables: dict[str, str]) -> None:
 )
 def test_each_process_gets_the_command_without_their_number(typed: str) -> None:
     token = COMMAND.set(typed)
-    assert processes._command_of_one() == ["run", "--method", "cmsc", "--out", "a b"]
+    assert processes._command_of_one(Path("c")) == ["run", "--method", "cmsc", "--out", "a b"]
     COMMAND.reset(token)
+
+
+@pytest.mark.parametrize("more", [["--resume", "d"], ["--resume=d"]])
+def test_all_processes_get_one_new_folder_unless_one_is_named(more: list[str]) -> None:
+    """Its name has the time, which each process would read for itself."""
+    for typed, expected in ((["run"], ["run", "--out", "c"]), (["run", *more], ["run", *more])):
+        token = COMMAND.set(" ".join(["clocs", *typed, "--gpus", "2"]))
+        assert processes._command_of_one(Path("c")) == expected
+        COMMAND.reset(token)
 
 
 def test_more_gpus_than_there_are_are_refused_before_anything_is_read(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rank_cases import OBJECTIVES, Case, difference, in_one_process, on_rank
-from thread_wire import on_ranks
+from rank_cases import DIM, OBJECTIVES, Case, Small, difference, in_one_process, on_rank
+from thread_wire import new_meeting, on_meeting, on_ranks
 
 RAGGED = (3, 0, 4)
 SHARED = (5, 5, 7, 5, 8, 7, 9)
@@ -32,3 +32,22 @@ def test_one_patient_and_all_different_patients_change_nothing(objective: str, p
 def test_one_instance_among_several_processes_changes_nothing() -> None:
     for objective in ("patient-nce", "nt-xent", "vicreg", "byol"):
         assert differ(Case(objective, (0, 1, 0), 2, (3,))) < 1e-10
+
+
+@pytest.mark.parametrize("objective", ["patient-nce", "stranger's loss"])
+@pytest.mark.parametrize("norm", [False, True])
+def test_a_step_sends_the_bytes_that_the_page_says(objective: str, norm: bool) -> None:
+    """The formulas of docs/scale.md, in float32: what each process hands over in one step."""
+    sizes, views = (4, 3), 3
+    case = Case(objective, sizes, views, tuple(range(7)), double=False, norm=norm)
+    meeting = new_meeting(2)
+    weights = sum(w.numel() for w in Small(norm).parameters())
+    on_meeting(meeting, lambda group: on_rank(case, group))
+    k, whole = max(sizes), sum(sizes)
+    if objective == "patient-nce":
+        contrast = 4 * (views * k * DIM + views**2 * k) + 8 * k
+    else:
+        contrast = 4 * views * k * DIM + 8 * k + 4 * views * whole * DIM
+    norms = 2 * 4 * (2 * Small.width + 1) if norm else 0
+    for rank in range(2):
+        assert sum(size for one, _, size in meeting.sent if one == rank) == contrast + 4 * weights + norms
