@@ -87,7 +87,7 @@ def may_speak(problem: BaseException | None = None) -> bool:
 @contextmanager
 def meeting(place: Place) -> Iterator[Any]:
     """Connect to the other processes, so that one of them speaks; yield the store that all can write to."""
-    from torch.distributed import PrefixStore
+    from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     try:
