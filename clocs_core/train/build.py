@@ -285,22 +285,23 @@ def choose_epochs(
     """
     if group is not None:
         _refuse_for_several(plan, group.count)
-        return plain_epoch
+        return plain_epoch if plan.train.contrast_batch is None else gradcache_epoch
     steps = choose_steps(plan.run.step, device, warn)
     return steps if plan.train.contrast_batch is None else gradcache_epoch
 
 
 def _refuse_for_several(plan: Plan, count: int) -> None:
     """Raise SettingsError for settings that several processes cannot serve."""
-    if plan.train.batch_size < count:
+    if plan.train.together < count:
+        name = "batch_size" if plan.train.contrast_batch is None else "contrast_batch"
         raise SettingsError(
-            f"`batch_size={plan.train.batch_size}` is smaller than the {count} processes that share each batch. Use a "
+            f"`{name}={plan.train.together}` is smaller than the {count} processes that share each batch. Use a "
             "larger batch, or fewer processes."
         )
-    if plan.train.contrast_batch is not None:
+    if plan.train.contrast_batch is not None and plan.train.sync_batchnorm:
         raise SettingsError(
-            f"`contrast_batch={plan.train.contrast_batch}` works with one process, and {count} train together here. "
-            "Leave it out and use a larger `batch_size`, which all processes share."
+            f"`contrast_batch={plan.train.contrast_batch}` encodes one batch at a time in each process, so that there "
+            "are no statistics of BatchNorm to share. Leave out `sync_batchnorm` or `contrast_batch`."
         )
     if plan.run.step == "captured":
         raise SettingsError(

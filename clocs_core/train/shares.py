@@ -59,10 +59,10 @@ def equal_share(loss: Tensor, components: Mapping[str, Tensor], part: Part) -> t
 
 
 @contextmanager
-def resting_norms(part: Part, *networks: nn.Module) -> Iterator[None]:
+def resting_norms(has_instances: bool, *networks: nn.Module) -> Iterator[None]:
     """Keep BatchNorm of single processes from learning statistics of no instances."""
     resting = []
-    if not part.sizes[part.rank]:
+    if not has_instances:
         found = (module for network in networks for module in network.modules() if isinstance(module, _BatchNorm))
         resting = [module for module in found if module.training and not isinstance(module, SharedNorm)]
     for module in resting:

@@ -245,7 +245,7 @@ def update(
     group: the processes that share the batch. Each returns its share of the loss; all update by the sum of gradients.
     """
     ranks = None if group is None else group.divide(views.signal.shape[1])
-    with nullcontext() if ranks is None else resting_norms(ranks, *embed.encoders, objective):
+    with nullcontext() if ranks is None else resting_norms(ranks.sizes[ranks.rank] > 0, *embed.encoders, objective):
         loss, components = loss_of(objective, embed, views, generator, ranks)
         optimiser.zero_grad()
         loss.backward()

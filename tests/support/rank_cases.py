@@ -149,7 +149,7 @@ def on_rank(case: Case, group: Group) -> Outcome:
     for network in (encoder, objective):
         share_norms(network, group)
     ranks = Part(group, case.sizes)
-    with resting_norms(ranks, encoder, objective):
+    with resting_norms(bool(case.sizes[group.rank]), encoder, objective):
         loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
         loss.backward()
     group.sum_gradients([*encoder.parameters(), *objective.parameters()])

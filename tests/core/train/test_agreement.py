@@ -12,12 +12,12 @@ from thread_wire import on_ranks
 from torch import nn
 
 from clocs_core.contracts.batches import Views
-from clocs_core.contracts.events import EpochDone
 from clocs_core.data.store import list_instances
 from clocs_core.errors import PluginError, SettingsError
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.agreement import refuse_differences, settings_facts
 from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.normalise import min_max
@@ -68,22 +68,24 @@ def noisy_views(batch, generator):
     return Views(signal + 0.1 * torch.randn(signal.shape, generator=generator), batch)
 
 
-def untrained(objective) -> Learner:
-    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8, bias=False), nn.BatchNorm1d(8)).double()
+def untrained(objective, norm=True) -> Learner:
+    last = nn.BatchNorm1d(8) if norm else nn.Tanh()
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 8, bias=False), last).double()
     with torch.no_grad():
         encoder[1].weight.copy_(torch.randn(8, FRAME, generator=torch.Generator().manual_seed(0)) / FRAME**0.5)
     return start(nn.ModuleList([encoder]), objective().double(), 1e-2)
 
 
-def trained(cohort, objective, batch_size, group=None, shared=True) -> tuple[list[EpochDone], Learner]:
-    learner = untrained(objective)
+def trained(cohort, objective, batch_size, group=None, shared=True, contrast=None):
+    learner = untrained(objective, norm=contrast is None)
     if group is not None and shared:
         share_norms(learner.encoders, group)
     store, train, validation = cohort
-    settings = TrainSettings(epochs=2, batch_size=batch_size)
+    settings = TrainSettings(epochs=2, batch_size=batch_size, contrast_batch=contrast)
     training = Training(store, ViewMaker(noisy_views, (), min_max), train, validation, settings, 0, group)
     clock = itertools.count().__next__
-    return list(train_epochs(learner, training, plain_epoch, clock, lambda step, steps: None)), learner
+    run_epoch = plain_epoch if contrast is None else gradcache_epoch
+    return list(train_epochs(learner, training, run_epoch, clock, lambda step, steps: None)), learner
 
 
 @pytest.mark.parametrize("objective", [contrast, Spread])
@@ -100,6 +102,20 @@ def test_epochs_over_ranks_are_those_of_one_process(cohort, objective, count, le
             assert torch.allclose(done.losses, expected.losses, rtol=1e-10)
             assert done.health.same_patient == pytest.approx(expected.health.same_patient, rel=1e-5)
             assert done.best_epoch == expected.best_epoch
+        for name, value in learner.encoders.state_dict().items():
+            assert torch.allclose(mine.encoders.state_dict()[name], value, rtol=0, atol=1e-9), name
+
+
+@pytest.mark.parametrize("objective", [contrast, Spread])
+@pytest.mark.parametrize(("count", "together"), [(2, 15), (3, 23), (4, 15)])
+def test_a_contrast_larger_than_a_batch_is_that_of_all_ranks(cohort, objective, count, together):
+    """Batches of 4 do not end where parts do; the last contrast of 47 instances by 23 has one, so two ranks none."""
+    one, learner = trained(cohort, objective, 4, contrast=together)
+    for epochs, mine in on_ranks(count, lambda group: trained(cohort, objective, 4, group, contrast=together)):
+        for done, expected in zip(epochs, one, strict=True):
+            assert done.validation_loss == pytest.approx(expected.validation_loss, rel=1e-10)
+            assert done.components == pytest.approx(expected.components, rel=1e-10)
+            assert torch.allclose(done.losses, expected.losses, rtol=1e-10)
         for name, value in learner.encoders.state_dict().items():
             assert torch.allclose(mine.encoders.state_dict()[name], value, rtol=0, atol=1e-9), name
 
