@@ -27,7 +27,7 @@ from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.own_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
-from clocs_core.cli.processes import is_first, may_speak
+from clocs_core.cli.processes import is_first, is_repeating, may_speak
 from clocs_core.cli.run import run_command
 from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
@@ -119,7 +119,7 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
         context.meta[QUIET] = hushed
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
         problems = [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]
-        for problem in problems if is_first() else ():
+        for problem in () if is_repeating() else problems:
             echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)

@@ -73,6 +73,12 @@ def is_first() -> bool:
     return place is None or place.rank == 0
 
 
+def is_repeating() -> bool:
+    """Return whether another process has said what this one finds out before it begins: of the plugins."""
+    place = own_place()
+    return place is not None and (place.ours or place.rank > 0)
+
+
 def may_speak(problem: BaseException | None = None) -> bool:
     """Return whether this process is the first to print an error; with one process always.
 
