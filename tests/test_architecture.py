@@ -94,6 +94,7 @@ ELSEWHERE = {
     "testing.recordings": KIT,
     "testing.synthetic": KIT,
     "testing.tensors": KIT,
+    "testing.threads": "core/train/test_ranks.py core/train/test_shares.py",
     "testing.views": KIT,
     "train.min_max_kernel": "core/train/test_normalise.py",
     "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",

@@ -43,7 +43,7 @@ class ContrastiveObjective(nn.Module):
         """
         z = z if self.projector is None else _tensor(self.projector(z))
         loss, equal = self.loss, False
-        if ranks is not None and "ranks" in _arguments(loss):
+        if ranks is not None and "ranks" in arguments_of(loss):
             loss = partial(cast("Callable[..., Tensor]", loss), ranks=ranks)  # its type has no such argument
         elif ranks is not None:
             z, patient, equal = ranks.gather_with_gradient(z, 1), ranks.gather(patient), True
@@ -54,7 +54,7 @@ class ContrastiveObjective(nn.Module):
         return equal_share(found, {}, ranks)[0] if ranks is not None and equal else found
 
 
-def _arguments(function: Callable[..., object] | None) -> Collection[str]:
+def arguments_of(function: Callable[..., object] | None) -> Collection[str]:
     """Return the names of a function's arguments; none where Python cannot know them, as for some of C."""
     try:
         return inspect.signature(function).parameters if function else ()
@@ -178,7 +178,7 @@ def _asks(objective: nn.Module) -> _Asks:
     found = _ASKED.get(objective)
     if found is None:
         after = getattr(objective, "after_step", None)
-        forward, after_step = _arguments(objective.forward), _arguments(after)
+        forward, after_step = arguments_of(objective.forward), arguments_of(after)
         found = _ASKED[objective] = _Asks("generator" in forward, "encoders" in after_step, "ranks" in forward)
     return found
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from fake_frames import FRAME, fake_store
 from fake_recordings import CHANNELS
-from thread_wire import on_ranks
 from torch import nn
 
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
 from clocs_core.errors import PluginError, SettingsError
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.agreement import refuse_differences, settings_facts
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.gradcache import gradcache_epoch

@@ -9,7 +9,6 @@ import pytest
 import torch
 from fake_encoders import installed, plan_of
 from fake_frames import fake_prepared
-from thread_wire import ThreadWire, new_meeting
 from torch import nn
 
 from clocs_core import Objective, Perturbation, Setup, SignalFacts
@@ -18,6 +17,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import resolve
 from clocs_core.settings.options import structure
+from clocs_core.testing.threads import ThreadWire, new_meeting
 from clocs_core.train import build
 from clocs_core.train.ranks import Group
 

@@ -6,9 +6,9 @@ import copy
 
 import pytest
 import torch
-from thread_wire import on_ranks
 from torch import Tensor, nn
 
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.norms import SharedNorm, average_statistics, share_norms
 from clocs_core.train.projector import RowNorm
 from clocs_core.train.ranks import Group, Part

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from thread_wire import on_ranks
 from torch import Tensor
 
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.ranks import Group, Part
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from rank_cases import DIM, OBJECTIVES, Case, Small, difference, in_one_process, on_rank
-from thread_wire import new_meeting, on_meeting, on_ranks
+
+from clocs_core.testing.threads import new_meeting, on_meeting, on_ranks
 
 RAGGED = (3, 0, 4)
 SHARED = (5, 5, 7, 5, 8, 7, 9)

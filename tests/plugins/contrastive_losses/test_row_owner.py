@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 import torch
-from thread_wire import new_meeting, on_meeting, on_ranks
 
+from clocs_core.testing.threads import new_meeting, on_meeting, on_ranks
 from clocs_core.train.ranks import Group, Part
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce

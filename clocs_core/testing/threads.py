@@ -1,4 +1,4 @@
-"""Ranks as threads of this process: the quick stand-in for processes that are connected by torch."""
+"""Threads of this process as ranks: a quick stand-in for processes that are connected by torch."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ class ThreadWire:
 
     @property
     def count(self) -> int:
+        """Number of threads."""
         return self.meeting.count
 
     def gather(self, tensor: Tensor) -> Sequence[Tensor]:
+        """Return the tensors of all threads."""
         return self._exchange("gather", tensor)
 
     def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all threads."""
         total = torch.stack(self._exchange("sum", tensor)).sum(0)
         tensor.copy_(total)
 
