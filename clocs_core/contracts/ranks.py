@@ -15,7 +15,8 @@ class Ranks(Protocol):
     shares of all processes add up to the loss of the whole batch. The backward pass must give each process the gradient
     of the whole loss for its own embeddings. With one process, `ranks` is None.
 
-    All processes must call the same methods in the same order, a process without instances too.
+    All processes must call the same methods in the same order. A process without instances does so with empty tensors,
+    which networks of an objective itself must take; `encode` takes them with any encoder.
     """
 
     @property

@@ -26,7 +26,6 @@ from clocs_core.progress import Tick
 from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.ranks import Part
-from clocs_core.train.shares import resting_norms
 from clocs_core.train.step import after_step, encode, loss_of
 
 
@@ -180,8 +179,7 @@ def _encode(learner: Learner, training: Training, views: Views, chunk: _Chunk) -
     """Embed the own instances of a chunk, as (view, own, dim)."""
     settings, whole = training.settings, chunk.stop - chunk.start == len(chunk.rows)
     signal = views.signal if whole else views.signal[:, chunk.start : chunk.stop]
-    with resting_norms(chunk.start < chunk.stop, learner.encoders):
-        return encode(list(learner.encoders), views.encoder_of_view, signal, settings.per_view, settings.autocast)
+    return encode(list(learner.encoders), views.encoder_of_view, signal, settings.per_view, settings.autocast)
 
 
 @attrs.frozen(eq=False)

@@ -19,6 +19,8 @@ class SharedNorm(_BatchNorm):
     """
 
     group: Group
+    absent = False
+    """Whether this process has no instances: its rows stand in for some, and do not count."""
 
     @classmethod
     def of(cls, norm: _BatchNorm, group: Group) -> SharedNorm:
@@ -40,12 +42,14 @@ class SharedNorm(_BatchNorm):
         wide = rows.to(torch.promote_types(rows.dtype, torch.float32))
         over = [dim for dim in range(wide.ndim) if dim != 1]
         shape = [1, -1] + [1] * (wide.ndim - 2)
-        own = wide.new_full((1,), wide.numel() / wide.shape[1])
-        sums = _sum_over(torch.cat([wide.sum(over), own]), self.group)
+        counted = wide[:0] if self.absent else wide
+        own = wide.new_full((1,), counted.numel() / wide.shape[1])
+        sums = _sum_over(torch.cat([counted.sum(over), own]), self.group)
         count = sums[-1].detach()
         mean = sums[:-1] / count  # (width,)
         centred = wide - mean.view(shape)
-        variance = _sum_over(centred.square().sum(over), self.group) / count  # (width,)
+        spread = (centred[:0] if self.absent else centred).square().sum(over)
+        variance = _sum_over(spread, self.group) / count  # (width,)
         if self.training and self.running_mean is not None:
             self._learn(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1))
         scale = (variance + self.eps).rsqrt()

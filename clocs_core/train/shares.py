@@ -7,7 +7,7 @@ every process, which is right, and as slow as with one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -59,16 +59,21 @@ def equal_share(loss: Tensor, components: Mapping[str, Tensor], part: Part) -> t
 
 
 @contextmanager
-def resting_norms(has_instances: bool, *networks: nn.Module) -> Iterator[None]:
-    """Keep BatchNorm of single processes from learning statistics of no instances."""
-    resting = []
-    if not has_instances:
-        found = (module for network in networks for module in network.modules() if isinstance(module, _BatchNorm))
-        resting = [module for module in found if module.training and not isinstance(module, SharedNorm)]
-    for module in resting:
-        module.training = False
+def resting_norms(networks: Iterable[nn.Module]) -> Iterator[None]:
+    """Keep BatchNorm from learning the statistics of what stands in for instances."""
+    found = (module for network in networks for module in network.modules() if isinstance(module, _BatchNorm))
+    resting = [module for module in found if module.training]
+    _rest(resting, True)
     try:
         yield
     finally:
-        for module in resting:
-            module.training = True
+        _rest(resting, False)
+
+
+def _rest(norms: Iterable[_BatchNorm], rests: bool) -> None:
+    """Let BatchNorm use its running statistics; one that is shared takes part in the sums of all, without rows."""
+    for norm in norms:
+        if isinstance(norm, SharedNorm):
+            norm.absent = rests
+        else:
+            norm.training = not rests

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -130,6 +129,10 @@ class Encoding:
         return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
 
     def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
+        if not signal.shape[1]:  # a process without instances; no encoder has to take an empty batch, as FFTs do not
+            blank = signal.new_zeros((signal.shape[0], 1, *signal.shape[2:]))
+            with resting_norms(self.encoders):
+                return self._run(calls, blank)[:, :0]
         if self.autocast == "bf16":
             with torch.autocast(signal.device.type, torch.bfloat16):
                 return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
@@ -245,10 +248,9 @@ def update(
     group: the processes that share the batch. Each returns its share of the loss; all update by the sum of gradients.
     """
     ranks = None if group is None else group.divide(views.signal.shape[1])
-    with nullcontext() if ranks is None else resting_norms(ranks.sizes[ranks.rank] > 0, *embed.encoders, objective):
-        loss, components = loss_of(objective, embed, views, generator, ranks)
-        optimiser.zero_grad()
-        loss.backward()
+    loss, components = loss_of(objective, embed, views, generator, ranks)
+    optimiser.zero_grad()
+    loss.backward()
     if group is not None:
         assert isinstance(optimiser, Adam)
         group.sum_gradients(optimiser.weights)

@@ -14,7 +14,6 @@ from clocs_core import Batch, NoOptions, Setup, SignalFacts, Task, Views
 from clocs_core.train.norms import share_norms
 from clocs_core.train.projector import Projector
 from clocs_core.train.ranks import Group, Part
-from clocs_core.train.shares import resting_norms
 from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of
 from clocs_plugins.byol import BYOLOptions, build_byol
 from clocs_plugins.contrastive_losses import NTXentOptions, PatientNCEOptions, build_nt_xent, build_patient_nce
@@ -149,9 +148,8 @@ def on_rank(case: Case, group: Group) -> Outcome:
     for network in (encoder, objective):
         share_norms(network, group)
     ranks = Part(group, case.sizes)
-    with resting_norms(bool(case.sizes[group.rank]), encoder, objective):
-        loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
-        loss.backward()
+    loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
+    loss.backward()
     group.sum_gradients([*encoder.parameters(), *objective.parameters()])
     return _outcome(loss, components, encoder, objective)
 
