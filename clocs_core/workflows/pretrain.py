@@ -28,6 +28,7 @@ from clocs_core.report.page import render
 from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_sentence
 from clocs_core.settings.options import plain
+from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import (
     draw_views,
@@ -80,12 +81,13 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         report = _report(ready, trained, scored, card, watch)
         evaluated = clock()
         done = _done(ready, trained, scored, report)
+        clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
         finished = clock()
         parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
         seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
         report = attrs.evolve(report, seconds=seconds)
         sections = make_sections(plan.extras.sections, _findings(ready, scored, done), show.warn)
-        keeper.finish(report, render(report, trained.log.rows, done.pictures, sections))
+        keeper.finish(report, render(report, trained.log.rows, done.pictures, sections, clinical))
         around.done(trained.run, done)
         keeper.close()
     show.say(time_sentence({**seconds, "closing": clock() - finished}))
@@ -167,6 +169,7 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
         form=cohort.listing.form,
         command=COMMAND.get(),
         date=now(),
+        clinical=scored.evaluation.clinical,
     )
 
 

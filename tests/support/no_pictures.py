@@ -19,5 +19,5 @@ def without_pictures() -> Iterator[None]:
     pixel = BytesIO()
     Image.new("L", (1, 1), 255).save(pixel, format="png")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sheet, "to_png", lambda figure: pixel.getvalue())
+        patch.setattr(sheet, "to_png", lambda figure, colours=128: pixel.getvalue())
         yield
