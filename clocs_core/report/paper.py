@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0  # drawn of a recording: as much as fits on a sheet
 ROW = 1.6  # height of a row in millivolts, or in spans of a channel that is not a voltage
+DPI = 130  # dots per inch of a .png
 POINTS, LINE = 9, 4.2  # size of the texts; height of a line of the title in mm
 NARROWEST = 80  # mm: narrower paper has no room for a title
 LONGEST = 600  # characters of a title
@@ -26,14 +27,14 @@ ENDINGS = (".png", ".svg", ".pdf")
 PINK, RED, INK = "#f7d6d6", "#eeb0b0", "#1a1a1a"
 
 
-def draw_recording(record: Record, title: str, seconds: float = SECONDS, ending: str = ".png") -> bytes:
+def draw_recording(record: Record, title: str, seconds: float = SECONDS, ending: str = ".png", dpi: int = DPI) -> bytes:
     """Draw the first seconds of all channels, one below the other, on a grid of 0.2 s and 0.5 mV.
 
     ending: of the file, one of ENDINGS; the bytes are of its format. The same recording gives the same bytes.
     """
     from clocs_core.report import sheet
 
-    figure = draw_paper(record, title, seconds)
+    figure = draw_paper(record, title, seconds, dpi)
     if ending == ".svg":
         return sheet.to_svg(figure, title)
     if ending == ".pdf":
@@ -43,7 +44,7 @@ def draw_recording(record: Record, title: str, seconds: float = SECONDS, ending:
     return sheet.to_png(figure, colours=32)  # enough, and a third of the bytes
 
 
-def draw_paper(record: Record, title: str, seconds: float) -> Figure:
+def draw_paper(record: Record, title: str, seconds: float, dpi: int = DPI) -> Figure:
     """Draw the figure of `draw_recording`. The title has as many lines as the width of the paper asks for."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -58,7 +59,7 @@ def draw_paper(record: Record, title: str, seconds: float) -> Figure:
     height = 10 * ROW * (len(rows) + 1) + 10
     scale = "10 mm/mV" if record.unit in MICROVOLTS else f"each channel to its own span, in {record.unit or 'its unit'}"
     told = f"{printable(title, LONGEST)}   25 mm/s, {printable(scale)}, {record.sampling_rate:g} Hz"
-    figure = Figure(dpi=130, layout="constrained")
+    figure = Figure(dpi=dpi, layout="constrained")
     lines = _wrap(FigureCanvasAgg(figure), told, (width - 4) / 25.4 * figure.dpi)
     height += LINE * (len(lines) - 1)
     figure.set_size_inches(width / 25.4, height / 25.4)

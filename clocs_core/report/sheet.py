@@ -114,7 +114,8 @@ def to_png(figure: Figure, colours: int = 128) -> bytes:
     canvas.draw()  # savefig would draw everything twice, which takes half a second per picture
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
     dots = figure.dpi, figure.dpi
-    image.quantize(colours, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True, dpi=dots)
+    few = image.quantize(colours, dither=Image.Dither.NONE)
+    few.save(buffer, format="png", compress_level=6, dpi=dots)  # level 9: a tenth smaller, in ten times the time
     return buffer.getvalue()
 
 
