@@ -14,6 +14,7 @@ from clocs_core.evaluation.bootstrap import Floats
 
 POINTS = 64  # of a curve that is kept
 BINS = 10  # of a reliability diagram
+_AT_ONCE = 2**16  # weights per block: half a megabyte, which fits in a core's cache
 
 
 @attrs.frozen(eq=False)
@@ -42,26 +43,35 @@ class Ranking:
 
         weights: (draw, n), how often each row counts.
         """
-        ranked = weights[:, self.order]
-        true = np.cumsum(ranked * self.positive, axis=1)[:, self.ends]
-        return true, np.cumsum(ranked, axis=1)[:, self.ends] - true
+        ranked = np.take(weights, self.order, axis=1)
+        true, said = np.cumsum(ranked * self.positive, axis=1), np.cumsum(ranked, axis=1)
+        if len(self.ends) < len(self.order):
+            true, said = true[:, self.ends], said[:, self.ends]
+        return true, said - true
 
     def estimate(self, weights: Floats, threshold: float) -> Floats:
         """Return AUROC, average precision, sensitivity and specificity of every draw: (draw, 4).
 
         NaN where a draw lacks what the number is a share of, and sensitivity and specificity without a threshold.
         """
+        size = max(1, _AT_ONCE // len(self.order))
+        blocks = [weights[at : at + size] for at in range(0, len(weights), size)]
+        return np.concatenate([np.empty((0, 4)), *(self._estimate(block, threshold) for block in blocks)])
+
+    def _estimate(self, weights: Floats, threshold: float) -> Floats:
         true, false = self.counts(weights)
         positives, negatives = true[:, -1], false[:, -1]
+        counted = np.diff(np.append(0, np.cumsum(self.positive)[self.ends]))
+        hits = np.flatnonzero(counted)  # ties with a positive: the others add nothing to either area
+        before = np.where((hits > 0)[None], false[:, hits - 1], 0.0)  # false positives above each tie
+        at, alarms = true[:, hits], false[:, hits]  # (draw, hit)
+        more = np.diff(at, axis=1, prepend=0.0)
         found = np.full((len(weights), 4), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
-            more = np.diff(true, axis=1, prepend=0.0)
-            wider = np.diff(false, axis=1, prepend=0.0)
-            area = (wider * (true - more / 2)).sum(1) / (positives * negatives)
-            precision = true / np.maximum(true + false, 1.0)  # no row so far: 0 of 1
-            average = (more * precision).sum(1) / positives
-            found[:, 0] = np.where(positives * negatives > 0, area, np.nan)
-            found[:, 1] = np.where(positives * negatives > 0, average, np.nan)
+            both = positives * negatives > 0
+            area = (more * (negatives[:, None] - (alarms + before) / 2)).sum(1) / (positives * negatives)
+            average = (more * at / np.maximum(at + alarms, 1.0)).sum(1) / positives  # no row so far: 0 of 1
+            found[:, 0], found[:, 1] = np.where(both, area, np.nan), np.where(both, average, np.nan)
             if not np.isnan(threshold):
                 hit, alarm = (_at(held, self.score, threshold) for held in (true, false))
                 found[:, 2] = np.where(positives > 0, hit / positives, np.nan)
