@@ -52,10 +52,11 @@ docs: $(VENV)/.docs  ## the documentation as a site, in build/site; a link that 
 docs-serve: $(VENV)/.docs  ## the same at http://127.0.0.1:8000, built anew whenever a page is saved
 	$(BIN)/mkdocs serve --strict --watch clocs_core
 
-pictures: $(VENV)/.run  ## draw the pictures of docs/ anew
+pictures: $(VENV)/.test  ## draw the pictures of docs/ anew
 	$(BIN)/python docs/pictures/make_demo_ecg.py
 	$(BIN)/python docs/pictures/make_perturbations.py
 	$(BIN)/python docs/pictures/make_results.py
+	$(BIN)/python docs/pictures/make_reports.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

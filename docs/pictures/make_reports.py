@@ -40,7 +40,7 @@ def photograph(page: Path, name: str) -> None:
         if name == "ptbxl":
             shown = browser.new_page(viewport={"width": 1100, "height": 900})
         else:
-            shown = browser.new_page(viewport=PHONE, device_scale_factor=2, color_scheme="dark")
+            shown = browser.new_page(viewport=PHONE, color_scheme="dark")
         shown.goto(page.as_uri())
         if name == "ptbxl":
             picture = shown.locator("#classes").screenshot()
