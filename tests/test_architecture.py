@@ -65,7 +65,6 @@ ELSEWHERE = {
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
     "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",
-    "contracts.events": "core/train/test_health.py core/workflows/test_pretrain_hooks.py",
     "contracts.hookspecs": "core/workflows/test_pretrain_hooks.py core/plugins/test_host.py",
     "contracts.protocols": "records alone; core/evaluation/test_protocols.py core/evaluation/test_features.py",
     "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
