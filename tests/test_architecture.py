@@ -69,8 +69,6 @@ ELSEWHERE = {
     "contracts.protocols": "records alone; core/evaluation/test_protocols.py core/evaluation/test_features.py",
     "contracts.scores": "records alone; core/artifacts/test_reports.py core/artifacts/test_card.py",
     "contracts.sections": "core/report/test_sections.py",
-    "data.transfer": "core/data/test_download.py",
-    "data.wfdb_header": "core/data/test_wfdb.py",
     "inference.rows": "core/inference/test_embed.py core/inference/test_predict.py",
     "testing.assembly": "test_methods.py",
     "testing.checks": KIT,
