@@ -67,8 +67,7 @@ class ReportFolder:
         The system releases the lock when the process ends, even by a kill. Where no settings are written inside, the
         folder is removed at the end, along with the folders above it that were missing: a mistake leaves nothing.
         """
-        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
-        try:
+        with removed_if_empty(self.path):
             lock = self._lock()
             try:
                 for folder in (self.path, *(one for one in self.path.glob("*") if one.name in _SWEPT)):
@@ -79,9 +78,6 @@ class ReportFolder:
                     with suppress(OSError):  # Windows removes it when it is released
                         (self.path / LOCK).unlink()
                 lock.release()
-        finally:
-            if not self.settings.exists():
-                _remove_empty(missing)
 
     def _lock(self) -> BaseFileLock:
         from filelock import FileLock, Timeout
@@ -131,13 +127,16 @@ _SWEPT = ("cells", "classifiers")  # folders inside, which the same lock protect
 _TRIES = 9
 
 
-def _remove_empty(folders: list[Path]) -> None:
-    """Remove folders, the deepest first, up to one that another process uses."""
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
+@contextmanager
+def removed_if_empty(path: Path) -> Iterator[None]:
+    """At the end, remove this folder and the folders above it that are missing now, up to one that is not empty."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for folder in missing:
+                folder.rmdir()
 
 
 @attrs.frozen

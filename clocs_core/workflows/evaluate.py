@@ -7,6 +7,7 @@ on the run; evaluations share them in the folder `controls`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
@@ -95,8 +96,7 @@ def evaluate_encoder(
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
         return _read_again(folder, around.show)
-    shared = None if controls is None else open_controls(controls)
-    with folder.reserve():
+    with nullcontext() if controls is None else open_controls(controls) as shared, folder.reserve():
         refuse_other_evaluation(folder, tables)
         if folder.report.exists():
             return _read_again(folder, around.show)
