@@ -118,7 +118,7 @@ class CellSummary:
 
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
-    C: of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
+    C: the C of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
     chosen: the choices that the protocol of a plugin made, by name.
     notes: sentences for the reader, such as why there is no classifier.
     """

@@ -202,12 +202,12 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     Data paths may differ. Channels, framings and a constant may be missing from `asked`, because some are known only
     once files are read. A setting that an earlier version did not store had its default.
     """
-    open_data: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}
-    open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
-    for table in sorted({*stored, *asked} - open_ones):
+    unknown: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}  # until files are read
+    unread = {name for name in stored if name.endswith("_framing") and name not in asked}
+    for table in sorted({*stored, *asked} - unread):
         before, now, default = stored.get(table, {}), asked.get(table, {}), default_settings(table)
         for key in sorted({*before, *now}):
-            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in open_data.get(key, ())):
+            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in unknown.get(key, ())):
                 continue
             there = before.get(key, default.get(key))
             if there != now.get(key):

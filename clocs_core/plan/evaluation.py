@@ -101,8 +101,8 @@ class EvaluationPlan:
             parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
-        if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
-            del made["evaluate"]["metrics"]
+        if not self.scoring.metrics:
+            del made["evaluate"]["metrics"]  # earlier versions did not have it: their folders keep their names
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         if self.scoring.C == 1:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names

@@ -33,7 +33,7 @@ from clocs_core.report.times import stage_times
 
 T = TypeVar("T")
 
-# On a phone the first columns are seen: the weights, the value and its interval, then what they are of.
+# A phone shows the first columns: the weights, the value and its interval. What was measured comes after them.
 SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
 COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
 

@@ -186,7 +186,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
-    refuse_other_task(plan.protocol, plan.task)  # only the files may know how
+    refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
