@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import Distribution
 from types import ModuleType
 
 import pytest
@@ -29,6 +30,23 @@ def test_plugins_are_called_in_the_order_of_their_names() -> None:
     host = load_plugins([good("b"), good("c"), good("a")])
     assert [plugin.name for plugin in host.plugins] == ["a", "b", "c"]
     assert [result for _, result in host.results("clocs_datasets")] == [["a"], ["b"], ["c"]]
+
+
+def test_the_metadata_of_a_distribution_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading parses a file: with 30 plugins in one distribution, every command took 0.2 s longer."""
+    read = Distribution.metadata.fget
+    parsed = []
+
+    def counted(distribution: Distribution) -> object:
+        parsed.append(distribution)
+        return read(distribution)
+
+    monkeypatch.setattr(Distribution, "metadata", property(counted))
+    points = installed_entry_points()
+    load_plugins(points)
+    owners = {id(point.dist) for point in points}
+    assert len(points) > 20
+    assert len([one for one in parsed if id(one) in owners]) <= 4 * len(owners)
 
 
 def test_every_result_has_an_owner() -> None:
