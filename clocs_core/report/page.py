@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
 import attrs
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from clocs_core.artifacts.metrics import EpochRow
@@ -65,11 +66,7 @@ def render(
 
     Every name in it is escaped: patient ids come from files that are not trusted.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "toml": show_toml}
-    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
-    template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
-    return template.render(
+    return page_template("page.html.jinja").render(
         report=report,
         style=page_style(),
         part=report.settings.get("evaluate", {}).get("part", "test"),
@@ -89,6 +86,15 @@ def render(
         sections=sections,
         times=stage_times(report.seconds),
     )
+
+
+@cache
+def page_template(name: str) -> Template:
+    """Compile a template of this folder, once: that takes longer than to fill it in."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"count": _count, "toml": show_toml}
+    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
+    return environment.from_string(files("clocs_core.report").joinpath(name).read_text("utf-8"))
 
 
 def page_style() -> Markup:
