@@ -16,7 +16,9 @@ from clocs_core.plugins.host import load_plugins
 
 def catalogue_of(**more: Any) -> Catalogue:
     """The catalogue of the fake plugin, and of a second one with these hooks."""
-    catalogue, host = build_catalogue(load_plugins([fake_point("all", **offers()), fake_point("more", **more)]))
+    hooks: dict[str, Any] = offers()
+    found: list[Any] = [fake_point("all", **hooks), fake_point("more", **more)]  # stand-ins for entry points
+    catalogue, host = build_catalogue(load_plugins(found))
     assert host.broken == ()
     return catalogue
 
