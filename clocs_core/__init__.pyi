@@ -130,6 +130,9 @@ from .contracts.offers import (
     Presets as Presets,
 )
 from .contracts.offers import (
+    Reader as Reader,
+)
+from .contracts.offers import (
     Setup as Setup,
 )
 from .contracts.offers import (

@@ -64,6 +64,21 @@ class RetrievalRow:
 
 
 @attrs.frozen(kw_only=True)
+class OtherEncoder:
+    """Scores of an encoder beside the first, where a method trains one for each modality.
+
+    name: that of its reader. encoder: its architecture. channels: the channels that it reads.
+    """
+
+    name: str
+    encoder: str
+    channels: tuple[str, ...]
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """The content of report.json: everything on the page except pictures and epochs.
 
@@ -95,6 +110,7 @@ class Report:
     exposure: Exposure | None = None
     command: str = ""
     date: str = ""
+    other_encoders: tuple[OtherEncoder, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

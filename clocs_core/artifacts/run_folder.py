@@ -153,6 +153,10 @@ class RunFolder(ReportFolder):
         """The best encoder: weights and card."""
         return self.path / "encoder.safetensors"
 
+    def encoder_of(self, name: str) -> Path:
+        """The file of an encoder beside the first, by the name of its reader; empty: that of the first."""
+        return self.path / f"encoder-{name}.safetensors" if name else self.encoder
+
     @property
     def metrics(self) -> Path:
         """One JSON line per epoch."""

@@ -23,12 +23,14 @@ from clocs_core.report.tables import (
     RETRIEVAL_HEADINGS,
     SCORE_HEADINGS,
     comparison_rows,
+    comparison_sentence,
     outcome,
     retrieval_rows,
     retrieval_sentence,
     score_rows,
     show_number,
     verdict,
+    wide_score_rows,
 )
 from clocs_core.report.times import stage_times
 
@@ -76,6 +78,11 @@ def render(
         comparison_headings=_moved(COMPARISON_HEADINGS, COMPARISON_ORDER),
         comparisons=[
             (_moved(row, COMPARISON_ORDER), outcome(one)) for row, one in _beside(comparison_rows, report.comparisons)
+        ],
+        other_encoders=[
+            (one, *wide_score_rows(one.scores), [comparison_sentence(each) for each in one.comparisons])
+            for one in report.other_encoders
+            if one.scores
         ],
         retrieval_headings=RETRIEVAL_HEADINGS,
         retrieval=retrieval_rows(report.retrieval),

@@ -15,7 +15,7 @@ from clocs_core import hookimpl
 
 @attrs.frozen
 class FakeDistribution:
-    """What the host uses of a distribution."""
+    """The name and the version of a distribution."""
 
     name: str
     version: str
