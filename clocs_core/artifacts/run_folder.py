@@ -130,7 +130,8 @@ _TRIES = 9
 @contextmanager
 def removed_if_empty(path: Path) -> Iterator[None]:
     """At the end, remove this folder and the folders above it that are missing now, up to one that is not empty."""
-    missing = [one for one in (path, *path.parents) if not one.exists()]
+    # Path.exists would raise PermissionError below a folder that is closed to this user.
+    missing = [one for one in (path, *path.parents) if not os.path.exists(one)]  # noqa: PTH110
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from fake_runs import make_run
 from filelock import FileLock
 
 from clocs_core.artifacts import evaluation_folder
+from clocs_core.artifacts.evaluation_folder import open_controls
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.reports import EvaluationReport
 from clocs_core.cli import main
@@ -295,6 +296,21 @@ def test_a_refused_evaluation_leaves_no_folder_of_controls(evaluate, tmp_path, m
     with pytest.raises(ClocsError):
         evaluate(taken if mistake == "folder of the evaluation" else tmp_path / "e", controls=controls)
     assert list(tmp_path.iterdir()) == [taken]
+
+
+def test_a_place_that_is_closed_to_this_user_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    """`Path.exists` raises PermissionError for what lies below a closed folder."""
+
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", lambda path: closed(path) if tmp_path in path.parents else True)
+    monkeypatch.setattr(Path, "mkdir", closed)
+    with (
+        pytest.raises(RunFolderError, match=r"Cannot keep controls in .*: Permission denied"),
+        open_controls(tmp_path / "c"),
+    ):
+        pass
 
 
 def test_a_folder_of_controls_that_was_there_stays(evaluate, tmp_path, monkeypatch):
