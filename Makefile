@@ -24,7 +24,8 @@ smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on sim
 
 # Everything that works without torch, whose build for another Python may be gigabytes: settings, plans, plugins, readers.
 NEWER_TESTS := tests/core/settings tests/core/plugins tests/core/data/test_framing.py tests/core/data/test_splits.py \
-	tests/core/data/test_wfdb.py tests/core/data/test_archives.py tests/core/data/test_download.py \
+	tests/core/data/test_wfdb.py tests/core/data/test_wfdb_header.py tests/core/data/test_archives.py \
+	tests/core/data/test_download.py tests/core/data/test_transfer.py \
 	tests/core/data/test_signal_file.py tests/core/cli/test_flags.py tests/core/cli/test_wording.py \
 	tests/plugins/arrays/test_arrays_forms.py tests/plugins/arrays/test_arrays_tables.py \
 	tests/plugins/chapman tests/plugins/cardiology tests/plugins/physionet2017 tests/plugins/physionet2020

@@ -1,7 +1,7 @@
 """Disturb clocs in every way that a machine can, with a seed and a budget: does it ever give another number?
 
     python benchmarks/campaign.py --seconds 60
-    python benchmarks/campaign.py --jobs 2 --json benchmarks/results/campaign.json
+    python benchmarks/campaign.py --jobs 2 --log trials --json benchmarks/results/campaign.json
 
 Every trial ends as one of: equal (the results of an undisturbed process, after the same command was given again),
 refused (one sentence, exit code 2); or it is a fault: another result, a traceback, more than 20 s, more than 2 GiB.
@@ -29,7 +29,7 @@ def main() -> int:
         from faults.campaign import Budget, run_campaign
 
         budget = Budget(given.kills, given.disks, given.reads, given.inputs, given.files, given.pairs, given.seconds)
-        return run_campaign(Path(scratch), budget, given.seed, given.jobs, given.only, given.json)
+        return run_campaign(Path(scratch), budget, given.seed, given.jobs, given.only, given.json, given.log)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pairs", type=int, default=60, help="two processes in one folder")
     parser.add_argument("--jobs", type=int, default=1, help="trials at once")
     parser.add_argument("--only", help="groups to run, with commas")
+    parser.add_argument("--log", type=Path, help="folder for a line per trial; an interrupted campaign goes on there")
     parser.add_argument("--json", type=Path, help="file for the table")
     return parser
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -43,15 +44,22 @@ class Budget:
     seconds: float | None = None
 
 
-def run_campaign(scratch: Path, budget: Budget, seed: int, jobs: int, only: str | None, out: Path | None) -> int:
-    """Run the trials, print the table, and write it. Returns 1 where a promise was broken."""
+def run_campaign(
+    scratch: Path, budget: Budget, seed: int, jobs: int, only: str | None, out: Path | None, log: Path | None = None
+) -> int:
+    """Run the trials, print the table, and write it. Returns 1 where a promise was broken.
+
+    log: folder for a line per trial. A campaign that was interrupted goes on after the trials that stand there.
+    """
+    log = log or scratch
+    _refuse_other_campaign(log, {"seed": seed, "jobs": jobs, "only": only, "budget": attrs.asdict(budget)})
     import_everything()
     began = time.monotonic()
     groups = {name: list(draws) for name, draws in _groups(scratch, budget, seed, only).items()}
     trials = _mixed(groups, seed)
     print(f"{len(trials):,} trials; templates made in {time.monotonic() - began:.0f} s", flush=True)
     deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
-    done = _in_lanes(trials, scratch, jobs, deadline)
+    done = _in_lanes(trials, scratch, log, jobs, deadline)
     rows = tabulate(done)
     broken = [trial for trial in done if not trial.is_good]
     for row in rows:
@@ -62,6 +70,28 @@ def run_campaign(scratch: Path, budget: Budget, seed: int, jobs: int, only: str 
         out.write_text(json.dumps(_document(rows, broken, time.monotonic() - began, jobs), indent=1) + "\n")
     print(f"{len(done) - len(broken)} passed, {len(broken)} failed")
     return 1 if broken or not done else 0
+
+
+def _refuse_other_campaign(log: Path, asked: dict[str, object]) -> None:
+    """Raise RuntimeError where the trials in a folder are those of another campaign, or of another clocs."""
+    asked["source"] = _source()
+    log.mkdir(exist_ok=True)
+    file = log / "campaign.json"
+    if file.exists() and json.loads(file.read_text()) != asked:
+        raise RuntimeError(f"{file} was begun with other arguments or another source: {file.read_text()}. Remove it.")
+    file.write_text(json.dumps(asked))
+
+
+def _source() -> str:
+    """Return a digest of the source of clocs and of its plugins."""
+    import clocs_core
+    import clocs_plugins
+
+    digest = hashlib.sha256()
+    for place in (*clocs_core.__path__, *clocs_plugins.__path__):
+        for file in sorted(Path(place).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _groups(scratch: Path, budget: Budget, seed: int, only: str | None) -> dict[str, Iterator[Draw]]:
@@ -199,7 +229,7 @@ def _mixed(groups: dict[str, list[Draw]], seed: int) -> list[Draw]:
 # --------------------------------------------------------------------------------------------------------------- lanes
 
 
-def _in_lanes(trials: Sequence[Draw], scratch: Path, jobs: int, deadline: float | None) -> list[Trial]:
+def _in_lanes(trials: Sequence[Draw], scratch: Path, log: Path, jobs: int, deadline: float | None) -> list[Trial]:
     """Run every `jobs`-th trial in a process of its own, each of which forks for every trial."""
     lanes = []
     for lane in range(jobs):
@@ -207,7 +237,7 @@ def _in_lanes(trials: Sequence[Draw], scratch: Path, jobs: int, deadline: float 
         child = os.fork()
         if child == 0:
             try:
-                _run_lane(trials[lane::jobs], scratch / f"lane-{lane}", deadline)
+                _run_lane(trials[lane::jobs], scratch / f"lane-{lane}", log / f"lane-{lane}.jsonl", deadline)
             except BaseException:
                 import traceback
 
@@ -218,14 +248,17 @@ def _in_lanes(trials: Sequence[Draw], scratch: Path, jobs: int, deadline: float 
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in lanes]
     if any(codes):
         raise RuntimeError("a lane of the campaign itself failed; its traceback is above")
-    lines = [line for file in sorted(scratch.glob("lane-*.jsonl")) for line in file.read_text().splitlines()]
+    lines = [line for file in sorted(log.glob("lane-*.jsonl")) for line in file.read_text().splitlines()]
     return [Trial(**json.loads(line)) for line in lines]
 
 
-def _run_lane(trials: Sequence[Draw], scratch: Path, deadline: float | None) -> None:
+def _run_lane(trials: Sequence[Draw], scratch: Path, log: Path, deadline: float | None) -> None:
     scratch.mkdir()
-    with open(scratch.with_suffix(".jsonl"), "w", buffering=1) as file:
+    done = len(log.read_text().splitlines()) if log.exists() else 0
+    with open(log, "a", buffering=1) as file:
         for number, draw in enumerate(trials):
+            if number < done:
+                continue
             if deadline is not None and time.monotonic() > deadline:
                 break
             trial = draw(scratch / str(number))

@@ -158,3 +158,6 @@ def import_everything() -> None:
     import clocs_core.cli
     import clocs_core.workflows.evaluate
     import clocs_core.workflows.pretrain  # noqa: F401
+    from clocs_core.plugins.session import installed_session
+
+    installed_session()  # the plugins' modules

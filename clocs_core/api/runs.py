@@ -6,7 +6,7 @@ run.history; run.encoder; run.report
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -26,9 +26,11 @@ from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_other_settings, refuse_taken
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.contracts.events import Listener
+from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
+from clocs_core.workflows.encoders import BestEncoder
 from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -38,6 +40,7 @@ class Run:
     """A finished run: its epochs, its best encoder, and its report.
 
     path: the run folder; None where nothing was kept. Then the encoder lives in memory, and travels with a pickle.
+    other_files: files of the encoders beside the first, by name, where a method trains one for each modality.
     """
 
     path: Path | None
@@ -45,6 +48,7 @@ class Run:
     record: Report = attrs.field(repr=False)
     predictions: PredictedRows | None = attrs.field(repr=False)
     file: Path | bytes = attrs.field(repr=False)
+    other_files: Mapping[str, Path | bytes] = attrs.field(factory=dict, repr=False)
 
     @cached_property
     def history(self) -> Table:
@@ -56,6 +60,11 @@ class Run:
     def encoder(self) -> Embedder:
         """The encoder of the best epoch."""
         return Embedder(self.file)
+
+    @cached_property
+    def other_encoders(self) -> dict[str, Embedder]:
+        """The encoders beside the first, by name, where a method trains one for each modality."""
+        return {name: Embedder(file) for name, file in self.other_files.items()}
 
     @cached_property
     def report(self) -> Results:
@@ -135,8 +144,20 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
 
 
 def _as_run(done: FinishedRun, path: Path | None) -> Run:
-    file = pack_encoder(done.weights, done.card) if path is None else RunFolder(path).encoder
-    return Run(path, done.history, done.report, done.predictions, file)
+    first, *others = done.encoders
+    scores = {one.name: one.scores for one in done.report.other_encoders}
+    file: Path | bytes
+    files: dict[str, Path | bytes]
+    if path is None:
+        file = _pack(first, done.report.scores)
+        files = {one.part.name: _pack(one, scores[one.part.name]) for one in others}
+    else:
+        file, files = RunFolder(path).encoder, {name: RunFolder(path).encoder_of(name) for name in scores}
+    return Run(path, done.history, done.report, done.predictions, file, files)
+
+
+def _pack(encoder: BestEncoder, scores: tuple[Score, ...]) -> bytes:
+    return pack_encoder(encoder.saved, attrs.evolve(encoder.card, scores=scores))
 
 
 def load_run(path: str | Path) -> Run:
@@ -160,4 +181,5 @@ def load_run(path: str | Path) -> Run:
         record=record,
         predictions=read_predicted_rows(folder.predictions) if folder.predictions.exists() else None,
         file=folder.encoder,
+        other_files={one.name: folder.encoder_of(one.name) for one in record.other_encoders},
     )

@@ -51,6 +51,7 @@ class NetworkCard:
     """How to build an encoder, which signals it reads, and where it comes from.
 
     channels: the channels that it was trained on, in order. run_channels: those of all encoders of its run.
+    average: it reads means of so many adjacent samples of a frame.
     input_channels: 1 for an encoder that reads each channel by itself, else the number of `channels`.
     framing: how recordings were cut into frames when it was evaluated.
     frame_rate: samples of a frame per second, in Hz; None where recordings of several rates were cut at their own rate.
@@ -67,6 +68,7 @@ class NetworkCard:
     options: Mapping[str, object] = attrs.field(metadata=_options)
     input_channels: int = attrs.field(metadata=_count)
     frame_samples: int = attrs.field(metadata=_count)
+    average: int = attrs.field(default=1, metadata=_count)
     embedding_dim: int = attrs.field(metadata=_count)
     channels: tuple[str, ...] = attrs.field(metadata=_names)
     unit: str = attrs.field(metadata=_text)
@@ -270,7 +272,7 @@ def _framing(signal: Mapping[str, Any], name: str) -> Framing:
 
 
 def _task(held: Mapping[str, Any]) -> Task:
-    held["classes"]  # every card has them, if only none; the record has a default
+    held["classes"]  # a KeyError where a card lacks them: the record has a default
     return structure(Task, held, "task", arguments=False)
 
 
@@ -288,11 +290,13 @@ def _items(value: Any, name: str) -> tuple[Any, ...]:
 
 
 def _architecture(card: NetworkCard) -> dict[str, object]:
+    coarse = {"average": card.average} if card.average != 1 else {}  # earlier versions read a file without it
     return {
         "name": card.encoder,
         "options": dict(card.options),
         "input_channels": card.input_channels,
         "frame_samples": card.frame_samples,
+        **coarse,
         "embedding_dim": card.embedding_dim,
     }
 
@@ -324,6 +328,7 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
         "dataset": description["dataset"],
         "encoder": encoder["name"],
         **{name: encoder[name] for name in ("options", "input_channels", "frame_samples", "embedding_dim")},
+        "average": encoder.get("average", 1),
         "run_channels": _items(channels, "channels"),
         "channels": _items(signal.get("first_channels", channels), "first_channels"),  # default: all channels
         **{name: signal[name] for name in ("unit", "modality", "normalise")},

@@ -15,6 +15,7 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 
 from clocs_core.artifacts.card import NetworkCard
+from clocs_core.artifacts.reading import build_coarser
 from clocs_core.contracts.records import Task
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.plugins.catalogue import Catalogue
@@ -43,7 +44,12 @@ def build_encoders(
         # Weights drawn here are overwritten; the caller's random state is kept.
         with torch.random.fork_rng(devices=[]), no_larger_than(weights):
             return [
-                offer.build(options, card.input_channels, card.frame_samples, card.embedding_dim) for _ in range(count)
+                build_coarser(
+                    lambda samples: offer.build(options, card.input_channels, samples, card.embedding_dim),
+                    card.frame_samples,
+                    card.average,
+                )
+                for _ in range(count)
             ]
     except (SettingsError, ValueError, ArithmeticError, RuntimeError, MemoryError) as problem:
         raise RunFolderError(

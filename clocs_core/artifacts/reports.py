@@ -65,6 +65,21 @@ class RetrievalRow:
 
 
 @attrs.frozen(kw_only=True)
+class OtherEncoder:
+    """Scores of an encoder beside the first, where a method trains one for each modality.
+
+    name: that of its reader. encoder: its architecture. channels: the channels that it reads.
+    """
+
+    name: str
+    encoder: str
+    channels: tuple[str, ...]
+    scores: tuple[Score, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class Report:
     """The content of report.json: everything on the page except pictures and epochs.
 
@@ -97,6 +112,7 @@ class Report:
     exposure: Exposure | None = None
     command: str = ""
     date: str = ""
+    other_encoders: tuple[OtherEncoder, ...] = ()
     clinical: Clinical | None = None
 
 
@@ -121,7 +137,7 @@ class CellSummary:
 
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
-    C: of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
+    C: the C of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
     chosen: the choices that the protocol of a plugin made, by name.
     thresholds: of each class, chosen on validation patients; NaN where that was not possible, empty in older files.
     notes: sentences for the reader, such as why there is no classifier.

@@ -64,8 +64,8 @@ class RunKeeper:
     def close(self) -> None:
         """Note that listeners were told of the end of the run, so that nothing is left to do."""
 
-    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
-        """Write the best encoder."""
+    def keep_encoder(self, weights: Mapping[str, Tensor], card: EncoderCard, name: str = "") -> None:
+        """Write the best encoder. name: that of an encoder beside the first."""
 
     def keep_predictions(
         self,
@@ -77,7 +77,7 @@ class RunKeeper:
         """Write the predictions of each classifier, if there are any, with facts of their rows beside them."""
 
     def finish(self, report: Report, page: str) -> None:
-        """Write the scores into the encoder file, then the page, then the report, which marks the run as finished."""
+        """Write the scores into the encoder files, then the page, then the report, which marks the run as finished."""
 
 
 class FolderKeeper(RunKeeper):
@@ -140,9 +140,9 @@ class FolderKeeper(RunKeeper):
         """Remove .told."""
         self.folder.told.unlink(missing_ok=True)
 
-    def keep_encoder(self, weights: dict[str, Tensor], card: EncoderCard) -> None:
-        """Write encoder.safetensors."""
-        save_encoder(weights, card, self.folder.encoder)
+    def keep_encoder(self, weights: Mapping[str, Tensor], card: EncoderCard, name: str = "") -> None:
+        """Write encoder.safetensors, or encoder-NAME.safetensors."""
+        save_encoder(weights, card, self.folder.encoder_of(name))
 
     def keep_predictions(
         self,
@@ -156,7 +156,9 @@ class FolderKeeper(RunKeeper):
             save_predictions(predicted, patients, records, self.folder.predictions, beside)
 
     def finish(self, report: Report, page: str) -> None:
-        """Write the scores into the encoder file, then report.html, then report.json."""
+        """Write the scores into the encoder files, then report.html, then report.json."""
         add_scores(self.folder.encoder, report.scores)
+        for other in report.other_encoders:
+            add_scores(self.folder.encoder_of(other.name), other.scores)
         write_atomically(self.folder.page, page)
         write_atomically(self.folder.report, dump_record(report))

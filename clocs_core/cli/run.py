@@ -124,5 +124,8 @@ def _run(
         stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")
         raise
     print_summary(report.scores, report.comparisons, report.notes)
+    for other in report.other_encoders:
+        echo(f"\nEncoder {other.name}: {other.encoder} on {', '.join(other.channels)}")
+        print_summary(other.scores, other.comparisons, other.notes)
     echo(f"Report: {RunFolder(path).page}")
     return None

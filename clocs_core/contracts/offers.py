@@ -134,6 +134,35 @@ class Dataset(Offer):
     columns: tuple[Column, ...] = ()
 
 
+@attrs.frozen(kw_only=True)
+class Reader:
+    """One of several encoders of a method: its architecture, and the part of a frame that it reads.
+
+    name: its name in reports and files, such as "ppg".
+    channels: the chosen channels that it reads, all at once, as (start, stop) counted from 0; stop is excluded, None
+    means to the last.
+    average: it reads means of so many adjacent samples. Use it for signals that change more slowly than the others.
+    encoder: name of its architecture; empty: that of the run. options: options of the architecture, where it is named.
+    """
+
+    name: str = attrs.field(validator=_plain_name)
+    channels: tuple[int, int | None] = (0, None)
+    average: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    encoder: str = ""
+    options: Mapping[str, object] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        _refuse_span("channels", self.channels)
+        if self.options and not self.encoder:
+            raise ValueError(f"reader {self.name!r} has options, so it must name the encoder that has them")
+
+
+def _refuse_span(name: str, span: tuple[int, int | None]) -> None:
+    first, end = span
+    if first < 0 or (end is not None and end <= first):
+        raise ValueError(f"{name} must be a number from 0 on and a larger one or None, got {span}")
+
+
 @attrs.frozen
 class Needs:
     """The instances that a method needs, and the input of its encoders.
@@ -145,17 +174,20 @@ class Needs:
     encoder_channels: input channels of a view: `one`, or `all` chosen channels.
     least_channels: smallest number of chosen channels that is accepted.
     encoders: number of encoders that share the views.
+    readers: one for each encoder, where encoders differ in architecture, channels or length. Then every view has all
+    channels, an encoder cuts its own part out of it, and each encoder is evaluated and saved.
     first_channels: the chosen channels that the first encoder reads, as (start, stop) counted from 0; stop is
     excluded, None means to the last. Only the first encoder is evaluated and reloaded, and only on these channels.
     perturbations: `any` number of perturbations, none included; `some`, at least one; or `random`, at least one that
     draws random numbers, because the views are copies of one signal and differ by nothing else.
     """
 
+    readers: tuple[Reader, ...] = attrs.field(default=(), kw_only=True)
     segments: int = 1
     channels: Literal["each", "all"] = "each"
     encoder_channels: Literal["one", "all"] = "one"
     least_channels: int = 1
-    encoders: int = 1
+    encoders: int = attrs.field(default=attrs.Factory(lambda self: len(self.readers) or 1, takes_self=True))
     first_channels: tuple[int, int | None] = (0, None)
     perturbations: Literal["any", "some", "random"] = "any"
     recordings: int = 1
@@ -164,15 +196,28 @@ class Needs:
     def __attrs_post_init__(self) -> None:
         if self.channels == "each" and self.encoder_channels == "all":
             raise ValueError("an instance of each channel has one channel, so its encoder cannot read all of them")
-        first, end = self.first_channels
-        if first < 0 or (end is not None and end <= first):
-            raise ValueError(f"first_channels must be a number from 0 on and a larger one or None, got {(first, end)}")
-        if (first, end) != (0, None) and self.encoder_channels == "all":
+        _refuse_span("first_channels", self.first_channels)
+        if self.readers:
+            self._refuse_other_readers()
+        if self.first_channels != (0, None) and self.encoder_channels == "all":
             raise ValueError("an encoder that reads all channels at once cannot be evaluated on some: first_channels")
+
+    def _refuse_other_readers(self) -> None:
+        names = [one.name for one in self.readers]
+        if len(set(names)) < len(names) or self.encoders != len(names):
+            raise ValueError(f"readers must have a name of their own for each of {self.encoders} encoders, got {names}")
+        if self.encoder_channels != "all":
+            raise ValueError('readers cut their channels out of all of them: encoder_channels must be "all"')
+
+    @property
+    def channels_at_least(self) -> int:
+        """The number of chosen channels that every encoder of the method finds its own in."""
+        spans = [one.channels for one in self.readers] or [self.first_channels]
+        return max(self.least_channels, *(end or first + 1 for first, end in spans))
 
     def of_first(self, channels: tuple[str, ...]) -> tuple[str, ...]:
         """Return the chosen channels that the first encoder reads."""
-        return channels[slice(*self.first_channels)]
+        return channels[slice(*(self.readers[0].channels if self.readers else self.first_channels))]
 
 
 @attrs.frozen(kw_only=True)
@@ -247,7 +292,7 @@ class Encoder(Offer):
     t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
     sample from (t + 1) * stride on.
     presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
-    the data set's, for options that the run has.
+    the data set, for options that the run has.
     """
 
     kind: ClassVar[str] = "encoder"

@@ -10,6 +10,7 @@ np.savez_compressed wrote cannot be mapped; each process unpacks them once, as a
 from __future__ import annotations
 
 import struct
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +72,10 @@ class StoredArray:
         if self.size > _SMALL:
             raise DataError(f"{self} has {self.size:,} bytes, too many for a value per recording.")
         try:
-            return list(self.open().reshape(-1).tolist())
+            held = self.open().reshape(-1)
+            if _has_no_letters(held):
+                raise DataError(f"{self} is damaged: it holds numbers of letters that do not exist.")
+            return list(held.tolist())
         except (SystemError, ValueError) as problem:  # text with letters that do not exist
             if isinstance(problem, DataError):
                 raise
@@ -234,6 +238,14 @@ def _open_array(array: StoredArray, stamp: tuple[int, int]) -> NDArray[Any]:
             raise
         raise DataError(f"{array} is damaged: {_first_line(problem)}.") from None
     return values.reshape(array.shape, order=array.order)
+
+
+def _has_no_letters(values: NDArray[Any]) -> bool:
+    """Return whether a text of numpy has a code point that Unicode lacks. Python makes a string of it that raises."""
+    if values.dtype.kind != "U" or not values.size or not values.dtype.itemsize:
+        return False
+    codes = np.frombuffer(values.tobytes(), np.dtype(np.uint32).newbyteorder(values.dtype.byteorder))
+    return bool((codes > sys.maxunicode).any())
 
 
 def _first_line(problem: BaseException) -> str:

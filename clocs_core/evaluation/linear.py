@@ -73,7 +73,7 @@ def _as_predictions(probability: Floats, rows: Features) -> Predictions:
 def choose_c(tried: Iterable[Floats], validation: Features, score: ScoreFunction) -> tuple[int, float]:
     """Return the place in `GRID` of the C whose predictions score best, and the score.
 
-    Of equally good ones it is the smallest; without any score it is 1, and the score is NaN.
+    It is the smallest of equally good ones; without any score it is 1, and the score is NaN.
     """
     once = np.ones(len(validation))
     scores = np.array([score(one, validation.label, once) for one in tried])
@@ -85,7 +85,7 @@ def _predict(
     train: Features, others: Sequence[Features], task: Task, grid: Sequence[float], device: torch.device | None
 ) -> tuple[list[Floats], tuple[str, ...]]:
     """Fit with each C of the grid; return the probabilities of each of `others`, `(C, row, class)`, and notes."""
-    _refuse_non_finite(train, *others)
+    refuse_non_finite(train, *others)
     refuse_one_class(train.label, task)
     predict = _one_of if task.kind == "one_of" else _any_of
 
@@ -96,7 +96,8 @@ def _predict(
     return within_memory(compute, device or torch.device("cpu"))
 
 
-def _refuse_non_finite(*parts: Features) -> None:
+def refuse_non_finite(*parts: Features) -> None:
+    """Raise DataError if an embedding is not finite."""
     for rows in parts:
         bad = ~np.isfinite(rows.embedding).all(axis=1)
         if bad.any():

@@ -28,7 +28,7 @@ from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
-from clocs_core.plan.pretraining import Plan, refuse_control_name
+from clocs_core.plan.pretraining import EncoderPart, Plan, refuse_control_name
 from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
@@ -101,8 +101,8 @@ class EvaluationPlan:
             parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
-        if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
-            del made["evaluate"]["metrics"]
+        if not self.scoring.metrics:
+            del made["evaluate"]["metrics"]  # earlier versions did not have it: their folders keep their names
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         if self.scoring.C == 1:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
@@ -169,16 +169,16 @@ def resolve_evaluation(
     )
 
 
-def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, ...]) -> EvaluationPlan:
+def own_evaluation(plan: Plan, part: EncoderPart, weights: dict[str, Tensor]) -> EvaluationPlan:
     """Plan the linear evaluation at the end of every run: its best encoder on its own data set, task and split.
 
-    weights: weights of the first encoder. channels: the channels that it reads.
+    part: one encoder of the run, and what it reads. weights: its weights.
     """
-    run = plan.run
+    run, channels = plan.run, part.channels
     return EvaluationPlan(
         settings=EvaluationSettings(
             dataset=run.dataset,
-            encoder=run.encoder,
+            encoder=part.encoder.offer.name if part.name else run.encoder,
             embedding_dim=run.embedding_dim,
             seed=run.seed,
             device=run.device,
@@ -191,9 +191,10 @@ def own_evaluation(plan: Plan, weights: dict[str, Tensor], channels: tuple[str, 
         dataset=plan.dataset,
         encoder=Pretrained(
             init=plan.method.name,
-            encoder=plan.encoder,
-            inputs=len(channels) if plan.needs.encoder_channels == "all" else 1,
+            encoder=part.encoder,
+            inputs=part.inputs,
             frame_samples=plan.pretrain_framing.frame_samples,
+            average=part.average,
             embedding_dim=run.embedding_dim,
             channels=channels,
             normalise=plan.data.normalise,

@@ -24,6 +24,7 @@ class Pretrained:
     """An encoder with its description. An untrained one has no weights, and its `init` is "random".
 
     init: its name in scores, the method that trained it. dataset: the data set it was trained on.
+    average: it reads means of so many adjacent samples.
     channels: the channels it was trained on, in order; `inputs` of them are read at once. run_channels: those of all
     encoders of its run.
     tables: the settings of its run. split: the split of its run, if the run folder exists.
@@ -33,6 +34,7 @@ class Pretrained:
     encoder: Chosen[Encoder]
     inputs: int = 1
     frame_samples: int | None = None
+    average: int = 1
     embedding_dim: int
     channels: tuple[str, ...] = ()
     run_channels: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
         encoder=Chosen(offered.offer, structure(offered.offer.options, card.options, "encoder"), offered.owner),
         inputs=card.input_channels,
         frame_samples=card.frame_samples,
+        average=card.average,
         embedding_dim=card.embedding_dim,
         channels=card.channels,
         run_channels=card.run_channels,

@@ -17,6 +17,7 @@ from clocs_core.contracts.offers import (
     Offer,
     Perturbation,
     Presets,
+    Reader,
     ViewGenerator,
 )
 from clocs_core.contracts.records import Framing, Task
@@ -33,6 +34,21 @@ from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSetti
 from clocs_core.settings.toml_file import Tables
 
 
+@attrs.frozen
+class EncoderPart:
+    """One encoder of a run, and the part of a frame that it reads.
+
+    name: that of its reader; empty for the encoder of a method without readers. inputs: channels that it reads at once.
+    average: it reads means of so many adjacent samples.
+    """
+
+    name: str = ""
+    encoder: Chosen[Encoder] = attrs.field(kw_only=True)
+    channels: tuple[str, ...] = ()
+    inputs: int = 1
+    average: int = 1
+
+
 @attrs.frozen(kw_only=True)
 class Plan:
     """The offers and settings of one run, resolved. Can be pickled if the offers' functions are at module level."""
@@ -47,6 +63,7 @@ class Plan:
     dataset: Chosen[Dataset]
     views: Chosen[ViewGenerator]
     encoder: Chosen[Encoder]
+    readers: tuple[Chosen[Encoder], ...] = ()  # the architecture of each reader of `needs`
     loss: Chosen[Loss] | None
     objective: Chosen[Objective] | None
     perturbations: tuple[Chosen[Perturbation], ...]
@@ -65,6 +82,19 @@ class Plan:
     def needs(self) -> Needs:
         """The instances that the method needs, and the input of its encoders."""
         return self.views.offer.needs(self.views.options)
+
+    def encoder_parts(self, channels: tuple[str, ...]) -> tuple[EncoderPart, ...]:
+        """Return the encoders that are evaluated and what each reads, of these chosen channels."""
+        needs = self.needs
+        if not needs.readers:
+            own = needs.of_first(channels)
+            inputs = len(own) if needs.encoder_channels == "all" else 1
+            return (EncoderPart(encoder=self.encoder, channels=own, inputs=inputs),)
+        spans = [channels[slice(*reader.channels)] for reader in needs.readers]
+        return tuple(
+            EncoderPart(reader.name, own, len(own), reader.average, encoder=encoder)
+            for reader, encoder, own in zip(needs.readers, self.readers, spans, strict=True)
+        )
 
     def tables(self) -> Tables:
         """Return the effective settings as plain tables; `resolve` makes the same plan from them."""
@@ -115,7 +145,8 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     refuse_too_few(method, needs, core["data"].channels, dataset)
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _refuse_contrast_batch(method, core["train"], run, offers.get("objective"))
-    _refuse_no_sequence(method, run.encoder, catalogue)
+    for name in {reader.encoder or run.encoder for reader in needs.readers} or {run.encoder}:
+        _refuse_no_sequence(method, name, catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -127,12 +158,33 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
         **core,
         method=method,
         **{name: chosen(name) for name in ("dataset", "views", "encoder", "loss", "objective")},
+        readers=_choose_readers(method, needs, chosen("encoder"), catalogue),
         perturbations=tuple(chosen(name) for name in run.perturbations or ()),
         metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
         task=task,
         fit=fit,
         extras=choose_extras(extras, layers),
     )
+
+
+def _choose_readers(
+    method: Method, needs: Needs, own: Chosen[Encoder], catalogue: Catalogue
+) -> tuple[Chosen[Encoder], ...]:
+    """Return the architecture of each reader of a method: the one that it names, or that of the run."""
+
+    def choose(reader: Reader) -> Chosen[Encoder]:
+        if not reader.encoder:
+            return own
+        try:
+            item = catalogue.encoders.get(reader.encoder)
+        except UnknownName as problem:
+            raise UnknownName(
+                f"Method {method.name!r} reads {reader.name!r} with an encoder that is not there. {problem}"
+            ) from None
+        options = structure(item.offer.options, reader.options, f"encoder of {reader.name}")
+        return Chosen(item.offer, options, item.owner)
+
+    return tuple(map(choose, needs.readers))
 
 
 def _asks_for_framing(layers: Layers) -> bool:
@@ -311,8 +363,7 @@ def _refuse_no_sequence(method: Method, encoder: str, catalogue: Catalogue) -> N
 
 def refuse_too_few(method: Method, needs: Needs, channels: tuple[str, ...], dataset: Dataset) -> None:
     """Raise SettingsError where a method needs more channels than chosen; no channels chosen: only files know them."""
-    first, end = needs.first_channels
-    least = max(needs.least_channels, end or first + 1)
+    least = needs.channels_at_least
     if channels and len(channels) < least:
         more = not dataset.channels or len(dataset.channels) >= least
         way_out = "name more with `channels=...`, or choose" if more else f"{dataset.name} has no more, so choose"

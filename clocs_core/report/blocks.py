@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 
 import attrs
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from clocs_core.contracts.events import Picture
@@ -40,10 +41,14 @@ class Section:
 
 def render_section(section: Section) -> Markup:
     """Return a section as HTML. Every name in it is escaped, since names come from files that are not trusted."""
+    return Markup(_template().render(section=section))
+
+
+@cache
+def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"css_width": css_width, "data_uri": data_uri}
-    template = environment.from_string(files("clocs_core.report").joinpath("section.html.jinja").read_text("utf-8"))
-    return Markup(template.render(section=section))
+    return environment.from_string(files("clocs_core.report").joinpath("section.html.jinja").read_text("utf-8"))
 
 
 def data_uri(png: bytes) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
 import attrs
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from clocs_core.artifacts.metrics import EpochRow
@@ -22,18 +23,20 @@ from clocs_core.report.tables import (
     RETRIEVAL_HEADINGS,
     SCORE_HEADINGS,
     comparison_rows,
+    comparison_sentence,
     outcome,
     retrieval_rows,
     retrieval_sentence,
     score_rows,
     show_number,
     verdict,
+    wide_score_rows,
 )
 from clocs_core.report.times import stage_times
 
 T = TypeVar("T")
 
-# On a phone the first columns are seen: the weights, the value and its interval, then what they are of.
+# A phone shows the first columns: the weights, the value and its interval. What was measured comes after them.
 SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
 COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
 
@@ -69,16 +72,7 @@ def render(
 
     Every name in it is escaped: patient ids come from files that are not trusted.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "toml": show_toml}
-    environment.filters |= {
-        "css_width": css_width,
-        "data_uri": data_uri,
-        "number": show_number,
-        "block": render_section,
-    }
-    template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
-    return template.render(
+    return page_template("page.html.jinja").render(
         report=report,
         style=page_style(),
         part=report.settings.get("evaluate", {}).get("part", "test"),
@@ -88,6 +82,11 @@ def render(
         comparison_headings=_moved(COMPARISON_HEADINGS, COMPARISON_ORDER),
         comparisons=[
             (_moved(row, COMPARISON_ORDER), outcome(one)) for row, one in _beside(comparison_rows, report.comparisons)
+        ],
+        other_encoders=[
+            (one, *wide_score_rows(one.scores), [comparison_sentence(each) for each in one.comparisons])
+            for one in report.other_encoders
+            if one.scores
         ],
         retrieval_headings=RETRIEVAL_HEADINGS,
         retrieval=retrieval_rows(report.retrieval),
@@ -99,6 +98,15 @@ def render(
         clinical=clinical,
         times=stage_times(report.seconds),
     )
+
+
+@cache
+def page_template(name: str) -> Template:
+    """Compile a template of this folder, once: that takes longer than to fill it in."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"count": _count, "toml": show_toml, "number": show_number}
+    environment.filters |= {"css_width": css_width, "data_uri": data_uri, "block": render_section}
+    return environment.from_string(files("clocs_core.report").joinpath(name).read_text("utf-8"))
 
 
 def page_style() -> Markup:

@@ -12,21 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import torch
 from torch import Tensor, nn
 
-from clocs_core.contracts.offers import Method, Needs, Objective, Offer
+from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer
 from clocs_core.data.store import Instances, Store
 from clocs_core.errors import Unavailable
+from clocs_core.plan.data import Chosen
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import equivalents
 from clocs_core.settings.sections import TrainSettings
-from clocs_core.testing.assembly import options_of_part, parts_of, source_of
+from clocs_core.testing.assembly import choose_reader, options_of_part, parts_of, source_of, table_of
 from clocs_core.testing.synthetic import synthetic_batch
-from clocs_core.testing.views import about_for
+from clocs_core.testing.views import about_for, channels_for
+from clocs_core.train.build import draw_readers
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.gradcache import Known, contrast_step, join_views, without_signal
@@ -82,8 +84,13 @@ class _Bench:
         torch.manual_seed(self.seed)
         needs = self.needs
         channels = self._channels if needs.encoder_channels == "all" else 1
-        build: Any = partial(self.parts["encoder"].build, options["encoder"])  # type: ignore[attr-defined]
-        encoders = nn.ModuleList(build(channels, self.samples, self.dim) for _ in range(needs.encoders))
+        if needs.readers:
+            tables = map(table_of, needs.readers)
+            chosen = [Chosen(cast("Encoder", self.parts[table]), options[table]) for table in tables]
+            encoders = draw_readers(needs.readers, chosen, (channels, self.samples), self.dim, self.seed)
+        else:
+            build: Any = partial(self.parts["encoder"].build, options["encoder"])  # type: ignore[attr-defined]
+            encoders = nn.ModuleList(build(channels, self.samples, self.dim) for _ in range(needs.encoders))
         objective = self._objective(options, encoders)
         return start(encoders.to(self.device, self.dtype), objective.to(self.device, self.dtype), 1e-3)
 
@@ -121,10 +128,13 @@ class _Bench:
 
     @property
     def _channels(self) -> int:
-        return 1 if self.needs.channels == "each" else max(3, self.needs.least_channels)
+        return channels_for(self.needs)
 
     def _options(self, table: str, part: Offer) -> Any:
+        reader = next((one for one in self.needs.readers if one.encoder and table_of(one) == table), None)
         options = options_of_part(self.method, table, part)
+        if reader is not None:
+            options = choose_reader(self.method, self.parts, reader).options
         first = {name: choices[0] for name, choices in equivalents(part.options).items()}
         if any(field.name == "dropout" for field in attrs.fields(part.options)):
             first["dropout"] = 0.0  # type: ignore[assignment]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,24 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Views
-from clocs_core.contracts.offers import Encoder, Method, Needs, Objective, Offer, Setup, SignalFacts, ViewGenerator
+from clocs_core.contracts.offers import (
+    Encoder,
+    Method,
+    Needs,
+    Objective,
+    Offer,
+    Reader,
+    Setup,
+    SignalFacts,
+    ViewGenerator,
+)
 from clocs_core.contracts.records import Column, Task
 from clocs_core.errors import ClocsError
+from clocs_core.plan.data import Chosen
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.testing.views import batch_for, channels_for
+from clocs_core.train.build import draw_readers
 from clocs_core.train.normalise import leave, min_max
 from clocs_core.train.step import ViewMaker
 
@@ -29,6 +41,7 @@ class ViewSource:
     """A source of views: the needs of the method, the view maker and the names of the perturbations.
 
     encoder: builds the method's encoder from channels, samples and embedding_dim.
+    readers: the architecture of each reader of the needs.
     columns: those that the objective needs, beside those of the views.
     """
 
@@ -38,6 +51,14 @@ class ViewSource:
     signals: SignalFacts
     perturbations: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    readers: tuple[Chosen[Encoder], ...] = ()
+
+    def encoders(self, channels: int, samples: int, embedding_dim: int, seed: int = 0) -> nn.ModuleList:
+        """Build the encoders of a method, the same for the same seed. It seeds torch's default generator."""
+        torch.manual_seed(seed)
+        if self.readers:
+            return draw_readers(self.needs.readers, self.readers, (channels, samples), embedding_dim, seed)
+        return nn.ModuleList(self.encoder(channels, samples, embedding_dim) for _ in range(self.needs.encoders))
 
     def views(self, samples: int, seed: int = 0) -> Views:
         """Make views of a synthetic batch, the same for the same seed."""
@@ -115,7 +136,20 @@ def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:
         parts["loss"] = catalogue.losses.get(method.loss).offer
     if method.objective is not None:
         parts["objective"] = catalogue.objectives.get(method.objective).offer
+    for reader in _needs_of(method, parts).readers:
+        parts[table_of(reader)] = catalogue.encoders.get(reader.encoder or method.encoder).offer
     return parts | {name: catalogue.perturbations.get(name).offer for name in method.perturbations}
+
+
+def table_of(reader: Reader) -> str:
+    """Return the key of a reader's architecture among the parts of a method: its own, or that of the run's encoder."""
+    return f"encoder of {reader.name}" if reader.encoder else "encoder"
+
+
+def _needs_of(method: Method, parts: Mapping[str, Offer]) -> Needs:
+    generator = parts["views"]
+    assert isinstance(generator, ViewGenerator)  # each kind has its own shelf
+    return generator.needs(options_of_part(method, "views", generator))
 
 
 def options_of_part(method: Method, table: str, part: Offer) -> Any:
@@ -132,17 +166,28 @@ def source_of(method: Method, parts: dict[str, Offer], samples: int = SAMPLES) -
     assert isinstance(generator, ViewGenerator)  # each kind has its own shelf
     assert isinstance(encoder, Encoder)
     options = options_of_part(method, "views", generator)
-    needs = generator.needs(options)
+    needs = _needs_of(method, parts)
     signals = signals_for(needs, samples)
     perturb = tuple(
         parts[name].make(options_of_part(method, name, parts[name]), signals)  # type: ignore[attr-defined]
         for name in method.perturbations
     )
-    maker = ViewMaker(generator.build(options), perturb, normalise=min_max)
+    read = tuple(reader.channels for reader in needs.readers)
+    maker = ViewMaker(generator.build(options), perturb, min_max, read)
     build = partial(encoder.build, options_of_part(method, "encoder", encoder))
     objective = parts.get("objective")
     columns = objective.columns if isinstance(objective, Objective) else ()
-    return ViewSource(needs, maker, build, signals, method.perturbations, columns)
+    chosen = tuple(choose_reader(method, parts, reader) for reader in needs.readers)
+    return ViewSource(needs, maker, build, signals, method.perturbations, columns, chosen)
+
+
+def choose_reader(method: Method, parts: Mapping[str, Offer], reader: Reader) -> Chosen[Encoder]:
+    """Return the architecture of a reader with its options."""
+    table = table_of(reader)
+    encoder = parts[table]
+    assert isinstance(encoder, Encoder)
+    given = reader.options if reader.encoder else method.presets.get(table, {})
+    return Chosen(encoder, structure(encoder.options, given, table))
 
 
 def source_for(objective: Objective, catalogue: Catalogue | None) -> ViewSource:

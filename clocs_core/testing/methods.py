@@ -87,9 +87,8 @@ def _one_step(case: _Case) -> None:
     source = source_of(case.offer, parts, SAMPLES)
     views = source.views(SAMPLES)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
         channels = views.signal.shape[2]
-        encoders = nn.ModuleList(source.encoder(channels, SAMPLES, DIM) for _ in range(source.needs.encoders))
+        encoders = source.encoders(channels, SAMPLES, DIM)
         objective = _objective(case.offer, parts, source.setup(encoders, DIM))
         encode = Encoding(list(encoders), views.encoder_of_view)
         loss, _ = loss_of(objective, encode, views, torch.Generator().manual_seed(0))

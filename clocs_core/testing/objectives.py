@@ -73,15 +73,15 @@ class _Case:
     source: ViewSource
     clock: Clock
 
-    def encoder(self, views: Views) -> nn.Module:
-        return self.source.encoder(views.signal.shape[2], SAMPLES, DIM)
+    def encoders(self, views: Views, seed: int) -> nn.ModuleList:
+        return self.source.encoders(views.signal.shape[2], SAMPLES, DIM, seed)
 
     def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
         views = self.source.views(SAMPLES)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if encoders is None:
-                encoders = nn.ModuleList(self.encoder(views) for _ in range(self.source.needs.encoders))
+                encoders = self.encoders(views, seed)
             objective = self.offer.build(self.options, self.source.setup(encoders, DIM))
         return _Made(objective.train(), encoders.train(), views)
 
@@ -144,9 +144,10 @@ def _state(case: _Case) -> None:
     """The state dict is complete: a second objective that loads it gives the same loss."""
     first = case.make(seed=0)
     train_step(list(first.encoders), first.objective, _optimiser(first), first.views)
-    other = case.encoder(first.views)  # another encoder: loading must replace a copy of it too
+    with torch.random.fork_rng(devices=[]):
+        other = case.encoders(first.views, seed=2)  # other encoders: loading must replace a copy of it too
     first = attrs.evolve(first, views=case.source.views(SAMPLES))
-    second = attrs.evolve(case.make(seed=1, encoders=nn.ModuleList([other])), encoders=first.encoders)
+    second = attrs.evolve(case.make(seed=1, encoders=other), encoders=first.encoders)
     second.objective.load_state_dict(first.objective.state_dict())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)

@@ -50,7 +50,7 @@ def about_for(columns: Sequence[Column], count: int, seed: int = 0) -> dict[str,
 
 def channels_for(needs: Needs) -> int:
     """Return the number of channels of an instance that meets the needs."""
-    return 1 if needs.channels == "each" else max(3, needs.least_channels)
+    return 1 if needs.channels == "each" else max(3, needs.channels_at_least)
 
 
 @attrs.frozen

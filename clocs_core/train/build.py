@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
-from clocs_core.contracts.offers import Encoder, Setup, SignalFacts
+from clocs_core.artifacts.reading import Reading, build_coarser
+from clocs_core.contracts.offers import Encoder, Reader, Setup, SignalFacts
 from clocs_core.contracts.records import Column
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
@@ -43,15 +44,34 @@ def choose_device(asked: str) -> torch.device:
 
 def build_encoders(plan: Plan, channels: int, device: torch.device) -> nn.ModuleList:
     """Build the encoders with random weights that follow from the seed. channels: number of chosen channels."""
-    inputs = channels if plan.needs.encoder_channels == "all" else 1
+    needs = plan.needs
+    inputs = channels if needs.encoder_channels == "all" else 1
     samples, dim = plan.pretrain_framing.frame_samples, plan.run.embedding_dim
-    encoders = draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, plan.needs.encoders).to(device)
+    if needs.readers:
+        encoders = draw_readers(needs.readers, plan.readers, (inputs, samples), dim, plan.run.seed).to(device)
+    else:
+        encoders = draw_encoders(plan.encoder, inputs, samples, dim, plan.run.seed, needs.encoders).to(device)
     reads_sequence = plan.objective is not None and plan.objective.offer.sequence
-    for encoder in encoders:
-        _refuse_other_output(encoder, plan.encoder, torch.Size((inputs, samples)), dim, device)
+    for encoder, chosen in zip(encoders, plan.readers or (plan.encoder,) * len(encoders), strict=True):
+        _refuse_other_output(encoder, chosen, torch.Size((inputs, samples)), dim, device)
         if reads_sequence:
-            _refuse_other_sequence(encoder, plan.encoder, torch.Size((inputs, samples)), device)
+            _refuse_other_sequence(encoder, chosen, torch.Size((inputs, samples)), device)
     return encoders
+
+
+def draw_readers(
+    readers: Sequence[Reader], chosen: Sequence[Chosen[Encoder]], frame: tuple[int, int], embedding_dim: int, seed: int
+) -> nn.ModuleList:
+    """Build an encoder for each reader, on the CPU, that cuts its part out of frames (channel, sample)."""
+    channels, samples = frame
+    torch.manual_seed(seeds.derive(seed, "weights"))
+    made = []
+    for one, encoder in zip(readers, chosen, strict=True):
+        first, end = one.channels
+        inputs = len(range(channels)[first:end])
+        (built,) = _draw(encoder, inputs, -(-samples // one.average), embedding_dim, 1)
+        made.append(Reading(built, first, end, one.average))
+    return nn.ModuleList(made)
 
 
 def draw_encoders(
@@ -59,12 +79,15 @@ def draw_encoders(
 ) -> nn.ModuleList:
     """Build encoders for `inputs` channels and frames of `samples`, on the CPU; their weights follow from the seed."""
     torch.manual_seed(seeds.derive(seed, "weights"))  # layers draw their weights from torch's default generator
+    return nn.ModuleList(_draw(chosen, inputs, samples, embedding_dim, count))
+
+
+def _draw(chosen: Chosen[Encoder], inputs: int, samples: int, embedding_dim: int, count: int) -> list[nn.Module]:
     try:
         with _no_larger_than_memory():
-            made = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
+            return [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
     except (ValueError, MemoryError) as problem:
         raise SettingsError(f"Encoder {chosen.offer.name!r} cannot be built: {problem}") from None
-    return nn.ModuleList(made)
 
 
 @contextmanager
@@ -91,7 +114,11 @@ def physical_memory() -> float:
 
 def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:
     """Build the encoder for frames of `samples`, with its trained weights or with random ones drawn from `seed`."""
-    (encoder,) = draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)
+
+    def build(samples: int) -> nn.Module:
+        return draw_encoders(one.encoder, one.inputs, samples, one.embedding_dim, seed)[0]
+
+    encoder = build_coarser(build, samples, one.average)
     if trained:
         encoder.load_state_dict(one.weights)
     encoder = encoder.to(device)
@@ -273,4 +300,5 @@ def build_views(plan: Plan, signals: SignalFacts) -> ViewMaker:
         generate=plan.views.offer.build(plan.views.options),
         perturbations=tuple(perturbations),
         normalise=normaliser(plan.data.normalise, plan.data.constant),
+        read=tuple(reader.channels for reader in plan.needs.readers),
     )

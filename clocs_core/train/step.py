@@ -42,11 +42,16 @@ class ContrastiveObjective(nn.Module):
 
 @attrs.frozen
 class ViewMaker:
-    """Turns a batch into the encoder's input: the method's views, perturbed in the order given, then normalised."""
+    """Turns a batch into the encoder's input: the method's views, perturbed in the order given, then normalised.
+
+    read: the channels of each encoder as (start, stop), where encoders read different ones. Then the channels of an
+    encoder are normalised by themselves, as they are where it is evaluated on them alone.
+    """
 
     generate: Callable[[Batch, Generator], Views]
     perturbations: tuple[Perturb, ...]
     normalise: Normalise
+    read: tuple[tuple[int, int | None], ...] = ()
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
         """Return the views of a batch, ready for the encoder."""
@@ -61,7 +66,13 @@ class ViewMaker:
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
-        return attrs.evolve(views, signal=self.normalise(signal))
+        if not self.read:
+            return attrs.evolve(views, signal=self.normalise(signal))
+        own = signal.clone()
+        for view, encoder in enumerate(views.encoder_of_view):
+            channels = slice(*self.read[encoder])
+            own[view, :, channels] = self.normalise(signal[view, :, channels])
+        return attrs.evolve(views, signal=own)
 
 
 def encode(

@@ -7,6 +7,7 @@ on the run; evaluations share them in the folder `controls`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
@@ -98,8 +99,7 @@ def evaluate_encoder(
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
         return _read_again(folder, around.show)
-    shared = None if controls is None else open_controls(controls)
-    with folder.reserve():
+    with nullcontext() if controls is None else open_controls(controls) as shared, folder.reserve():
         refuse_other_evaluation(folder, tables)
         if folder.report.exists():
             return _read_again(folder, around.show)
@@ -192,7 +192,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
-    refuse_other_task(plan.protocol, plan.task)  # only the files may know how
+    refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)

@@ -5,11 +5,9 @@ This is the only caller of the event hooks. The input is a plan, the output a fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
-from torch import Tensor
 
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.metrics import EpochRow, health_of
@@ -20,15 +18,14 @@ from clocs_core.contracts.events import RunDone
 from clocs_core.contracts.sections import Findings
 from clocs_core.data.exposure import expose
 from clocs_core.evaluation.classifiers import Watch
-from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
-from clocs_core.plan.evaluation import own_evaluation
+from clocs_core.evaluation.own_encoder import Scored
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
 from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_sentence
-from clocs_core.settings.options import plain
 from clocs_core.workflows.clinical import show_clinical
+from clocs_core.workflows.encoders import BestEncoder, best_encoders, encoder_notes, score_encoder, score_other
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import (
     draw_views,
@@ -46,13 +43,12 @@ from clocs_core.workflows.training import Ready, Trained, patients_of, prepare_r
 
 @attrs.frozen(eq=False)
 class FinishedRun:
-    """A finished run: its report, its epochs, its predictions, and its best encoders with their card."""
+    """A finished run: its report, its epochs, its predictions, and its best encoders with their cards."""
 
     report: Report
     history: tuple[EpochRow, ...]
     predictions: PredictedRows | None
-    weights: Mapping[str, Tensor]
-    card: EncoderCard
+    encoders: tuple[BestEncoder, ...]
 
 
 def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: bool = False) -> FinishedRun:
@@ -68,17 +64,20 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
-        card = _card(ready, environment(ready.device, around.host))
-        keeper.keep_encoder(ready.learner.best, card)
+        first, *others = encoders = best_encoders(ready, environment(ready.device, around.host))
+        keeper.keep_encoder(first.saved, first.card)
+        for one in others:
+            keeper.keep_encoder(one.saved, one.card, one.part.name)
         pretrained = clock()
         show.stage("evaluating")
         watch = Watch(clock, show.tick, lambda done: None, show.warn)
-        scored = _evaluate(ready, watch)
+        scored = score_encoder(ready, first, watch)
+        scored_others = tuple(score_other(ready, one, watch) for one in others)
         store = scored.frames.store
-        read = ready.plan.needs.of_first(ready.cohort.channels)
-        beside = scored.frames.places(ready.plan.evaluate.part, attrs.evolve(ready.cohort, channels=read))
+        read = attrs.evolve(ready.cohort, channels=first.part.channels)
+        beside = scored.frames.places(ready.plan.evaluate.part, read)
         keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
-        report = _report(ready, trained, scored, card, watch)
+        report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
         evaluated = clock()
         done = _done(ready, trained, scored, report)
         clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
@@ -92,48 +91,10 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.close()
     show.say(time_sentence({**seconds, "closing": clock() - finished}))
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
-    card = attrs.evolve(card, scores=report.scores)
-    return FinishedRun(report, trained.log.rows, predictions, ready.learner.best, card)
-
-
-def _card(ready: Ready, versions: dict[str, str]) -> EncoderCard:
-    plan, cohort = ready.plan, ready.cohort
-    return EncoderCard(
-        method=plan.method.name,
-        dataset=plan.dataset.offer.name,
-        encoder=plan.encoder.offer.name,
-        options=plain(plan.encoder.options),
-        input_channels=len(cohort.channels) if plan.needs.encoder_channels == "all" else 1,
-        frame_samples=plan.pretrain_framing.frame_samples,
-        embedding_dim=plan.run.embedding_dim,
-        count=plan.needs.encoders,
-        channels=plan.needs.of_first(cohort.channels),
-        run_channels=cohort.channels,
-        unit=cohort.pretrain.unit,
-        modality=plan.dataset.offer.modality,
-        normalise=plan.data.normalise,
-        constant=plan.data.constant,
-        pretrain_framing=plan.pretrain_framing,
-        framing=plan.evaluate_framing,
-        frame_rate=cohort.evaluate.frame_rate,
-        task=plan.task,
-        split_hash=cohort.split.hash,
-        settings=plan.tables(),
-        licence=plan.dataset.offer.licence,
-        versions=versions,
-    )
+    return FinishedRun(report, trained.log.rows, predictions, encoders)
 
 
 # -------------------------------------------------------------------------------------------------- evaluate and report
-
-
-def _evaluate(ready: Ready, watch: Watch) -> Scored:
-    """Score the best weights of the first encoder beside its controls, with the code of `clocs evaluate`."""
-    plan = ready.plan
-    channels = plan.needs.of_first(ready.cohort.channels)
-    first = {name[2:]: tensor for name, tensor in ready.learner.best.items() if name.startswith("0.")}
-    cohort = attrs.evolve(ready.cohort, channels=channels)
-    return score_own_encoder(own_evaluation(plan, first, channels), cohort, ready.device, watch)
 
 
 def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, watch: Watch) -> Report:
@@ -159,7 +120,7 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
         retrieval=retrieval,
         notes=(
             *trained.log.warnings,
-            *_encoder_notes(plan, cohort.channels),
+            *encoder_notes(ready),
             *part_notes(plan.evaluate.part),
             *scored.evaluation.notes,
             *leak_notes(ready.leaks),
@@ -200,17 +161,6 @@ def _findings(ready: Ready, scored: Scored, done: RunDone) -> Findings:
         comparisons=done.comparisons,
         embeddings=done.embeddings,
         **rows,
-    )
-
-
-def _encoder_notes(plan: Plan, channels: tuple[str, ...]) -> tuple[str, ...]:
-    """Note where scores use fewer channels than the run was trained on."""
-    read = plan.needs.of_first(channels)
-    if read == channels:
-        return ()
-    others = ", ".join(name for name in channels if name not in read)
-    return (
-        f"Scores are of the first of {plan.needs.encoders} encoders, that of {', '.join(read)}; {others} is not read.",
     )
 
 

@@ -84,7 +84,7 @@ class Surroundings:
         for name, listener in (*self.trackers, *((type(one).__name__, one) for one in self.listeners)):
             try:
                 if method := getattr(listener, event, None):  # an older listener lacks later events
-                    method(**arguments)
+                    method(*arguments.values())  # in the order of `Listener`: a subclass may name them otherwise
             except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
                 if (name, event) not in self._failed:
                     self._failed.add((name, event))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from faults.campaign import _in_lanes, _refuse_other_campaign
 from faults.file_faults import restart_with_library
 from faults.mutations import ANY, mutate
 from faults.processes import MEMORY, SECONDS, Ended
@@ -43,6 +44,33 @@ def strike(tmp_path: Path, kind: str, action: str, operation: int, error: int = 
     script = STRIKE.format(benchmarks=str(Path(__file__).parents[2] / "benchmarks"))
     given = [str(folder), kind, action, str(operation), str(error)]
     return restart_with_library(tmp_path, [sys.executable, "-c", script, *given]), folder
+
+
+@linux
+def test_a_campaign_goes_on_after_the_trials_that_stand_in_its_log(tmp_path: Path) -> None:
+    """It takes more than an hour, and machines are switched off."""
+
+    def draw(number: int) -> Trial:
+        (tmp_path / f"made-{number}").touch()
+        return Trial("group", "subject", str(number), "equal", 0.0, 0)
+
+    trials = [lambda folder, number=number: draw(number) for number in range(7)]
+    log = tmp_path / "log"
+    log.mkdir()
+    for lane, number in ((0, 0), (0, 2), (1, 1)):
+        with open(log / f"lane-{lane}.jsonl", "a") as file:
+            file.write(Trial("group", "subject", str(number), "equal", 0.0, 0).line() + "\n")
+    (scratch := tmp_path / "scratch").mkdir()
+    done = _in_lanes(trials, scratch, log, 2, None)
+    assert sorted(trial.repeat for trial in done) == [*"0123456"]
+    assert sorted(path.name for path in tmp_path.glob("made-*")) == ["made-3", "made-4", "made-5", "made-6"]
+
+
+def test_the_trials_of_another_campaign_are_not_gone_on_with(tmp_path: Path) -> None:
+    _refuse_other_campaign(tmp_path / "log", {"seed": 0})
+    _refuse_other_campaign(tmp_path / "log", {"seed": 0})
+    with pytest.raises(RuntimeError, match="was begun with other arguments or another source"):
+        _refuse_other_campaign(tmp_path / "log", {"seed": 1})
 
 
 @linux

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, cast
 
 import attrs
 from fake_offers import more_offers
 
 from clocs_core import hookimpl
+
+
+@attrs.frozen
+class FakeDistribution:
+    """The name and the version of a distribution."""
+
+    name: str
+    version: str
 
 
 @attrs.frozen
@@ -23,8 +31,8 @@ class FakePoint:
     version: str = "1.0"
 
     @property
-    def dist(self) -> SimpleNamespace:
-        return SimpleNamespace(name=self.distribution, version=self.version)
+    def dist(self) -> FakeDistribution:
+        return FakeDistribution(self.distribution, self.version)
 
     def load(self) -> Any:
         """Import the module, or fail the way the test wants it to."""

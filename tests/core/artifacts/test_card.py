@@ -22,6 +22,7 @@ FILE = Path("some.file")
 OTHER_THAN_DEFAULT = {
     "options": {"widths": [4, 2], "bias": True, "rate": None},
     "input_channels": 2,
+    "average": 4,
     "normalise": "constant",
     "constant": 0.21,
     "framing": Framing(
@@ -128,6 +129,8 @@ def test_older_files_lack_what_has_a_meaning_when_it_is_missing():
     found = encoder_card(about, FILE)
     assert found.channels == found.run_channels == ("II", "V2", "aVR")
     assert found.scores == ()
+    del about["encoder"]["average"]
+    assert encoder_card(about, FILE).average == 1
     about = described(a_classifier())
     del about["protocol"], about["signal"]["recorded"], about["encoder_sha256"]
     older = classifier_card(about, FILE)
@@ -157,7 +160,7 @@ def test_each_kind_of_file_is_refused_as_the_other():
 def faults(about):
     """Every way to leave out one key, or to put something else in the place of a table."""
     optional = {"schema", "scores", "protocol", "encoder_sha256", "head"}
-    inner_optional = {"first_channels", "frame_rate", "recorded"}
+    inner_optional = {"first_channels", "frame_rate", "recorded", "average"}
     for key in about.keys() - optional - {"encoder"}:
         yield (key,), None
     for table in ("encoder", "signal", "task"):

@@ -116,7 +116,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
         ["run", "--plugin", "cmcs", "--dataset", "demo"],
         [*BASE, "-o", "temperature=hot"],
         [*BASE, "--config", "none.toml"],
-        [*BASE, "-o", "patients=2"],
+        pytest.param([*BASE, "-o", "patients=2"], marks=pytest.mark.slow),  # imports torch first
     ],
 )
 def test_a_mistake_is_one_line_in_a_process_too(tmp_path: Path, arguments: list[str]) -> None:

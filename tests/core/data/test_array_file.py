@@ -120,9 +120,11 @@ def test_no_message_advises_to_open_pickles(tmp_path: Path):
     assert "\n" not in str(caught.value)
 
 
-def test_text_with_letters_that_do_not_exist_is_damaged(tmp_path: Path):
-    np.savez(tmp_path / "a.npz", x=np.zeros((2, 20)), patient=np.array(["a", "b"]), channels=np.array(["I"]))
-    raw = (tmp_path / "a.npz").read_bytes().replace("b".encode("utf-32-le"), b"\xff" * 4)
+@pytest.mark.parametrize("name", ["b", "pb"])  # of the longer one numpy makes a string, which raises when it is used
+@pytest.mark.parametrize("letter", [0x110000, ord("b") | 1 << 21, ord("b") | 1 << 31, 2**32 - 1])
+def test_text_with_letters_that_do_not_exist_is_damaged(tmp_path: Path, name: str, letter: int):
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 20)), patient=np.array(["a", name]), channels=np.array(["I"]))
+    raw = (tmp_path / "a.npz").read_bytes().replace("b".encode("utf-32-le"), letter.to_bytes(4, "little"))
     (tmp_path / "a.npz").write_bytes(raw)
     with pytest.raises(DataError, match=r"'patient' in a.npz is damaged"):
         open_array_file(tmp_path / "a.npz").arrays["patient"].values()

@@ -43,6 +43,23 @@ def test_a_plugin_knows_its_distribution() -> None:
     assert (plugin.name, plugin.distribution, plugin.version) == ("a", "clocs-extra", "2.1")
 
 
+def test_the_metadata_of_a_distribution_is_read_once() -> None:
+    """Reading takes 6 ms, since the README is in it. The built-in plugins would read it a hundred times."""
+    read: list[str] = []
+
+    class Slow:
+        name = property(lambda _: read.append("name") or "slow")
+        version = property(lambda _: read.append("version") or "1.0")
+
+    distribution = Slow()
+
+    class Point(FakePoint):
+        dist = distribution  # type: ignore[assignment]
+
+    assert len(load_plugins(Point(name, fake_module(name)) for name in "abc").plugins) == 3
+    assert sorted(read) == ["name", "version"]
+
+
 def test_an_entry_point_without_a_distribution_is_loaded() -> None:
     """importlib.metadata allows it; the report then says that it is unknown."""
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.train.adam import Adam
-from clocs_core.train.normalise import leave, min_max
+from clocs_core.train.normalise import leave, min_max, z_score
 from clocs_core.train.step import ContrastiveObjective, Encoding, ViewMaker, encode, train_step, validation_step
 
 
@@ -174,6 +174,20 @@ def test_views_of_one_signal_keep_its_scale_so_that_a_smaller_one_is_seen_to_be_
     assert torch.allclose(clean, min_max(views.signal[0]))
     assert torch.allclose(smaller, (0.5 * views.signal[0] - low) / (high - low), atol=1e-6)
     assert not torch.allclose(clean, smaller, atol=0.05)
+
+
+def test_the_channels_of_an_encoder_are_normalised_without_those_of_another():
+    """z-score has one deviation for all channels: a larger modality would flatten a smaller one."""
+    signal = torch.randn(2, 3, 3, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    signal[:, :, 2] *= 1000
+    views = attrs.evolve(make_views(views=2), signal=signal, encoder_of_view=(1, 0))
+    maker = ViewMaker(lambda batch, generator: views, (), z_score, read=((0, 2), (2, None)))
+    found = maker(views.batch, torch.Generator()).signal
+    for instance in range(3):
+        small, large = signal[1, instance, :2], signal[0, instance, 2:]
+        for own, normal in ((small, found[1, instance, :2]), (large, found[0, instance, 2:])):
+            centred = own - own.mean(dim=-1, keepdim=True)
+            assert torch.allclose(normal, centred / centred.square().mean().sqrt())
 
 
 def test_a_loss_of_chosen_pairs_is_the_mean_of_the_losses_of_each_pair():

@@ -27,7 +27,7 @@ from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
 from clocs_core.progress import Display
 from clocs_core.train import health, loop
-from clocs_core.workflows import pretrain, training
+from clocs_core.workflows import encoders, pretrain, training
 from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.summary import part_notes
 from clocs_core.workflows.surroundings import Surroundings
@@ -72,7 +72,7 @@ class Told(Display):
 class Kept(RunKeeper):
     """A keeper that has the weights which a run wants to keep."""
 
-    def keep_encoder(self, weights, card):
+    def keep_encoder(self, weights, card, name=""):
         self.weights = {name: tensor.clone() for name, tensor in weights.items()}
 
 
@@ -140,7 +140,7 @@ def story(tmp_path_factory):
     The validation loss is lowest after epoch 2, so that the best weights are not the last ones.
     """
     seen, evaluated, end = {}, [], End()
-    whole, validate = pretrain.score_own_encoder, loop._validate
+    whole, validate = encoders.score_own_encoder, loop._validate
 
     def watch(learner, path, *more):
         seen[learner.progress.epoch] = {name: one.clone() for name, one in learner.encoders.state_dict().items()}
@@ -162,7 +162,7 @@ def story(tmp_path_factory):
         patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: "")  # longer than the run, as are these
         for drawing in ("draw_views", "render"):
             patch.setattr(pretrain, drawing, lambda *_: "")
-        patch.setattr(pretrain, "score_own_encoder", score)
+        patch.setattr(encoders, "score_own_encoder", score)
         patch.setattr(training, "save_checkpoint", watch)
         patch.setattr(loop, "_validate", lowest_after_the_best)
         patch.setattr(health, "measure", lambda *_: Health(next(ranks), 8, 0.5, 0.1, 1.0))
@@ -177,7 +177,7 @@ def test_the_best_weights_are_kept_evaluated_and_returned(story):
     assert (story.report.best_epoch, story.report.epochs_run) == (BEST, len(RANKS))
     assert not same(best, story.seen[len(RANKS)])
     assert same(story.kept, best)
-    assert same(story.run.weights, best)
+    assert same(story.run.encoders[0].saved, best)
     assert same({f"0.{name}": one for name, one in story.evaluated[0].items()}, best)
 
 
@@ -204,7 +204,7 @@ def test_embeddings_are_told_with_their_own_recordings(story):
 
 def test_the_card_describes_the_frames_of_the_evaluation(story):
     """Pre-training of two segments works at 200 Hz here; an encoder is used on frames like those of its scores."""
-    card = story.run.card
+    card = story.run.encoders[0].card
     assert (card.frame_rate, card.framing.sampling_rate, card.pretrain_framing.sampling_rate) == (100.0, None, 200.0)
 
 

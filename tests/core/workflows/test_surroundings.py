@@ -94,6 +94,18 @@ def test_a_listener_that_fails_costs_a_warning_and_the_next_is_told():
     assert [event[1] for event in heard if event[0] == "y"] == ["run_started", "epoch_done", "run_done"]
 
 
+def test_a_listener_may_name_its_arguments_as_it_likes():
+    """The checks of a plugin pass for such a listener, so that a run must not fail on it."""
+
+    class Other(Listener):
+        def run_done(self, _run, result):
+            heard.append(result)
+
+    heard, show = [], Warnings()
+    Surroundings(load_plugins([]), show, listeners=[Other()]).done(RUN, DONE)
+    assert (heard, show.heard) == ([DONE], [])
+
+
 def test_a_user_can_stop_a_run_from_a_listener():
     """Ctrl-C while a listener works is for the run, not for the listener."""
 
