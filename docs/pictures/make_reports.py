@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from clocs_core.settings.places import data_root
 
@@ -23,7 +23,7 @@ RUNS = {
     "ptbxl": "--method cmsc --dataset ptbxl --task superclass --epochs 10",
     "cardiology": "--method cmsc --dataset cardiology --epochs 20",
 }
-PHONE = {"width": 390, "height": 844}
+PHONE = ViewportSize(width=390, height=844)
 
 
 def run(name: str, folder: Path) -> Path:
