@@ -225,6 +225,9 @@ from .data.array_file import (
 from .data.array_file import (
     open_array_file as open_array_file,
 )
+from .data.matlab_file import (
+    read_matlab_field as read_matlab_field,
+)
 from .data.number_table import (
     read_number_table as read_number_table,
 )

@@ -292,7 +292,7 @@ class Encoder(Offer):
     t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
     sample from (t + 1) * stride on.
     presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
-    the data set's, for options that the run has.
+    the data set, for options that the run has.
     """
 
     kind: ClassVar[str] = "encoder"

@@ -6,8 +6,8 @@ cross-entropy of telling that target from those of all other positions of the sa
 
     - log  exp(z[t+k] . W_k c[t] / sqrt(d))  /  sum over s of exp(z[s] . W_k c[t] / sqrt(d))
 
-meaned over t, k, recordings and views. Negatives of the same recording cannot be told by the patient or the leads, so
-the encoder has to follow the heart beat. The encoder must be causal: it must not see the samples that it predicts.
+averaged over t, k, recordings and views. Negatives come from the same recording, so that neither patient nor leads tell
+them apart: the encoder has to follow the heart beat. It must be causal: it must not see the samples that it predicts.
 """
 
 from __future__ import annotations
