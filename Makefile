@@ -24,7 +24,8 @@ smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on sim
 
 # Everything that works without torch, whose build for another Python may be gigabytes: settings, plans, plugins, readers.
 NEWER_TESTS := tests/core/settings tests/core/plugins tests/core/data/test_framing.py tests/core/data/test_splits.py \
-	tests/core/data/test_wfdb.py tests/core/data/test_archives.py tests/core/data/test_download.py \
+	tests/core/data/test_wfdb.py tests/core/data/test_wfdb_header.py tests/core/data/test_archives.py \
+	tests/core/data/test_download.py tests/core/data/test_transfer.py \
 	tests/core/data/test_signal_file.py tests/core/cli/test_flags.py tests/core/cli/test_wording.py \
 	tests/plugins/arrays/test_arrays_forms.py tests/plugins/arrays/test_arrays_tables.py \
 	tests/plugins/chapman tests/plugins/cardiology tests/plugins/physionet2017 tests/plugins/physionet2020
@@ -52,10 +53,11 @@ docs: $(VENV)/.docs  ## the documentation as a site, in build/site; a link that 
 docs-serve: $(VENV)/.docs  ## the same at http://127.0.0.1:8000, built anew whenever a page is saved
 	$(BIN)/mkdocs serve --strict --watch clocs_core
 
-pictures: $(VENV)/.run  ## draw the pictures of docs/ anew
+pictures: $(VENV)/.test  ## draw the pictures of docs/ anew
 	$(BIN)/python docs/pictures/make_demo_ecg.py
 	$(BIN)/python docs/pictures/make_perturbations.py
 	$(BIN)/python docs/pictures/make_results.py
+	$(BIN)/python docs/pictures/make_reports.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

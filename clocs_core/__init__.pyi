@@ -156,6 +156,9 @@ from .contracts.protocols import (
 from .contracts.protocols import (
     Trial as Trial,
 )
+from .contracts.ranks import (
+    Ranks as Ranks,
+)
 from .contracts.records import (
     Column as Column,
 )
@@ -221,6 +224,9 @@ from .data.array_file import (
 )
 from .data.array_file import (
     open_array_file as open_array_file,
+)
+from .data.matlab_file import (
+    read_matlab_field as read_matlab_field,
 )
 from .data.number_table import (
     read_number_table as read_number_table,

@@ -10,6 +10,7 @@ ClocsError
 │   └── DataNotFound (FileNotFoundError)
 ├── DownloadError (OSError)            a file that could not be downloaded whole
 ├── RunFolderError (OSError)           a run folder that cannot be used
+├── LostProcess (ConnectionError)      one of several processes that train together ended
 ├── NonFiniteLoss (ArithmeticError)    training met a NaN or an infinity
 └── OutOfMemory (MemoryError)          a batch that does not fit on the GPU
 
@@ -68,6 +69,10 @@ class RunFolderError(ClocsError, OSError):
     """A run folder that cannot be written, resumed or read."""
 
 
+class LostProcess(ClocsError, ConnectionError):
+    """One of several processes that train together ended, or cannot be reached."""
+
+
 class NonFiniteLoss(ClocsError, ArithmeticError):
     """A training loss that is NaN or infinite."""
 
@@ -83,7 +88,7 @@ class ClocsWarning(UserWarning):
 def neighbours(asked: str, known: Iterable[str]) -> str:
     """Suggest the nearest known names (" Did you mean 'x'?"), or list all of them; return "" where there are none."""
     names = sorted(set(known))
-    # A name that is nearly the one asked for needs no second guess: `epoch` is `epochs`, and not `notch`.
+    # A very similar name is suggested alone: `epochs` for `epoch`, and not `notch` as well.
     close = get_close_matches(asked, names, n=1, cutoff=0.9) or get_close_matches(asked, names, n=2, cutoff=0.6)
     close = close or [name for name in names if len(asked) > 2 and name.startswith(asked)][:2]
     if close:

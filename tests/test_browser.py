@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 import pytest
+from clinical_records import clinical
 from page_looks import looks, visit
 from PIL import Image
 
@@ -16,9 +17,11 @@ from clocs_core import Comparison, DropReport, Picture, Score
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report, SplitSummary
 from clocs_core.cli import main
+from clocs_core.report.blocks import Section, Table
+from clocs_core.report.clinical import clinical_sections
 from clocs_core.report.neighbours import render_neighbours
 from clocs_core.report.page import render
-from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.plain_page import render_sections
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -64,7 +67,15 @@ def hard_report() -> str:
         seconds=1.0,
         instances=1000,
     )
-    return render(report, [row] * 3, [Picture(one, name, name, wide_picture()) for one in ("loss", "traces", "more")])
+    pictures = [Picture(one, name, name, wide_picture()) for one in ("loss", "traces", "more")]
+    return render(report, [row] * 3, pictures, clinical=hard_classes(name))
+
+
+def hard_classes(name: str) -> list[Section]:
+    """The results of 24 classes, and a recording on paper, with names that are too long."""
+    names = tuple(f"{name}{number}" for number in range(24))
+    paper = Picture("worst-1", name, name, wide_picture())
+    return clinical_sections(clinical(names), [Picture("class-curves", name, name, wide_picture())], [paper])
 
 
 def wide_picture() -> bytes:
@@ -110,6 +121,31 @@ def test_pictures_are_dark_in_the_dark(chromium: Browser, tmp_path: Path) -> Non
     assert sum(shot.histogram()[:64]) > 0.9 * shot.width * shot.height  # white paper is dark
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_class_is_read_on_a_phone_value_first(chromium: Browser, tmp_path: Path, scheme: str) -> None:
+    """Class and AUROC are on a small screen without scrolling, and every cell of the matrix can be scrolled to."""
+    classes, worst = clinical_sections(clinical(("AFIB", "GSVT", "SB", "SR")))
+    (tmp_path / "page.html").write_text(render_sections("a", "b", {}, [classes, worst]), encoding="utf-8")
+    page = chromium.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto((tmp_path / "page.html").as_uri())
+    row = page.get_by_role("region", name="Each class").locator("tbody tr").first.locator("td")
+    assert row.all_inner_texts()[:2] == ["AFIB", "0.800 [0.700, 0.900]"]
+    box = row.nth(1).bounding_box()
+    matrix = page.get_by_role("region", name="Confusion matrix")
+    cell = matrix.locator("tbody tr").nth(3).locator("td").nth(4)
+    cell.scroll_into_view_if_needed()
+    seen = cell.bounding_box()
+    shades = {cell.evaluate("one => getComputedStyle(one).backgroundColor") for cell in matrix.locator("td").all()}
+    page.close()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
+    assert seen is not None
+    assert seen["x"] >= 0
+    assert seen["x"] + seen["width"] <= 390
+    assert len(shades) == 3  # names, rare and frequent cells
+    assert looks(chromium, (tmp_path / "page.html").as_uri()) == {}
+
+
 @pytest.mark.slow
 def test_what_a_run_and_a_search_leave_is_readable_everywhere(chromium: Browser, tmp_path: Path) -> None:
     """Real pictures and real numbers: the pages that a newcomer sees first."""
@@ -120,6 +156,8 @@ def test_what_a_run_and_a_search_leave_is_readable_everywhere(chromium: Browser,
     assert looks(chromium, report) == {}
     with visit(chromium, report) as seen:
         assert seen.page.locator("img").count() >= 5
+        assert seen.page.locator("#classes td").count() > 20
+        assert seen.page.locator("#worst img").count() == 3
     target = tmp_path / "neighbours.html"
     search = ["similar", str(tmp_path / "run"), "--record", "patient-00003-visit-1", *data]
     assert main([*search, "--out", str(target)]) == 0

@@ -47,7 +47,8 @@ def test_there_are_commands_to_check():
 def test_a_command_can_be_typed(line, cli, tmp_path, monkeypatch):
     """The command exists, down to the last group, and so do its flags and their values."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs" / "first").mkdir(parents=True)  # where a command asks at once
+    for place in ("runs/first", "docs/examples/sleep"):
+        (tmp_path / place).mkdir(parents=True)  # where a command asks at once
     assert {"without", "trace_hooks"} <= {parameter.name for parameter in cli.params}
     words = shlex.split(GLOBAL_FLAGS.sub("", line))[1:]
     command, context = cli, click.Context(cli, info_name="clocs")
@@ -229,10 +230,12 @@ def test_a_page_from_top_to_bottom(page, workshop, tmp_path, monkeypatch):
 
 
 def points(folder, monkeypatch):
-    """The installed plugins and those that pages show, whose modules lie in a folder."""
-    for place in (folder, folder / "wander"):
+    """The installed plugins and those that pages show, whose modules lie in a folder, or are the examples."""
+    examples = sorted(path.parent for path in (ROOT / "docs" / "examples").glob("*/pyproject.toml"))
+    for place in (folder, folder / "wander", *examples):
         monkeypatch.syspath_prepend(str(place))
     for name in ("wander", "ward"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
-    return [*installed_entry_points(), *(EntryPoint(name, name, PROJECT) for name in ("wander", "ward"))]
+    shown_here = {"wander": "wander", "ward": "ward", **{one.name: f"clocs_{one.name}" for one in examples}}
+    return [*installed_entry_points(), *(EntryPoint(name, module, PROJECT) for name, module in shown_here.items())]

@@ -15,6 +15,7 @@ import pytest
 from doc_commands import FENCE, PAGES, ROOT, write_files
 from safetensors import safe_open
 
+from clocs_core.artifacts.clinical import ClassResult, Clinical
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import PatientSeparation, Report, RetrievalRow, SplitSummary
 from clocs_core.artifacts.run_folder import RunFolder
@@ -230,6 +231,8 @@ RUN_FOLDER = DOCS / "run-folder.md"
         ("### comparisons", Comparison),
         ("### patients", PatientSeparation),
         ("### retrieval", RetrievalRow),
+        ("### clinical", Clinical),
+        ("### classes", ClassResult),
         ("## metrics.jsonl", EpochRow),
     ],
 )

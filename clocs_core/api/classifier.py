@@ -34,7 +34,7 @@ from clocs_core.train.build import choose_device
 class Prediction:
     """The probabilities of one recording: their mean over frames and channels, and those of each frame.
 
-    Of a number, `classes` has the task's name alone, and the predicted values stand for probabilities.
+    For a number, `classes` has the task's name alone, and the predicted values stand for probabilities.
     frame_probability is NaN where a channel of a frame cannot be used.
     """
 
@@ -47,7 +47,7 @@ class Prediction:
 
     @property
     def label(self) -> str | tuple[str, ...] | float:
-        """The most probable class; of a task in which several may hold, all above one half; the number itself."""
+        """The most probable class; all classes above one half, where several may hold; or the number."""
         return KINDS[self.kind].decide(self.probability, self.classes)
 
     def table(self) -> Table:

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from functools import cached_property
 from html import escape
+from typing import Any
 
 import attrs
 
 from clocs_core.api.tables import Table
+from clocs_core.artifacts.clinical import ClassResult, WorstRecording
 from clocs_core.artifacts.reports import EvaluationReport, Report
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.report.tables import verdict, wide_score_rows
+
+_MEASURED = ("auroc", "auprc", "sensitivity", "specificity")
+_CLASS_COLUMNS = (
+    *("init", "name"),
+    *(f"{measure}{end}" for measure in _MEASURED for end in ("", "_low", "_high")),
+    *("threshold", "rows", "patients", "validation_rows", "note"),
+)
+
+
+def _class_row(one: ClassResult) -> tuple[Any, ...]:
+    numbers = (attrs.astuple(getattr(one, measure)) for measure in _MEASURED)
+    support = one.threshold, one.rows, one.patients, one.validation_rows, one.note
+    return (one.init, one.name, *(number for three in numbers for number in three), *support)
 
 
 @attrs.frozen(eq=False, slots=False, repr=False)
@@ -28,6 +43,20 @@ class Results:
     def comparisons(self) -> Table:
         """Paired differences to the untrained control, with their 95 % intervals over patients."""
         return Table.of_records(self.record.comparisons, Comparison)
+
+    @cached_property
+    def classes(self) -> Table:
+        """A row per class and encoder: AUROC, AUPRC, sensitivity, specificity, their intervals, threshold, support.
+
+        Empty where the task is a number, or nothing was scored.
+        """
+        found = self.record.clinical.classes if self.record.clinical else ()
+        return Table(_CLASS_COLUMNS, tuple(_class_row(one) for one in found))
+
+    @cached_property
+    def worst(self) -> Table:
+        """The recordings whose predictions are farthest from their labels, the worst first."""
+        return Table.of_records(self.record.clinical.worst if self.record.clinical else (), WorstRecording)
 
     @property
     def notes(self) -> tuple[str, ...]:

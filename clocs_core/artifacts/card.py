@@ -272,7 +272,7 @@ def _framing(signal: Mapping[str, Any], name: str) -> Framing:
 
 
 def _task(held: Mapping[str, Any]) -> Task:
-    held["classes"]  # every card has them, if only none; the record has a default
+    held["classes"]  # a KeyError where a card lacks them: the record has a default
     return structure(Task, held, "task", arguments=False)
 
 

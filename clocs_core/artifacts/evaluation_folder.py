@@ -17,7 +17,7 @@ from clocs_core.artifacts.curves import CurvePoint, curve_beside, read_curve, sa
 from clocs_core.artifacts.documents import dump_record, load_record, read_text
 from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions, save_predictions
 from clocs_core.artifacts.reports import CellSummary, EvaluationReport
-from clocs_core.artifacts.run_folder import ReportFolder, is_free
+from clocs_core.artifacts.run_folder import ReportFolder, is_free, removed_if_empty
 from clocs_core.errors import RunFolderError
 from clocs_core.files import sweep, write_atomically
 from clocs_core.settings.toml_file import Tables, dump_tables, seal_tables
@@ -128,6 +128,7 @@ class Controls:
         """
         from filelock import FileLock, Timeout
 
+        self.path.mkdir(parents=True, exist_ok=True)  # a process that was refused may have removed it, empty
         lock = FileLock(self.path / f".{name}.lock")
         try:
             lock.acquire(timeout=-1 if wait else 0)
@@ -142,18 +143,23 @@ class Controls:
             lock.release()
 
 
-def open_controls(path: Path) -> Controls:
-    """Open the folder of shared controls, or create it. Raises RunFolderError where it cannot be written."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        why = "" if os.access(path, os.W_OK | os.X_OK) else "it is read-only"
-    except OSError as problem:
-        why = problem.strerror or str(problem)
-    if why:
-        raise RunFolderError(
-            f"Cannot keep controls in {path}: {why}. Choose another folder with `controls=...`, or leave it out."
-        )
-    return Controls(path)
+@contextmanager
+def open_controls(path: Path) -> Iterator[Controls]:
+    """Open the folder of shared controls, or create it; remove it at the end if it is new and nothing was kept in it.
+
+    Raises RunFolderError where it cannot be written.
+    """
+    with removed_if_empty(path):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            why = "" if os.access(path, os.W_OK | os.X_OK) else "it is read-only"
+        except OSError as problem:
+            why = problem.strerror or str(problem)
+        if why:
+            raise RunFolderError(
+                f"Cannot keep controls in {path}: {why}. Choose another folder with `controls=...`, or leave it out."
+            )
+        yield Controls(path)
 
 
 def refuse_other_evaluation(folder: EvaluationFolder, tables: Tables) -> None:

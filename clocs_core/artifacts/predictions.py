@@ -35,6 +35,7 @@ class Predictions:
     """The predictions of one classifier, with label, patient and recording of each row. `notes` are for the reader.
 
     probability: of every class; for a number, the predicted value as its only column.
+    validation: what the same classifier predicts of the validation rows, to choose thresholds; kept in no file.
     """
 
     probability: NDArray[np.float64]  # (n, output)
@@ -42,6 +43,7 @@ class Predictions:
     patient: NDArray[np.int64]  # (n,)
     record: NDArray[np.int64]  # (n,)
     notes: tuple[str, ...] = ()
+    validation: Predictions | None = None
 
 
 def save_predictions(

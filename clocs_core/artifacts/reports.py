@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from clocs_core.artifacts.clinical import Clinical
 from clocs_core.artifacts.curves import CurvePoint
 from clocs_core.artifacts.documents import SCHEMA, as_plain, load_record
 from clocs_core.contracts.records import DropReport, Exposure
@@ -86,6 +87,7 @@ class Report:
     notes: sentences for the reader, such as why there is no score or that the embeddings look collapsed.
     seconds: how long each stage took. "evaluate/embed" is a part of "evaluate".
     command: the command line that finished it; empty in Python. date: when, in UTC.
+    clinical: the results of each class, or of numbers; None where there is no score, and in older reports.
     """
 
     schema: int = SCHEMA
@@ -111,6 +113,7 @@ class Report:
     command: str = ""
     date: str = ""
     other_encoders: tuple[OtherEncoder, ...] = ()
+    clinical: Clinical | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -134,8 +137,9 @@ class CellSummary:
 
     epochs, best_epoch, steps: fine-tuning only; 0 where no network is trained.
     frames, patients: number of labelled training frames, and of their patients.
-    C: of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
+    C: the C of linear evaluation, given or chosen on validation patients; None in other protocols and older reports.
     chosen: the choices that the protocol of a plugin made, by name.
+    thresholds: of each class, chosen on validation patients; NaN where that was not possible, empty in older files.
     notes: sentences for the reader, such as why there is no classifier.
     """
 
@@ -152,6 +156,7 @@ class CellSummary:
     seconds: float = 0.0
     chosen: dict[str, str] = attrs.field(factory=dict)
     notes: tuple[str, ...] = ()
+    thresholds: tuple[float, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +200,7 @@ class EvaluationReport:
     seconds: dict[str, float] = attrs.field(factory=dict)
     command: str = ""
     date: str = ""
+    clinical: Clinical | None = None
 
 
 def read_report(text: str, what: str = "report.json") -> Report:

@@ -67,8 +67,7 @@ class ReportFolder:
         The system releases the lock when the process ends, even by a kill. Where no settings are written inside, the
         folder is removed at the end, along with the folders above it that were missing: a mistake leaves nothing.
         """
-        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
-        try:
+        with removed_if_empty(self.path):
             lock = self._lock()
             try:
                 for folder in (self.path, *(one for one in self.path.glob("*") if one.name in _SWEPT)):
@@ -79,9 +78,6 @@ class ReportFolder:
                     with suppress(OSError):  # Windows removes it when it is released
                         (self.path / LOCK).unlink()
                 lock.release()
-        finally:
-            if not self.settings.exists():
-                _remove_empty(missing)
 
     def _lock(self) -> BaseFileLock:
         from filelock import FileLock, Timeout
@@ -131,13 +127,17 @@ _SWEPT = ("cells", "classifiers")  # folders inside, which the same lock protect
 _TRIES = 9
 
 
-def _remove_empty(folders: list[Path]) -> None:
-    """Remove folders, the deepest first, up to one that another process uses."""
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
+@contextmanager
+def removed_if_empty(path: Path) -> Iterator[None]:
+    """At the end, remove this folder and the folders above it that are missing now, up to one that is not empty."""
+    # Path.exists would raise PermissionError below a folder that is closed to this user.
+    missing = [one for one in (path, *path.parents) if not os.path.exists(one)]  # noqa: PTH110
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for folder in missing:
+                folder.rmdir()
 
 
 @attrs.frozen
@@ -207,12 +207,12 @@ def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     Data paths may differ. Channels, framings and a constant may be missing from `asked`, because some are known only
     once files are read. A setting that an earlier version did not store had its default.
     """
-    open_data: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}
-    open_ones = {name for name in stored if name.endswith("_framing") and name not in asked}
-    for table in sorted({*stored, *asked} - open_ones):
+    unknown: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}  # until files are read
+    unread = {name for name in stored if name.endswith("_framing") and name not in asked}
+    for table in sorted({*stored, *asked} - unread):
         before, now, default = stored.get(table, {}), asked.get(table, {}), default_settings(table)
         for key in sorted({*before, *now}):
-            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in open_data.get(key, ())):
+            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in unknown.get(key, ())):
                 continue
             there = before.get(key, default.get(key))
             if there != now.get(key):

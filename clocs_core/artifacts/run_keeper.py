@@ -33,6 +33,8 @@ class RunKeeper:
     """The run folder. In memory there is none: a listener that writes into it fails, and causes a warning."""
     checkpoint: Path | None = None
     """The file that training is saved to after every epoch; None where nothing is kept."""
+    writes = True
+    """Whether training is saved to the checkpoint, or only read from it."""
     profile: Path | None = None
     """The folder of traces of training steps."""
 
@@ -78,6 +80,15 @@ class RunKeeper:
 
     def finish(self, report: Report, page: str) -> None:
         """Write the scores into the encoder files, then the page, then the report, which marks the run as finished."""
+
+
+class FollowingKeeper(RunKeeper):
+    """Reads the checkpoint of a run folder that another process keeps."""
+
+    writes = False
+
+    def __init__(self, path: Path) -> None:
+        self.checkpoint = RunFolder(path).checkpoint
 
 
 class FolderKeeper(RunKeeper):

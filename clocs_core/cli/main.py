@@ -27,6 +27,7 @@ from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.own_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
+from clocs_core.cli.processes import is_first, is_repeating, may_speak
 from clocs_core.cli.run import run_command
 from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoi
         try:
             return _run(given, entry_points)
         except (click.Abort, KeyboardInterrupt) as problem:
-            return say_stopped(problem)
+            return say_stopped(problem, quietly=not is_first())
         except OSError as problem:  # a full disk, a folder without permission
             return 128 + came[0] if came else _complain(describe_io(problem))
 
@@ -74,6 +75,8 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
     except Exception as problem:
         if ours.traceback:
             traceback.print_exception(problem)
+        if not may_speak(problem):
+            return MISTAKE if isinstance(problem, ClocsError) else UNFORESEEN
         if isinstance(problem, ClocsError):
             return _complain(as_flags(str(problem), flags_of(command)))
         if isinstance(problem, click.ClickException):
@@ -115,7 +118,8 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
         context.obj = session  # the four options were read before plugins were loaded
         context.meta[QUIET] = hushed
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
-        for problem in [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]:
+        problems = [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]
+        for problem in () if is_repeating() else problems:
             echo(f"Warning: {problem}", err=True)
 
     cli.add_command(run_command)

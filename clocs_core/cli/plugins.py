@@ -61,11 +61,8 @@ plugins_command.add_command(test_command)
 
 def _summary(offer: Offer) -> str:
     """Return the summary, with a word on encoders that have a sequence: some methods need one."""
-    return (
-        f"{offer.summary.rstrip(chr(46))}. Has a sequence."
-        if isinstance(offer, Encoder) and offer.sequence
-        else offer.summary
-    )
+    has_sequence = isinstance(offer, Encoder) and offer.sequence
+    return f"{offer.summary.rstrip('.')}. Has a sequence." if has_sequence else offer.summary
 
 
 def _document(session: Session) -> dict[str, object]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.output import echo
+from clocs_core.cli.processes import Place, joined, meeting, own_place, refuse_missing_gpus, start_processes
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
 from clocs_core.cli.wording import as_flags, flags_of
@@ -23,6 +26,7 @@ from clocs_core.settings.toml_file import Tables, read_tables
 
 if TYPE_CHECKING:
     from clocs_core.plan.pretraining import Plan
+    from clocs_core.train.ranks import Group
 
 SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "evaluate": ScoringSettings}
 
@@ -36,6 +40,15 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
 @with_workers
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be read, trained and written, and about how long; write nothing."
+)
+@click.option(
+    "--gpus", type=click.IntRange(min=1), metavar="N", help="Share the training among N processes, with a GPU each."
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Share the training among N processes of this machine: on CPUs with --device cpu, else with a GPU each.",
 )
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
@@ -51,6 +64,8 @@ def run_command(
     workers: int,
     dry_run: bool,
     profile: bool,
+    gpus: int | None,
+    processes: int | None,
     **_flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it, and write a report.
@@ -60,22 +75,54 @@ def run_command(
     settings are written into the run folder.
     """
     began = time.monotonic()
-    from clocs_core.plan.pretraining import resolve
+    place = own_place()
+    if gpus is not None:
+        _refuse_gpus(gpus, processes)
+    with nullcontext() if place is None else meeting(place) as store:
+        met = None if place is None else (place, store)
+        how = _Start(session, workers, profile, began, gpus or processes or 1, met)
+        from clocs_core.plan.pretraining import resolve
 
-    if resume is not None:
-        unused = [*given_flags(context, SECTIONS), *(["--config"] if config else []), *(["--out"] if out else [])]
-        unused += [*(["-o"] if assignments else []), *(["--dry-run"] if dry_run else [])]
-        if unused:
-            raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
-        return _resume(session, Path(resume), workers, profile, began)
-    tables = read_tables(Path(config)) if config else {}
-    plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
-    path = Path(out) if out else _new_folder(plan, datetime.now())
-    refuse_taken(path)
-    if dry_run:
-        _preview(plan, path, workers, flags_of(context.command))
-        return None
-    return _run(session, plan, path, None, workers, profile, began)
+        if resume is not None:
+            unused = [*given_flags(context, SECTIONS), *(["--config"] if config else []), *(["--out"] if out else [])]
+            unused += [*(["-o"] if assignments else []), *(["--dry-run"] if dry_run else [])]
+            if unused:
+                raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
+            return _resume(how, Path(resume))
+        tables = read_tables(Path(config)) if config else {}
+        plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
+        path = Path(out) if out else _new_folder(plan, datetime.now())
+        if place is not None and place.restarts and RunFolder(path).settings.exists():
+            return _resume(how, path)
+        refuse_taken(path)
+        if dry_run:
+            _preview(plan, path, workers, flags_of(context.command))
+            return None
+        return _run(how, plan, path, None)
+
+
+@attrs.frozen(eq=False)
+class _Start:
+    """How a run was started. began: when. processes: those to start.
+
+    met: the place among processes that were started, and the store that they share.
+    """
+
+    session: Session
+    workers: int
+    profile: bool
+    began: float
+    processes: int
+    met: tuple[Place, Any] | None = None
+
+
+def _refuse_gpus(gpus: int, processes: int | None) -> None:
+    """Raise SettingsError where this machine has fewer GPUs, before anything is read."""
+    import torch
+
+    if processes is not None:
+        raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
+    refuse_missing_gpus(gpus, torch.cuda.device_count())
 
 
 def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str]) -> None:
@@ -85,14 +132,14 @@ def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str]) -> No
         echo(as_flags(line, flags))
 
 
-def _resume(session: Session, path: Path, workers: int, profile: bool, began: float) -> int | None:
+def _resume(how: _Start, path: Path) -> int | None:
     from clocs_core.plan.pretraining import resolve
 
     folder, tables = open_run_folder(path)
     if folder.is_finished:
         echo(f"{path} is finished: see {folder.page}")
         return 0
-    return _run(session, resolve(session.catalogue, tables), path, tables, workers, profile, began)
+    return _run(how, resolve(how.session.catalogue, tables), path, tables)
 
 
 def _new_folder(plan: Plan, now: datetime) -> Path:
@@ -105,10 +152,32 @@ def _new_folder(plan: Plan, now: datetime) -> Path:
     return path
 
 
-def _run(
-    session: Session, plan: Plan, path: Path, begun: Tables | None, workers: int, profile: bool, began: float
-) -> int | None:
-    """Run a plan in a folder. begun: the settings of the run to resume; None for a new one. began: when this began."""
+def _run(how: _Start, plan: Plan, path: Path, begun: Tables | None) -> int | None:
+    """Run a plan in a folder, in this process or together with others. begun: the settings of the run to resume."""
+    if how.met is None:
+        if how.processes > 1:
+            return start_processes(how.processes, path)
+        return _run_and_report(how, plan, path, begun, None)
+    from clocs_core.artifacts.run_keeper import FollowingKeeper
+    from clocs_core.train.agreement import refuse_differences, settings_facts
+    from clocs_core.train.build import choose_device
+    from clocs_core.workflows.environment import versions
+    from clocs_core.workflows.pretrain import follow_run
+    from clocs_core.workflows.surroundings import Surroundings
+
+    device = choose_device(plan.run.device)
+    with joined(*how.met, device) as group:
+        facts = versions(how.session.host) | settings_facts(plan.tables())
+        refuse_differences(facts, group, device)
+        path = Path(group.texts(str(path), device)[0])  # a new folder is named after the time
+        if group.rank == 0:
+            return _run_and_report(how, plan, path, begun, group)
+        around = Surroundings(how.session.host, workers=how.workers, announces=False, group=group)
+        follow_run(plan, FollowingKeeper(path), around)
+    return None
+
+
+def _run_and_report(how: _Start, plan: Plan, path: Path, begun: Tables | None, group: Group | None) -> int | None:
     from clocs_core.artifacts.run_keeper import FolderKeeper
     from clocs_core.cli.display import console_display
     from clocs_core.workflows.pretrain import pretrain_run
@@ -117,8 +186,8 @@ def _run(
     keeper = FolderKeeper(path, begun)
     try:
         with console_display() as show:
-            around = Surroundings(session.host, show, workers, began=began)
-            report = pretrain_run(plan, keeper, around, profile).report
+            around = Surroundings(how.session.host, show, how.workers, began=how.began, group=group)
+            report = pretrain_run(plan, keeper, around, how.profile).report
     except KeyboardInterrupt as stop:
         saved = f"training so far is saved. Resume it: clocs run --resume {path}"
         stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")

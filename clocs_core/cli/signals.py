@@ -48,12 +48,13 @@ def heed_signals() -> Iterator[list[int]]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def say_stopped(problem: BaseException) -> int:
-    """Print what the stopped command says, or the name of the signal; return the exit code."""
+def say_stopped(problem: BaseException, quietly: bool = False) -> int:
+    """Print what the stopped command says, or the name of the signal; return the exit code. quietly: print nothing."""
     ended = isinstance(problem, click.Abort)  # then click has ended the line already
     stop = problem.__cause__ if ended and problem.__cause__ else problem
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
     text = "\n".join(getattr(stop, "__notes__", ())) or _WORDS[signal.Signals(number).name]
     with suppress(OSError):  # the terminal may be gone
-        click.echo(text if ended else f"\n{text}", err=True)
+        if not quietly:
+            click.echo(text if ended else f"\n{text}", err=True)
     return 128 + int(number)

@@ -84,6 +84,20 @@ class EpochDone:
     validation_score: float | None = None
     components: Mapping[str, float] = attrs.field(factory=dict)
 
+    def scalars(self) -> dict[str, float]:
+        """Return the losses, the health and the components by the names that curves have; some may be NaN."""
+        health = self.health
+        return {
+            "loss/train": self.train_loss,
+            "loss/validation": self.validation_loss,
+            "health/effective_rank": health.effective_rank,
+            "health/same_patient": health.same_patient,
+            "health/other_patient": health.other_patient,
+            "health/margin": health.margin,
+            "health/loss_over_log_batch": health.loss_over_log_batch,
+            **{f"components/{name}": value for name, value in self.components.items()},
+        }
+
 
 @attrs.frozen(eq=False)
 class Picture:

@@ -1,7 +1,7 @@
 """The kinds of task: how labels of each kind are kept, decoded, guessed without a signal and put into words.
 
-`kind_of` looks a kind up; nothing else in core asks which kind a task has, but for tables by kind: its loss, its linear
-model and its head. NumPy and torch are imported where they are used, because contracts import neither.
+`kind_of` finds the kind of a task. Losses, linear models and heads are in tables by kind, where they are used.
+NumPy and torch are imported inside functions, because contracts import neither.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ class Encoder(Offer):
     t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
     sample from (t + 1) * stride on.
     presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
-    the data set's, for options that the run has.
+    the data set, for options that the run has.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -306,6 +306,8 @@ class Loss(Offer):
     """A pure function of embeddings (view, batch, dim) and patient ids (batch,) that returns a scalar.
 
     build(options) -> that function. It must accept two or more views, and a batch of one.
+    A function with an argument `ranks` gets the own embeddings of each of several processes and a `Ranks`, and returns
+    its share of the loss. Any other gets the embeddings of all processes, in each of them.
     """
 
     kind: ClassVar[str] = "loss"
@@ -350,6 +352,8 @@ class Objective(Offer):
     forward may also return (scalar, {name: scalar}): components of the loss to log, such as its terms.
     sequence: it calls `encode.sequence`, so that it needs an encoder that has a sequence.
     columns: facts about recordings that it needs, such as Column("age"); they are in `views.batch.about`.
+    A forward with an argument `ranks` gets the own instances of each of several processes and a `Ranks`, and returns
+    its share of the loss. Any other gets all instances, in each process.
     of_embeddings: forward takes from the signals only what `encode(views.signal)` returns. Ids, labels, columns and
     targets it may use. Then a run can contrast more instances than the device encodes at once (`contrast_batch`).
     """

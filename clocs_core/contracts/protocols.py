@@ -40,8 +40,8 @@ class Trial:
     train: the labelled rows that it may learn from. validation: all labelled validation rows, if the protocol asks for
     them. scored: the rows to predict; their labels are withheld.
     seed: for every random choice; the same for the encoder and its control. torch is seeded with it before the call.
-    encoder: the network, in eval mode on `device`, for a protocol that wants it; it may be changed. Embeddings have no
-    dimension then.
+    encoder: the network, in eval mode on `device`, for a protocol that wants it; it may be changed. Embeddings are
+    (n, 0) then.
     signal: gives the normalised signals (n, channel, sample) of rows of `train`, `validation` or `scored`, on `device`.
     """
 

@@ -108,7 +108,7 @@ class Task:
         return (self.name,) if self.kind == "number" else self.classes
 
     def table(self) -> dict[str, object]:
-        """Return the fields as files keep them; without the unit where there is none, as before it was there."""
+        """Return the fields as files keep them. An empty unit is left out, as in files of earlier versions."""
         return {name: value for name, value in attrs.asdict(self).items() if name != "unit" or value}
 
 

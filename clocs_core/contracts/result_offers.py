@@ -58,6 +58,7 @@ class Protocol(Offer):
     rows: `frame`, or `record`, where a row is the mean of a recording's embeddings.
     wants: `features`, the embeddings of the frozen encoder; or `encoder`, the network itself and its signals.
     validation: whether it chooses something on the validation rows, which need labels then.
+    sequence: whether it reads the encoder's sequence; core refuses an encoder that has none.
     """
 
     kind: ClassVar[str] = "protocol"
@@ -68,6 +69,7 @@ class Protocol(Offer):
         default="features", validator=attrs.validators.in_(("features", "encoder"))
     )
     validation: bool = False
+    sequence: bool = False
 
     def __attrs_post_init__(self) -> None:
         own = self.name in (LINEAR, FINETUNE, PRIOR)
@@ -75,6 +77,8 @@ class Protocol(Offer):
             raise ValueError(f"{self.name!r} is a protocol of clocs itself; give yours another name")
         if not own and self.predict is None:
             raise ValueError(f"protocol {self.name!r} needs a function `predict`")
+        if self.sequence and self.wants != "encoder":
+            raise ValueError(f"protocol {self.name!r} reads the encoder's sequence, so use wants='encoder'")
         if self.wants == "encoder" and self.rows == "record":
             raise ValueError(f"protocol {self.name!r} wants the encoder, which reads frames; use rows='frame'")
 

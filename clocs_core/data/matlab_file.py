@@ -1,4 +1,4 @@
-"""List the arrays of a MATLAB file: version 5 to 7 here, 7.3 as the HDF5 file that it is.
+"""List the arrays of a MATLAB file, or read one field: versions 5 to 7 here, 7.3 as the HDF5 file that it is.
 
 scipy.io.loadmat reads versions 5 to 7 too, but crashes the whole process ("Segmentation fault" in scipy 1.17) on some
 damaged files; here every size is checked against the file. The format: "MAT-File Level 5 File Format" of MathWorks.
@@ -28,6 +28,8 @@ _NUMBERS = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4"
 _NUMBERS |= {16: "<u1", 17: "<u2", 18: "<u4"}  # letters
 _LARGEST = 1 << 30  # bytes: a file is read as a whole
 _PARTS = 1000  # elements of one matrix
+_LETTERS = 1 << 16  # letters of a text; a longer one is not a fact of a recording
+_DAMAGE = (ValueError, struct.error, zlib.error)
 
 
 def open_matlab(path: Path, beside: tuple[str, ...]) -> ArrayFile:
@@ -41,35 +43,65 @@ def open_matlab(path: Path, beside: tuple[str, ...]) -> ArrayFile:
     return file_of(path, found, beside, SIGNALS)
 
 
+def read_matlab_field(path: Path, structure: str, field: str, largest: int) -> NDArray[np.float64]:
+    """Read the numbers of `structure.field` from a file of version 5 to 7, in the shape that they have in MATLAB.
+
+    largest: bytes that the file may have, as stored and as unpacked.
+    Raises DataError if the file is damaged or larger, or does not have the field; and OSError.
+    """
+    with open_regular(path, largest) as stream:
+        raw = stream.read()
+    try:
+        value = _array(_find(raw, structure, field, largest))
+        if value is None or value.dtype.kind not in "iuf":
+            raise ValueError("the field does not hold numbers")
+    except _DAMAGE as problem:
+        raise DataError(f"{path} has no structure {structure} with a field {field}: {problem}.") from problem
+    return value.astype(np.float64)
+
+
+def _find(raw: bytes, structure: str, field: str, largest: int) -> bytes:
+    """Return the matrix in a field of a structure."""
+    for body in _matrices(raw, largest):
+        which, _, name, parts = _take_apart(body)
+        if which == _STRUCTURE and name == structure:
+            matrix = next((matrix for name, matrix in _fields(parts) if name == field), None)
+            if matrix is None:
+                raise ValueError("the structure has no such field")
+            return matrix
+    raise ValueError("there is none of this name")
+
+
 def _values(path: Path, raw: bytes) -> list[tuple[str, NDArray[Any]]]:
     try:
-        if raw[126:128] != b"IM":
-            raise ValueError("it does not begin as a MATLAB 5 file does, little-endian")
         return list(_variables(raw))
-    except (ValueError, struct.error, zlib.error, UnicodeError) as problem:
+    except _DAMAGE as problem:
         raise DataError(f"{path} cannot be read as a MATLAB file: {problem}.") from None
 
 
 def _variables(raw: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the arrays of a file by name, and those in the fields of structures."""
-    left = most_unpacked(len(raw))
+    for body in _matrices(raw, most_unpacked(len(raw))):
+        which, _, name, parts = _take_apart(body)
+        for title, matrix in _fields(parts) if which == _STRUCTURE else [(name, body)]:
+            value = _array(matrix)
+            if value is not None:
+                yield title, value
+
+
+def _matrices(raw: bytes, left: int) -> Iterator[bytes]:
+    """Yield the matrices of a file. left: bytes that all of them together may unpack to."""
+    if raw[126:128] != b"IM":
+        raise ValueError("it does not begin as a MATLAB 5 file does, little-endian")
     for kind, body in _elements(raw[_START:]):
         if kind == _COMPRESSED:
             unpacked = zlib.decompressobj().decompress(body, left)
             left -= len(unpacked)
-            kind, body = next(_elements(unpacked), (0, b""))
             if left <= 0:
                 raise ValueError("it unpacks to far more than it holds")
-        if kind != _MATRIX:
-            continue
-        which, _, name, parts = _take_apart(body)
-        if which == _STRUCTURE:
-            for field, matrix in _fields(parts):
-                value = _array(matrix)
-                if value is not None:
-                    yield field, value
-        elif (value := _array(body)) is not None:
-            yield name, value
+            kind, body = next(_elements(unpacked), (0, b""))
+        if kind == _MATRIX:
+            yield body
 
 
 def _elements(raw: bytes) -> Iterator[tuple[int, bytes]]:
@@ -102,21 +134,21 @@ def _fields(parts: list[tuple[int, bytes]]) -> Iterator[tuple[str, bytes]]:
     if length < 1 or len(parts) < 2:
         raise ValueError("a structure has no fields")
     text = parts[1][1]
-    names = [text[at : at + length].split(b"\0")[0].decode("utf-8", "replace") for at in range(0, len(text), length)]
-    for name, (kind, body) in zip(names, parts[2:], strict=False):
+    for at, (kind, body) in zip(range(0, len(text), length), parts[2:], strict=False):
         if kind == _MATRIX and body:
-            yield name, body
+            yield text[at : at + length].split(b"\0")[0].decode("utf-8", "replace"), body
 
 
 def _array(matrix: bytes) -> NDArray[Any] | None:
-    """Return the numbers of a matrix, or its letters as one text; None where it holds neither."""
+    """Return the numbers of a matrix, or its letters as one text; None where it holds neither, or a long text."""
     which, dimensions, _, parts = _take_apart(matrix)
     if not parts or parts[0][0] not in _NUMBERS or min(dimensions, default=0) < 0 or which == _STRUCTURE:
         return None
     # Integers may be stored in fewer bytes than their class has, so the type comes from the element.
     values = np.frombuffer(parts[0][1], dtype=_NUMBERS[parts[0][0]])
-    if which == _TEXT:
-        return np.array("".join(map(chr, values.tolist())))
+    if which == _TEXT:  # a Python string for each letter takes ten times the memory of the file
+        fits = len(values) <= _LETTERS and values.dtype.kind in "iu"
+        return np.array("".join(map(chr, values.tolist()))) if fits else None
     if len(values) != prod(dimensions):
         raise ValueError(f"a matrix of {' x '.join(map(str, dimensions))} has {len(values):,} values")
     return values.reshape(dimensions, order="F")

@@ -5,7 +5,7 @@ Frames of one patient are not independent, so resampling frames would give inter
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -54,9 +54,17 @@ def bootstrap(
         return cut_interval(value, _score_on(device, metric.score_tensors, rows, drawn, number))
     if metric.score_draws is None or not resamples:
         return cut_interval(value, np.array([metric.score(*rows, one[number].astype(np.float64)) for one in drawn]))
-    size = max(1, _AT_ONCE // len(number))
-    blocks = (drawn[at : at + size, number].astype(np.float64) for at in range(0, resamples, size))  # (draw, n)
+    blocks = draw_weights(predictions.patient, resamples, seed)
     return cut_interval(value, np.concatenate([metric.score_draws(*rows, block) for block in blocks]))
+
+
+def draw_weights(patient: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Floats]:
+    """Yield how often each row counts in each draw of the patients, as blocks (draw, n). patient: of each row (n,)."""
+    patients, number = np.unique(patient, return_inverse=True)
+    drawn = _draw(len(patients), resamples, seed)
+    size = max(1, _AT_ONCE // len(number))
+    for at in range(0, resamples, size):
+        yield drawn[at : at + size, number].astype(np.float64)
 
 
 def _score_on(

@@ -31,6 +31,7 @@ from clocs_core.contracts.result_offers import (
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.store import Instances
 from clocs_core.errors import DataError
+from clocs_core.evaluation.clinical import choose_thresholds
 from clocs_core.evaluation.features import Features, embed, pool_records
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
 from clocs_core.evaluation.label_fractions import choose_rows
@@ -43,7 +44,7 @@ from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
 
-MODELS = {
+MODELS: dict[str, tuple[Callable[..., Predictions], Callable[..., tuple[Predictions, float, float]]]] = {
     "one_of": (linear, linear_with_best_c),
     "any_of": (linear, linear_with_best_c),
     "number": (ridge, ridge_with_best_c),
@@ -114,7 +115,9 @@ class ClassifierMaker:
         assert found.rows is not None
         notes = (*heard, *found.rows.notes)
         seconds = found.summary.seconds + self.watch.clock() - began
-        return attrs.evolve(found, summary=attrs.evolve(found.summary, seconds=seconds, notes=notes)), network
+        thresholds = choose_thresholds(found.rows.validation, self.scoring)
+        summary = attrs.evolve(found.summary, seconds=seconds, notes=notes, thresholds=thresholds)
+        return attrs.evolve(found, summary=summary), network
 
     def embed_scored(self, init: str) -> Features:
         """Embed every frame of the scored part, labelled or not."""
@@ -143,6 +146,11 @@ class ClassifierMaker:
             self._embedded[init, part] = self._embed(init, self.frames.parts[part])
         return self._rows(self._embedded[init, part])
 
+    def _validation(self, init: str) -> Features | None:
+        """Embed the labelled validation rows, to choose thresholds on; None without any, and for numbers."""
+        needed = self.frames.task.classes and len(self.frames.parts["validation"])
+        return self._features(init, "validation") if needed else None
+
     def _offered(self, init: str, rows: NDArray[np.int64], summary: CellSummary) -> Finished:
         """Let the protocol of a plugin predict the scored rows."""
         offer = self.plan.protocol.offer
@@ -160,12 +168,21 @@ class ClassifierMaker:
         )
         with self.watch.parts.part("fit"):
             answer = run_protocol(self.plan.protocol, trial)
+            on_validation = self._answer_validation(init, trial) if network is None else None
         scored, chosen = trial.scored, {name: str(value) for name, value in answer.chosen.items()}
         told = ", ".join(f"{name} = {value}" for name, value in chosen.items())
         choice = f"{offer.name} chose {told} for {init} at F = {summary.label_fraction:g}."
         notes = (*answer.notes, *([choice] if chosen else []))
-        predicted = Predictions(answer.predicted, scored.label, scored.patient, scored.record, notes)
+        predicted = Predictions(answer.predicted, scored.label, scored.patient, scored.record, notes, on_validation)
         return Finished(attrs.evolve(summary, chosen=chosen), predicted)
+
+    def _answer_validation(self, init: str, trial: Trial) -> Predictions | None:
+        """Let the protocol of a plugin predict the validation rows too, in a second trial, to choose thresholds on."""
+        rows = self._validation(init)
+        if rows is None:
+            return None
+        answer = run_protocol(self.plan.protocol, attrs.evolve(trial, scored=rows))
+        return Predictions(answer.predicted, rows.label, rows.patient, rows.record)
 
     def _signal(self, shares: Mapping[str, NDArray[np.int64]], part: str, rows: NDArray[np.int64]) -> Tensor:
         """Return the normalised signals (n, channel, sample) of some rows of a trial's part."""
@@ -191,8 +208,10 @@ class ClassifierMaker:
         fit, fit_best = MODELS[task.kind]
         c = self.plan.scoring.C
         if c != "auto":
+            held_out = self._validation(init)
+            beside = {} if held_out is None else {"validation": held_out}
             with self.watch.parts.part("fit"):
-                return Finished(attrs.evolve(summary, C=c), fit(train, scored, task, self.device, c))
+                return Finished(attrs.evolve(summary, C=c), fit(train, scored, task, self.device, c, **beside))
         validation, metric = self._features(init, "validation"), self.scoring.fitting[0]
         sign = -1.0 if metric.better == "lower" else 1.0
         with self.watch.parts.part("fit"):

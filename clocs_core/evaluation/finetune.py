@@ -152,6 +152,8 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
     learner.encoders.load_state_dict(learner.best)
     steps = learner.progress.epoch * -(-len(rows) // settings.batch_size)
     predicted = predict(classifier, frames, how.scored, how.tick)
+    if task.classes:
+        predicted = attrs.evolve(predicted, validation=predict(classifier, frames, "validation", how.tick))
     return FineTuned(classifier, learner.progress, steps, predicted, curve, earlier)
 
 

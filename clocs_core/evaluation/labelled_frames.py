@@ -41,7 +41,7 @@ class LabelledFrames:
         return {part: len(some) for part, some in self.whole.items()}
 
     def places(self, part: Part, cohort: Cohort) -> dict[str, NDArray[Any]]:
-        """Return the classes, and the channel and the first sample of each labelled row, for whoever reads its file.
+        """Return the classes, and the channel and the first sample of each labelled row, to keep beside predictions.
 
         The channel is `all` where an encoder reads all of them at once.
         """

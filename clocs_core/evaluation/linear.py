@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import attrs
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -28,15 +29,22 @@ GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 def linear(
-    train: Features, test: Features, task: Task, device: torch.device | None = None, c: float = 1.0
+    train: Features,
+    test: Features,
+    task: Task,
+    device: torch.device | None = None,
+    c: float = 1.0,
+    validation: Features | None = None,
 ) -> Predictions:
-    """Fit on the training rows, predict the test rows.
+    """Fit on the training rows, predict the test rows, and the validation rows where they are given.
 
     device: where to compute; default: the CPU. c: inverse strength of the L2 penalty. Raise DataError if the training
-    rows have only one class, or if an embedding is not finite.
+    rows have only one class, or if an embedding of a training or a test row is not finite.
     """
-    (probability,), notes = _predict(train, (test,), task, (c,), device)
-    return Predictions(probability[0], test.label, test.patient, test.record, notes)
+    beside = () if validation is None or not np.isfinite(validation.embedding).all() else (validation,)
+    probabilities, notes = _predict(train, (test, *beside), task, (c,), device)
+    found = [_as_predictions(one[0], of) for one, of in zip(probabilities, (test, *beside), strict=True)]
+    return attrs.evolve(found[0], notes=notes, validation=found[1] if beside else None)
 
 
 def linear_with_best_c(
@@ -54,14 +62,18 @@ def linear_with_best_c(
     """
     (tried, probability), notes = _predict(train, (validation, test), task, GRID, device)
     best, value = choose_c(tried, validation, score)
-    found = Predictions(probability[best], test.label, test.patient, test.record, notes)
-    return found, GRID[best], value
+    found = attrs.evolve(_as_predictions(probability[best], test), notes=notes)
+    return attrs.evolve(found, validation=_as_predictions(tried[best], validation)), GRID[best], value
+
+
+def _as_predictions(probability: Floats, rows: Features) -> Predictions:
+    return Predictions(probability, rows.label, rows.patient, rows.record)
 
 
 def choose_c(tried: Iterable[Floats], validation: Features, score: ScoreFunction) -> tuple[int, float]:
     """Return the place in `GRID` of the C whose predictions score best, and the score.
 
-    Of equally good ones it is the smallest; without any score it is 1, and the score is NaN.
+    It is the smallest of equally good ones; without any score it is 1, and the score is NaN.
     """
     once = np.ones(len(validation))
     scores = np.array([score(one, validation.label, once) for one in tried])
@@ -73,7 +85,7 @@ def _predict(
     train: Features, others: Sequence[Features], task: Task, grid: Sequence[float], device: torch.device | None
 ) -> tuple[list[Floats], tuple[str, ...]]:
     """Fit with each C of the grid; return the probabilities of each of `others`, `(C, row, class)`, and notes."""
-    _refuse_non_finite(train, *others)
+    refuse_non_finite(train, *others)
     refuse_one_class(train.label, task)
     predict = _one_of if task.kind == "one_of" else _any_of
 
@@ -84,7 +96,8 @@ def _predict(
     return within_memory(compute, device or torch.device("cpu"))
 
 
-def _refuse_non_finite(*parts: Features) -> None:
+def refuse_non_finite(*parts: Features) -> None:
+    """Raise DataError if an embedding is not finite."""
     for rows in parts:
         bad = ~np.isfinite(rows.embedding).all(axis=1)
         if bad.any():

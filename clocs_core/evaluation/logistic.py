@@ -33,7 +33,7 @@ class Curvature(Protocol):
         """Multiply it with a direction `(row, problem, logit)`."""
 
     def diagonal(self) -> Tensor:
-        """Return the derivative by each logit twice, `(row, problem, logit)`."""
+        """Return the second derivative by each logit, `(row, problem, logit)`."""
 
 
 class Link(Protocol):
@@ -127,8 +127,7 @@ class Fitted:
 def fit(x: Tensor, link: Link, c: Tensor, share: float = 1.0) -> Fitted:
     """Solve the problems of `link` on rows `(row, feature)` in float64.
 
-    c: the C of each problem, `(problem,)`. share: of the usual number of problems that are solved together, to use
-    less memory.
+    c: the C of each problem, `(problem,)`. share: a fraction of 1 solves fewer problems together, to use less memory.
     """
     z = torch.cat([x, x.new_ones(len(x), 1)], dim=1)  # (row, weight): features and the intercept
     size = min(z.shape[1], _LARGEST)
@@ -156,8 +155,8 @@ def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
         steps += 1
         gradient = _products(z, link.residual(at)) + penalty * w
         curvature = link.curvature(at)
-        helper = _preconditioner(z, curvature.diagonal(), penalty, done)
-        direction = _conjugate_gradients(z, curvature, penalty, gradient, helper, value, done)
+        precondition = _preconditioner(z, curvature.diagonal(), penalty, done)
+        direction = _conjugate_gradients(z, curvature, penalty, gradient, precondition, value, done)
         slope = (gradient * direction).sum((0, 2))  # (problem,): about minus twice the distance to the optimum
         along = _logits(z, direction)
         length = _step_length(link, (at, along), (w, direction), penalty, (value, slope), done)
@@ -174,7 +173,7 @@ def _conjugate_gradients(
     curvature: Curvature,
     penalty: Tensor,
     gradient: Tensor,
-    helper: Callable[[Tensor], Tensor],
+    precondition: Callable[[Tensor], Tensor],
     value: Tensor,
     done: Tensor,
 ) -> Tensor:
@@ -183,21 +182,21 @@ def _conjugate_gradients(
     The residual shrinks with the distance to the optimum, so that early steps cost little and late ones converge
     faster than linearly.
     """
-    direction, rest = torch.zeros_like(gradient), -gradient
-    helped = helper(rest)
-    search, size = helped, (rest * helped).sum((0, 2))
+    direction, residual = torch.zeros_like(gradient), -gradient
+    scaled = precondition(residual)
+    search, size = scaled, (residual * scaled).sum((0, 2))
     enough = size * (size / value).clamp(1e-9, 0.1)
     for _ in range(_PRODUCTS):
         live = (size > enough) & ~done
         if not bool(live.any()):
             break
-        pushed = _products(z, curvature.times(_logits(z, search))) + penalty * search
-        bend = (search * pushed).sum((0, 2))
-        far = torch.where(live & (bend > 0), size / bend, 0.0)[:, None]
-        direction, rest = direction + far * search, rest - far * pushed
-        helped = helper(rest)
-        new = (rest * helped).sum((0, 2))
-        search = helped + torch.where(live, new / size, 0.0)[:, None] * search
+        product = _products(z, curvature.times(_logits(z, search))) + penalty * search
+        bending = (search * product).sum((0, 2))
+        step = torch.where(live & (bending > 0), size / bending, 0.0)[:, None]
+        direction, residual = direction + step * search, residual - step * product
+        scaled = precondition(residual)
+        new = (residual * scaled).sum((0, 2))
+        search = scaled + torch.where(live, new / size, 0.0)[:, None] * search
         size = torch.where(live, new, size)
     return direction
 

@@ -17,7 +17,7 @@ _SHARES = (1.0, 1 / 8, 1 / 64)
 
 
 def within_memory(work: Callable[[torch.device, float], Result], device: torch.device) -> Result:
-    """Return `work(device, share)`. share: of the usual amount to compute at once.
+    """Return `work(device, share)`. share: how much to compute at once, as a fraction of the usual amount.
 
     When the device's memory runs out, `work` is called again with a smaller share; in the end it is called on the CPU,
     with a warning. A failure here would lose hours of training.

@@ -9,6 +9,7 @@ from clocs_core.contracts.scores import RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
+from clocs_core.evaluation.clinical import clinical_results
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames
 from clocs_core.evaluation.patient_distances import PatientDistances, patient_distances
@@ -52,8 +53,13 @@ def _score(maker: ClassifierMaker, scoring: Scoring, cohort: Cohort) -> Evaluati
     predicted = {key: one.rows for key, one in finished.items() if one.rows is not None}
     with maker.watch.parts.part("bootstrap"):
         evaluation = score_predictions(predicted, RANDOM, scoring, maker.watch.tick)
+    with maker.watch.parts.part("classes"):
+        names = maker.frames.store.patients, maker.frames.store.records
+        summaries = {key: one.summary for key, one in finished.items()}
+        clinical = clinical_results(predicted, summaries, maker.frames, cohort, scoring, names)
     notes = (note for one in finished.values() for note in one.summary.notes)
-    return attrs.evolve(evaluation, notes=tuple(dict.fromkeys((*evaluation.notes, *notes))))
+    notes_of_all = tuple(dict.fromkeys((*evaluation.notes, *notes)))
+    return attrs.evolve(evaluation, notes=notes_of_all, clinical=clinical)
 
 
 def _why_no_score(frames: LabelledFrames, scoring: Scoring, cohort: Cohort) -> str:

@@ -11,10 +11,9 @@ import torch
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Task
-from clocs_core.errors import DataError
 from clocs_core.evaluation.bootstrap import ScoreFunction
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import GRID, choose_c
+from clocs_core.evaluation.linear import GRID, choose_c, refuse_non_finite
 
 
 def ridge(
@@ -24,11 +23,7 @@ def ridge(
 
     Computed in float64 on the CPU: the fit is one small system. Raise DataError for embeddings that are not finite.
     """
-    if not np.isfinite(train.embedding).all():
-        raise DataError(
-            "The encoder's embeddings of the training frames are not all finite, so nothing can be fitted to them. "
-            "Look at the losses of its training; a smaller `learning_rate` may help."
-        )
+    refuse_non_finite(train, test)
     mean, sd = train.embedding.mean(0, dtype=np.float64), train.embedding.std(0, dtype=np.float64)
     sd[sd == 0] = 1.0  # a dimension that is constant over all rows
     x, x_test = ((rows.embedding - mean) / sd for rows in (train, test))  # (n, dim)

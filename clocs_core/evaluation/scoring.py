@@ -10,6 +10,7 @@ import attrs
 import torch
 
 from clocs_core import seeds
+from clocs_core.artifacts.clinical import Clinical
 from clocs_core.artifacts.predictions import Classifier, Predictions
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import Metric
@@ -23,12 +24,13 @@ _ENOUGH = 20  # test patients: with fewer, a percentile bootstrap covers clearly
 
 @attrs.frozen
 class Evaluation:
-    """Scores, paired comparisons, notes for the reader, and the predictions behind them."""
+    """Scores, paired comparisons, notes for the reader, the predictions behind them, and results for clinicians."""
 
     scores: tuple[Score, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = ()
     predicted: Mapping[Classifier, Predictions] = attrs.field(factory=dict, eq=False)
+    clinical: Clinical | None = None
 
 
 @attrs.frozen

@@ -73,7 +73,7 @@ def settle(dataset: Dataset, data: DataSettings) -> tuple[DataSettings, Task]:
 
 
 def refuse_idle_constant(data: DataSettings, given: Sequence[Assignment]) -> None:
-    """Raise SettingsError where a constant was asked for that nothing is divided by."""
+    """Raise SettingsError where a constant is given that the normalisation does not use."""
     if data.normalise != "constant" and any(one.name == "constant" and one.value is not None for one in given):
         raise SettingsError(
             f"`constant=...` is the divisor of `normalise='constant'`, and this is normalise={data.normalise}; add "
@@ -82,7 +82,7 @@ def refuse_idle_constant(data: DataSettings, given: Sequence[Assignment]) -> Non
 
 
 def default_tables(dataset: Dataset) -> Tables:
-    """Return the default settings of a data set, where they differ from everybody's: others are left to the method."""
+    """Return the default settings of a data set that differ from the usual ones; the others are left to the method."""
     ours, usual = dataset.defaults, Defaults()
     channels = [part.strip() for part in ours.channels.split(",") if part.strip()]
     tables = {"data": ("split", "normalise"), "train": ("batch_size", "learning_rate", "epochs")}

@@ -29,7 +29,7 @@ from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import EncoderPart, Plan, refuse_control_name
-from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_other_task
+from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_no_sequence, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -101,8 +101,8 @@ class EvaluationPlan:
             parts["protocol"] = self.protocol.options
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
-        if not self.scoring.metrics:  # as before there was a choice: the name of a folder follows from these
-            del made["evaluate"]["metrics"]
+        if not self.scoring.metrics:
+            del made["evaluate"]["metrics"]  # earlier versions did not have it: their folders keep their names
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         if self.scoring.C == 1:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
@@ -154,6 +154,7 @@ def resolve_evaluation(
     refuse_other_length(opened.frame_samples, core["framing"])
     chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
     refuse_other_task(chosen_protocol, task)
+    refuse_no_sequence(protocol.offer, opened.encoder.offer, catalogue)
     return EvaluationPlan(
         settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         data=core["data"],

@@ -1,7 +1,7 @@
 """Choose the listeners and report sections of plugins, with their options. All that are installed are used.
 
-Their options are set by their names alone, as in `-o NAME.option=value`: an option that is called as one of a run
-would otherwise make that one ambiguous for everybody who installs the plugin.
+Their options are always set with their name in front, as in `-o NAME.option=value`. Otherwise an option with the name
+of a run's option would make that one ambiguous for everybody who installs the plugin.
 """
 
 from __future__ import annotations

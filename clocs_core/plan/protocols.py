@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from clocs_core.contracts.offers import NoOptions
+from clocs_core.contracts.offers import Encoder, NoOptions
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
@@ -50,6 +50,16 @@ def refuse_other_task(protocol: Chosen[Protocol], task: Task) -> None:
         raise SettingsError(
             f"Protocol {offer.name!r} predicts recordings, and {task.name!r} has a label for each frame. Choose "
             "another `protocol` or `task`."
+        )
+
+
+def refuse_no_sequence(protocol: Protocol, encoder: Encoder, catalogue: Catalogue) -> None:
+    """Raise SettingsError where a protocol reads the encoder's sequence, and the encoder has none."""
+    if protocol.sequence and not encoder.sequence:
+        able = ", ".join(sorted(item.offer.name for item in catalogue.encoders if item.offer.sequence))
+        raise SettingsError(
+            f"Protocol {protocol.name!r} reads an encoder's sequence over time, and the encoder {encoder.name!r} has "
+            f"none. Choose another `protocol`, or an encoder that has one ({able or 'none is installed'})."
         )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from clocs_core.report.blocks import Section, Table
 from clocs_core.report.compared import Compared, compares_rows, score_table, setting_rows
 from clocs_core.report.page import COMPARISON_ORDER
-from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.plain_page import render_sections
 from clocs_core.report.tables import COMPARISON_HEADINGS, comparison_rows, comparison_sentence, outcome
 
 _SIDES = ("", "weights", "protocol", "data set", "task", "part", "seeds", "folders")

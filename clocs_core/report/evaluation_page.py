@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from clocs_core.artifacts.reports import EvaluationReport
+from clocs_core.report.blocks import Section, Table
 from clocs_core.report.page import COMPARISON_ORDER, SCORE_ORDER, show_toml
-from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.plain_page import render_sections
 from clocs_core.report.tables import (
     COMPARISON_HEADINGS,
     SCORE_HEADINGS,
@@ -22,8 +23,8 @@ _READING = COMPARISON_ORDER.index(8)
 _CELLS = ("weights", "protocol", "labels F", "frames", "patients", "epochs", "best epoch", "steps", "time")
 
 
-def render_evaluation(report: EvaluationReport) -> str:
-    """Return the page as text."""
+def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()) -> str:
+    """Return the page as text, with the results for clinicians behind the scores."""
     said = verdict(report.scores, report.comparisons, report.notes)
     summary = Section(
         name="verdict",
@@ -32,7 +33,8 @@ def render_evaluation(report: EvaluationReport) -> str:
         notes=report.notes,
         outcome=said.outcome,
     )
-    sections = [summary, _scores(report), _classifiers(report), _split(report), _left_out(report), _settings(report)]
+    sections = [summary, _scores(report), *clinical, _classifiers(report)]
+    sections += [_split(report), _left_out(report), _settings(report)]
     environment = Table(title="Environment", headings=(), rows=list(report.environment.items()))
     sections.append(Section(name="environment", title="Environment", tables=[environment]))
     facts = {

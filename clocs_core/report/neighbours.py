@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
-from importlib.resources import files
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
 from numpy.typing import NDArray
 
 from clocs_core.contracts.events import Picture
 from clocs_core.contracts.records import TOGETHER
 from clocs_core.inference.embed import Representations
 from clocs_core.inference.similar import Place, Similar
+from clocs_core.report.page import page_template
 from clocs_core.report.traces import neighbour_traces
 
 _COLUMNS = 4  # channels that fit side by side on a page
@@ -37,10 +35,8 @@ def render_neighbours(
     title: str, sentence: str, headings: Sequence[str], rows: Sequence[Sequence[str]], picture: Picture
 ) -> str:
     """Return the page as text. Every name in it is escaped: record ids come from files that are not trusted."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files("clocs_core.report").joinpath("neighbours.html.jinja").read_text("utf-8"))
-    uri = "data:image/png;base64," + b64encode(picture.png).decode("ascii")
-    return template.render(title=title, sentence=sentence, headings=headings, rows=rows, picture=picture, uri=uri)
+    template = page_template("neighbours.html.jinja")
+    return template.render(title=title, sentence=sentence, headings=headings, rows=rows, picture=picture)
 
 
 def _signal(found: Representations, row: int, single: bool) -> NDArray[np.float64]:

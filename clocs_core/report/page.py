@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
 import attrs
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report
 from clocs_core.contracts.events import Picture
 from clocs_core.contracts.scores import Score
+from clocs_core.report.blocks import Section, css_width, data_uri, render_section
 from clocs_core.report.sections import MadeSection
 from clocs_core.report.tables import (
     COMPARISON_HEADINGS,
@@ -35,7 +36,7 @@ from clocs_core.report.times import stage_times
 
 T = TypeVar("T")
 
-# On a phone the first columns are seen: the weights, the value and its interval, then what they are of.
+# A phone shows the first columns: the weights, the value and its interval. What was measured comes after them.
 SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
 COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
 
@@ -61,17 +62,17 @@ class _Whisker:
 
 
 def render(
-    report: Report, rows: Sequence[EpochRow], pictures: Sequence[Picture], sections: Sequence[MadeSection] = ()
+    report: Report,
+    rows: Sequence[EpochRow],
+    pictures: Sequence[Picture],
+    sections: Sequence[MadeSection] = (),
+    clinical: Sequence[Section] = (),
 ) -> str:
-    """Return the page as text, with the sections of plugins.
+    """Return the page as text, with the results for clinicians, and with the sections of plugins.
 
     Every name in it is escaped: patient ids come from files that are not trusted.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "toml": show_toml}
-    environment.filters |= {"css_width": _css_width, "data_uri": _data_uri, "number": show_number}
-    template = environment.from_string(files("clocs_core.report").joinpath("page.html.jinja").read_text("utf-8"))
-    return template.render(
+    return page_template("page.html.jinja").render(
         report=report,
         style=page_style(),
         part=report.settings.get("evaluate", {}).get("part", "test"),
@@ -94,8 +95,18 @@ def render(
         epochs=[_epoch_cells(row) for row in rows],
         pictures=_by_section(pictures),
         sections=sections,
+        clinical=clinical,
         times=stage_times(report.seconds),
     )
+
+
+@cache
+def page_template(name: str) -> Template:
+    """Compile a template of this folder, once: that takes longer than to fill it in."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"count": _count, "toml": show_toml, "number": show_number}
+    environment.filters |= {"css_width": css_width, "data_uri": data_uri, "block": render_section}
+    return environment.from_string(files("clocs_core.report").joinpath(name).read_text("utf-8"))
 
 
 def page_style() -> Markup:
@@ -137,15 +148,6 @@ def _count(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + b64encode(png).decode("ascii")
-
-
-def _css_width(png: bytes) -> int:
-    """Return the width of a picture in CSS pixels: two for three dots at 144 dpi. Bytes 16 to 20 have its width."""
-    return int.from_bytes(png[16:20], "big") * 2 // 3
 
 
 def show_toml(value: object) -> str:

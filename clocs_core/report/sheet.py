@@ -21,6 +21,7 @@ from clocs_core.contracts.events import Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 DPI = 144
 FONT = "DejaVu Sans"  # comes with matplotlib, so that a picture looks the same everywhere
@@ -70,13 +71,19 @@ def legend(axes: Axes) -> None:
         text.set_parse_math(False)
 
 
-def legend_beside(axes: Axes, names: Sequence[str]) -> None:
-    """Draw a legend outside the axes. Names are set afterwards: matplotlib omits one that begins with '_'."""
+def legend_beside(
+    axes: Axes, names: Sequence[str], lines: Sequence[Line2D] | None = None, x: float = 1.0, columns: int = 1
+) -> None:
+    """Draw a legend outside the axes. Names are set afterwards: matplotlib omits one that begins with '_'.
+
+    lines: those that are named, default: all of the axes. x: its left edge, in widths of the axes.
+    """
     words = axes.legend(
-        axes.get_lines(),
+        axes.get_lines() if lines is None else lines,
         [str(place) for place in range(len(names))],
         loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
+        bbox_to_anchor=(x, 1.0),
+        ncols=columns,
         frameon=False,
         labelcolor=INK,
         prop={"family": FONT, "size": 8},
@@ -101,12 +108,14 @@ def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     return Picture(name, title, caption, to_png(figure))
 
 
-def to_png(figure: Figure) -> bytes:
-    """Return the figure as a PNG of 128 colours, a third of the size of full colour, without date and version."""
+def to_png(figure: Figure, colours: int = 128) -> bytes:
+    """Return the figure as a PNG of few colours, a third of the size of full colour, without date and version."""
     buffer, canvas = BytesIO(), FigureCanvasAgg(figure)
     canvas.draw()  # savefig would draw everything twice, which takes half a second per picture
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
-    image.quantize(128, dither=Image.Dither.NONE).save(buffer, format="png", optimize=True, dpi=(DPI, DPI))
+    dots = figure.dpi, figure.dpi
+    few = image.quantize(colours, dither=Image.Dither.NONE)
+    few.save(buffer, format="png", compress_level=6, dpi=dots)  # level 9: a tenth smaller, in ten times the time
     return buffer.getvalue()
 
 

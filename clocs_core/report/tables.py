@@ -191,7 +191,7 @@ def comparison_sentence(compared: Comparison) -> str:
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
     """Summarise a report by the comparison with the most labels (the first of them, in the order given).
 
-    Where recordings are labelled, it is one of recordings: then only frames of theirs have scores as well.
+    Where recordings are scored as well as frames, it is a comparison of recordings: they are what was labelled.
     The rest counts all comparisons, so that a reader sees at once whether the headline is an exception.
     """
     if not scores:

@@ -156,6 +156,10 @@ class TrainSettings(LearningSettings):
         check=(lambda most: most is None or most > 0, "be positive"),
     )
     per_view: bool = option(False, "Encode each view by itself, so that BatchNorm sees one view at a time.")
+    sync_batchnorm: bool = option(
+        False,
+        "Over several processes, take BatchNorm's statistics from all of them; default: each from its own instances.",
+    )
     keep: Literal["loss", "separation", "last"] = option(
         "loss",
         "Weights to keep: of the lowest validation loss; of the clearest separation of validation patients, for a loss "

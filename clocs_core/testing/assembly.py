@@ -97,7 +97,7 @@ def segments_source(columns: tuple[Column, ...] = ()) -> ViewSource:
 
     needs = Needs(segments=2)
     maker = ViewMaker(generate, (), normalise=leave)
-    return ViewSource(needs, maker, _SmallEncoder, signals_for(needs, SAMPLES), columns=columns)
+    return ViewSource(needs, maker, SmallEncoder, signals_for(needs, SAMPLES), columns=columns)
 
 
 def signals_for(needs: Needs, samples: int) -> SignalFacts:
@@ -108,7 +108,7 @@ def signals_for(needs: Needs, samples: int) -> SignalFacts:
     return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=channels, channel_axis=axis)
 
 
-class _SmallEncoder(nn.Module):
+class SmallEncoder(nn.Module):
     """A convolution, whose output is the sequence, and a linear layer on what is pooled of it."""
 
     def __init__(self, channels: int, _samples: int, embedding_dim: int) -> None:

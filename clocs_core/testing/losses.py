@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -18,8 +19,12 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
+from clocs_core.testing.threads import on_ranks
+from clocs_core.train.ranks import Group, Part
+from clocs_core.train.step import arguments_of
 
 VIEWS, BATCH, DIM = 2, 6, 16
+SIZES = (3, 0, 3)  # instances of each of three processes; those of patient 1 are in two of them
 
 
 @attrs.frozen
@@ -119,6 +124,27 @@ def _pure(case: _Case) -> None:
     advice = "A loss with state or randomness is an Objective."
     refuse_other_randomness(lambda: function(z.clone(), patient.clone()), advice)
     _expect_same(function(z.clone(), patient.clone()), function(z.clone(), patient.clone()), advice)
+
+
+def _ranks(case: _Case) -> None:
+    """With an argument `ranks`, the shares of several processes add up to the loss, and their gradients are its."""
+    function: Callable[..., Tensor] = case.offer.build(case.options)
+    if "ranks" not in arguments_of(function):
+        return
+    whole, patient = case.embeddings().requires_grad_(), case.patient()
+    loss = function(whole, patient)
+    (gradient,) = torch.autograd.grad(loss, whole)
+
+    def share(group: Group) -> tuple[Tensor, Tensor]:
+        part = Part(group, SIZES)
+        own = case.embeddings()[:, part.own].requires_grad_()
+        found = function(own, patient[part.own], ranks=part)
+        return found.detach(), torch.autograd.grad(found, own)[0]
+
+    shares, gradients = zip(*on_ranks(len(SIZES), share), strict=True)
+    advice = "Gather what the other processes have; or leave out the argument `ranks`, and core does it."
+    _expect_same(torch.stack(shares).sum(), loss, advice)
+    expect(close(torch.cat(gradients, 1), gradient), "the gradient of the whole loss", "another one", advice)
 
 
 def _device(case: _Case) -> None:

@@ -25,8 +25,10 @@ from clocs_core.testing.tensors import (
     refuse_other_devices,
     refuse_other_randomness,
 )
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.gradcache import Known, without_signal
-from clocs_core.train.step import Encoding, after_step, loss_of, train_step
+from clocs_core.train.ranks import Group, Part
+from clocs_core.train.step import Encoding, after_step, arguments_of, loss_of, train_step
 
 DIM = 16
 STEPS = 3  # before and after a run is resumed
@@ -203,6 +205,40 @@ def _of_embeddings(case: _Case) -> None:
             except PluginError as problem:
                 expect(False, "a loss of embeddings alone", str(problem), advice)
     expect(equal(*losses), f"the same loss without signals, {losses[0].tolist()}", losses[1].tolist(), advice)
+
+
+def _ranks(case: _Case) -> None:
+    """With an argument `ranks`, shares of several processes add up to the loss, and their gradients to its."""
+    made = case.make().eval()
+    if "ranks" not in arguments_of(made.objective.forward):
+        return
+    loss = made.loss()
+    loss.backward()
+    copies = [case.make().eval() for _ in range(3)]
+    for one in copies:
+        one.load(made)
+
+    def share(group: Group) -> tuple[Tensor, list[Tensor | None]]:
+        one = copies[group.rank]
+        part = Part(group, (len(one.views.batch.patient) - 2, 0, 2))
+        encode = Encoding(list(one.encoders), one.views.encoder_of_view)
+        found, _ = loss_of(one.objective, encode, one.views, torch.Generator().manual_seed(0), part)
+        found.backward()
+        group.sum_gradients(_weights(one))
+        return found.detach(), [weight.grad for weight in _weights(one)]
+
+    results = on_ranks(len(copies), share)
+    total = torch.stack([found for found, _ in results]).sum()
+    advice = "Weigh means by the instances of all processes: `ranks.share_of_mean`; or leave out `ranks`."
+    expect(close(total, loss), f"shares that add up to {loss.tolist()}", total.tolist(), advice)
+    for weight, summed in zip(_weights(made), results[0][1], strict=True):
+        same = (summed is None) == (weight.grad is None)
+        same = same and (summed is None or weight.grad is None or close(summed, weight.grad))
+        expect(same, "gradients that add up to those of one process", "others", advice)
+
+
+def _weights(made: _Made) -> list[nn.Parameter]:
+    return [*made.encoders.parameters(), *made.objective.parameters()]
 
 
 def _seeded(case: _Case) -> None:

@@ -99,7 +99,7 @@ def _shape(case: _Case) -> None:
 
 
 def _signal_facts(case: _Case) -> None:
-    """Signals of any rate are accepted, with one channel or all; without a rate, or it says why not by a ValueError."""
+    """Signals of any rate are accepted, with one channel or all; a ValueError may refuse an unknown rate only."""
     if case.offer.build_for is None:
         return
     signal = case.signal()

@@ -9,13 +9,14 @@ import attrs
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from clocs_core.contracts.kinds import KINDS
 from clocs_core.contracts.protocols import Answer, Features, Trial
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import Protocol
 from clocs_core.evaluation.protocols import fault_of, withhold
+from clocs_core.testing.assembly import SmallEncoder
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
 from clocs_core.testing.pace import Clock, expect_quick
 
@@ -132,7 +133,7 @@ def _trial(kind: str, offer: Protocol) -> Trial:
     wanted: dict[str, Any] = {}
     if offer.wants == "encoder":
         torch.manual_seed(0)
-        network = nn.Sequential(nn.Flatten(), nn.Linear(SAMPLES, DIM)).eval()
+        network = SmallEncoder(1, SAMPLES, DIM).eval()
         wanted = {"encoder": network, "signal": _Signals(np.arange(OTHERS))}
     task = Task("fake", () if number else _CLASSES, kind=kind)  # type: ignore[arg-type]  # a name of KINDS
     train, validation, scored = rows(TRAIN), rows(OTHERS), rows(OTHERS)

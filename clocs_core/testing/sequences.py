@@ -12,7 +12,7 @@ from clocs_core.testing.encoders import ROWS, SAMPLES, EncoderCase, skip_unless
 from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
 
 LONG = 2500  # samples
-FEWEST = 8  # positions from which on the place of a change can be told
+FEWEST = 8  # positions; in a shorter sequence the place of a change cannot be told
 NEAR = 2  # positions: convolutions reach a little further than their stride
 
 
@@ -62,9 +62,9 @@ def _sequence_causal(case: EncoderCase) -> None:
         other = signal.clone()
         other[..., (t + 1) * stride :] += 1.0
         change = float((_sequence(made)(other) - sequence)[:, : t + 1].detach().abs().max())
+        rounding = 1e-4 * (1 + float(sequence.detach().abs().max()))  # an FFT in float32 spreads its rounding errors
         expect(
-            change
-            <= 1e-4 * (1 + float(sequence.detach().abs().max())),  # an FFT in float32 spreads its rounding errors
+            change <= rounding,
             f"positions up to {t} that do not see samples from {(t + 1) * stride} on",
             f"a change by {change:.3g}",
             "Pad convolutions at the front only, or do not call the encoder causal.",

@@ -65,7 +65,7 @@ class Adam:
         self.steps = 0  # of the whole training
 
     def begin(self, done: int, steps: int) -> None:
-        """Say that `done` of all `steps` are behind. A schedule follows from it, so a resumed run needs no other state.
+        """Set the count of steps to `done` of `steps`. Schedules follow from it: a resumed run needs no other state.
 
         A captured step reads and raises the count on the device.
         """

@@ -27,6 +27,7 @@ from clocs_core.train.gradcache import gradcache_epoch
 from clocs_core.train.learner import Learner, start
 from clocs_core.train.normalise import normaliser
 from clocs_core.train.projector import Projector
+from clocs_core.train.ranks import Group
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 
 _BYTES = 16  # of a weight in training: itself, its gradient and two averages of Adam, in float32
@@ -275,10 +276,37 @@ def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
         )
 
 
-def choose_epochs(plan: Plan, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:
-    """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise."""
+def choose_epochs(
+    plan: Plan, device: torch.device, warn: Callable[[str], None], group: Group | None = None
+) -> RunEpoch:
+    """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise.
+
+    group: the processes that share the training, which run plain steps.
+    """
+    if group is not None:
+        _refuse_for_several(plan, group.count)
+        return plain_epoch if plan.train.contrast_batch is None else gradcache_epoch
     steps = choose_steps(plan.run.step, device, warn)
     return steps if plan.train.contrast_batch is None else gradcache_epoch
+
+
+def _refuse_for_several(plan: Plan, count: int) -> None:
+    """Raise SettingsError for settings that several processes cannot serve."""
+    if plan.train.together < count:
+        name = "batch_size" if plan.train.contrast_batch is None else "contrast_batch"
+        raise SettingsError(
+            f"`{name}={plan.train.together}` is smaller than the {count} processes that share each batch. Use a "
+            "larger batch, or fewer processes."
+        )
+    if plan.train.contrast_batch is not None and plan.train.sync_batchnorm:
+        raise SettingsError(
+            f"`contrast_batch={plan.train.contrast_batch}` encodes one batch at a time in each process, so that there "
+            "are no statistics of BatchNorm to share. Leave out `sync_batchnorm` or `contrast_batch`."
+        )
+    if plan.run.step == "captured":
+        raise SettingsError(
+            f"`step='captured'` works with one process, and {count} train together here. Use `step='auto'`."
+        )
 
 
 def choose_steps(asked: str, device: torch.device, warn: Callable[[str], None]) -> RunEpoch:

@@ -14,6 +14,7 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, Store
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.learner import Learner
+from clocs_core.train.ranks import Group
 from clocs_core.train.step import Encoding, ViewMaker, update
 
 Tick: TypeAlias = Callable[[int, int], None]
@@ -22,7 +23,7 @@ Tick: TypeAlias = Callable[[int, int], None]
 
 @attrs.frozen(eq=False)
 class Training:
-    """The constant inputs of training: data, views, settings and seed."""
+    """The constant inputs of training: data, views, settings, seed, and the processes that share it; None for one."""
 
     store: Store
     make_views: ViewMaker
@@ -30,6 +31,7 @@ class Training:
     validation: Instances
     settings: TrainSettings
     seed: int
+    group: Group | None = None
 
     @property
     def steps(self) -> int:
@@ -53,7 +55,7 @@ def plain_epoch(learner: Learner, training: Training, epoch: int, tick: Tick) ->
     losses = []
     for step, rows in enumerate(batches, start=1):
         views = training.make_views(store.gather(training.train, rows), generator)
-        losses.append(step_of(learner, settings, views, generator))
+        losses.append(step_of(learner, settings, views, generator, training.group))
         tick(step, len(batches))
     return torch.stack(losses)  # (step,)
 
@@ -95,10 +97,15 @@ def order_of(training: Training, epoch: int) -> Tensor:
     return torch.randperm(len(training.train), generator=generator)
 
 
-def step_of(learner: Learner, settings: TrainSettings, views: Views, generator: torch.Generator) -> Tensor:
-    """Update a learner once, as its settings say, and add up component losses. Return the loss, on the device."""
+def step_of(
+    learner: Learner, settings: TrainSettings, views: Views, generator: torch.Generator, group: Group | None = None
+) -> Tensor:
+    """Update a learner once, as its settings say, and add up component losses. Return the loss, on the device.
+
+    group: the processes that share the batch. Each has the views of the whole batch, and returns its share of the loss.
+    """
     embed = Encoding(list(learner.encoders), views.encoder_of_view, settings.per_view, settings.autocast)
-    loss, components = update(embed, learner.objective, learner.optimiser, views, generator)
+    loss, components = update(embed, learner.objective, learner.optimiser, views, generator, group)
     if components:
         learner.components.add(components, views.signal.shape[1])
     return loss
@@ -106,14 +113,15 @@ def step_of(learner: Learner, settings: TrainSettings, views: Views, generator: 
 
 def begin_epoch(learner: Learner, training: Training, generator: torch.Generator, epoch: int) -> None:
     """Put a learner at the start of an epoch: generators, training mode, component losses, the step of a schedule."""
-    seed_epoch(generator, training.seed, epoch)
+    seed_epoch(generator, training.seed, epoch, 0 if training.group is None else training.group.rank)
     learner.encoders.train()
     learner.objective.train()
     learner.components.begin()
     learner.optimiser.begin((epoch - 1) * training.steps, training.settings.epochs * training.steps)
 
 
-def seed_epoch(generator: torch.Generator, seed: int, epoch: int) -> None:
-    """Seed the generators of views and of dropout for the start of an epoch."""
-    torch.manual_seed(seeds.derive(seed, "dropout", epoch))  # dropout draws from torch's default generators
+def seed_epoch(generator: torch.Generator, seed: int, epoch: int, rank: int = 0) -> None:
+    """Seed the generators of views and of dropout for the start of an epoch. Processes differ in dropout alone."""
+    purpose = ("dropout", epoch, rank) if rank else ("dropout", epoch)
+    torch.manual_seed(seeds.derive(seed, *purpose))  # dropout draws from torch's default generators
     generator.manual_seed(seeds.derive(seed, "views", epoch))

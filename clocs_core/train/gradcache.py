@@ -5,6 +5,9 @@ at once. Then encode each batch again, with the same views and the same dropout,
 of the embeddings through the encoder. The gradients equal those of one large batch in which BatchNorm takes its
 statistics batch by batch; without BatchNorm, those of the plain large batch. The cost is a second forward pass.
 
+Over several processes each has a part of the instances, in their order, and encodes those of a batch that are its own.
+Views are made of whole batches in every process, so that random numbers are those of one process.
+
 It serves losses, and objectives that take nothing but embeddings from the signals. An objective runs once per step, on
 all instances, so its heads, buffers and `after_step` see what they would see in the large batch.
 """
@@ -22,6 +25,7 @@ from clocs_core.errors import PluginError
 from clocs_core.progress import Tick
 from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.learner import Learner
+from clocs_core.train.ranks import Part
 from clocs_core.train.step import after_step, encode, loss_of
 
 
@@ -41,50 +45,93 @@ def gradcache_epoch(learner: Learner, training: Training, epoch: int, tick: Tick
 
 
 def contrast_step(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Compute the gradients of all weights from the loss of all rows. Return the loss, on the device."""
-    chunks = rows.split(training.settings.batch_size)
+    """Compute the gradients of all weights from the loss of all rows. Return the loss, on the device.
+
+    With several processes it is the share of this one in the loss; the gradients are those of all.
+    """
+    group = training.group
+    ranks = None if group is None else group.divide(len(rows))
+    chunks = _own_chunks(rows, training.settings.batch_size, ranks)
     buffers = [(buffer, buffer.clone()) for buffer in learner.encoders.buffers()]
     randoms, parts, made = [], [], []
     with torch.no_grad():
         for chunk in chunks:
             randoms.append(_Randomness.now(generator))
-            views, z = _encode(learner, training, chunk, generator)
-            parts.append(z)
+            views = _views(training, chunk, generator)
+            if chunk.encoded:
+                parts.append(_encode(learner, training, views, chunk))
             made.append(without_signal(views))
         for buffer, before in buffers:  # BatchNorm's running statistics see every batch once, in the second pass
             buffer.copy_(before)
     z = torch.cat(parts, dim=1).requires_grad_()  # (view, contrast batch, dim)
     views = join_views(made)
     learner.optimiser.zero_grad()
-    loss, components = loss_of(learner.objective, Known(z, views.signal), views, generator)
+    loss, components = loss_of(learner.objective, Known(z, views.signal, ranks is not None), views, generator, ranks)
     loss.backward()
     if components:
         learner.components.add(components, len(rows))
     assert z.grad is not None  # the loss depends on embeddings, as the conformance checks see to
     behind = _Randomness.now(generator)
-    for chunk, random, part in zip(chunks, randoms, z.grad.split([len(one) for one in chunks], dim=1), strict=True):
-        random.put_back(generator)
-        _, again = _encode(learner, training, chunk, generator)
-        again.backward(part)
+    sizes = [chunk.stop - chunk.start for chunk in chunks]
+    for chunk, random, part in zip(chunks, randoms, z.grad.split(sizes, dim=1), strict=True):
+        if chunk.encoded:
+            random.put_back(generator)
+            _encode(learner, training, _views(training, chunk, generator), chunk).backward(part)
     behind.put_back(generator)  # else the next step would draw what the objective drew
+    if group is not None:
+        group.sum_gradients(learner.optimiser.weights)
     return loss.detach()
 
 
 @attrs.frozen(eq=False)
+class _Chunk:
+    """Instances of which views are made together. Those from `start` to before `stop` are encoded by this process.
+
+    encoded: whether the encoder is called. A process without any instance calls it on none, once: its weights then have
+    gradients of zeros, as many as those of the others.
+    """
+
+    rows: Tensor
+    start: int
+    stop: int
+    encoded: bool = True
+
+
+def _own_chunks(rows: Tensor, size: int, ranks: Part | None) -> list[_Chunk]:
+    parts = rows.split(size)
+    if ranks is None:
+        return [_Chunk(part, 0, len(part)) for part in parts]
+    found = []
+    for number, part in enumerate(parts):
+        start, stop = (min(max(end - number * size, 0), len(part)) for end in (ranks.own.start, ranks.own.stop))
+        found.append(_Chunk(part, start, stop, start < stop))
+    return found if any(one.encoded for one in found) else [attrs.evolve(found[0], encoded=True), *found[1:]]
+
+
+@attrs.frozen(eq=False)
 class Known:
-    """Stands in for `encode` where the embeddings `z` of the views with this `signal` are known."""
+    """Stands in for `encode` where the embeddings `z` of the views with this `signal` are known.
+
+    shared: over several processes, where `z` has the own instances alone.
+    """
 
     z: Tensor
     signal: Tensor
+    shared: bool = False
 
     def __call__(self, signal: Tensor) -> Tensor:
         """Return the embeddings. Raise PluginError for any other signal."""
-        if signal is not self.signal:
+        if signal is not self.signal and not self._is_own_part(signal):
             raise PluginError(
                 "An objective that is offered with `of_embeddings=True` may encode nothing but `views.signal`, as it "
                 "is. Its plugin has to be repaired; until then, leave out `contrast_batch`."
             )
         return self.z
+
+    def _is_own_part(self, signal: Tensor) -> bool:
+        """Return whether a signal is that of the own instances, which is cut out of the whole without a copy."""
+        same = signal.untyped_storage().data_ptr() == self.signal.untyped_storage().data_ptr()
+        return self.shared and same and signal.shape[:2] == self.z.shape[:2]
 
     def sequence(self, signal: Tensor) -> Tensor:
         """Raise PluginError: sequences are not kept."""
@@ -124,11 +171,15 @@ def join_views(parts: Sequence[Views]) -> Views:
     return attrs.evolve(first, signal=signal, batch=batch, target=torch.cat(targets, dim=1) if targets else None)
 
 
-def _encode(learner: Learner, training: Training, rows: Tensor, generator: torch.Generator) -> tuple[Views, Tensor]:
-    views = training.make_views(training.store.gather(training.train, rows), generator)
-    settings = training.settings
-    z = encode(list(learner.encoders), views.encoder_of_view, views.signal, settings.per_view, settings.autocast)
-    return views, z
+def _views(training: Training, chunk: _Chunk, generator: torch.Generator) -> Views:
+    return training.make_views(training.store.gather(training.train, chunk.rows), generator)
+
+
+def _encode(learner: Learner, training: Training, views: Views, chunk: _Chunk) -> Tensor:
+    """Embed the own instances of a chunk, as (view, own, dim)."""
+    settings, whole = training.settings, chunk.stop - chunk.start == len(chunk.rows)
+    signal = views.signal if whole else views.signal[:, chunk.start : chunk.stop]
+    return encode(list(learner.encoders), views.encoder_of_view, signal, settings.per_view, settings.autocast)
 
 
 @attrs.frozen(eq=False)

@@ -16,6 +16,7 @@ from clocs_core.contracts.events import EpochDone, Health
 from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Stopwatch, Tick
 from clocs_core.train import health
+from clocs_core.train.agreement import agree_on_epoch
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import validation_step
@@ -40,12 +41,13 @@ def train_epochs(
     score: scores the results of the validation pass once per epoch; it does not affect training.
     spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
     """
-    settings, count = training.settings, len(training.train)
+    settings, group, count = training.settings, training.group, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances per loss
     while not learner.progress.finished:
         began, epoch = clock(), learner.progress.epoch + 1
         try:
             losses = run_epoch(learner, training, epoch, tick)
+            losses = losses if group is None else agree_on_epoch(learner, losses, group)
             means = _weighted_mean(losses, count, together)
             trained = _moment(training.store.device, clock)
             validation_loss, z, patient = _validate(learner, training, whole=score is not None)
@@ -116,6 +118,7 @@ def _separation(measured: Health, epoch: int) -> float:
 def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean loss, and embeddings (view, n, dim) with patients (n,) of the first or of all instances."""
     store, batch_size, count = training.store, training.settings.batch_size, len(training.validation)
+    group = training.group
     learner.encoders.eval()
     learner.objective.eval()
     # Use the same random numbers every epoch; otherwise early stopping compares noise.
@@ -124,13 +127,14 @@ def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor
     for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
         views = training.make_views(store.gather(training.validation, rows), generator)
         loss, z = validation_step(
-            list(learner.encoders), learner.objective, views, training.settings.autocast, generator
+            list(learner.encoders), learner.objective, views, training.settings.autocast, generator, group
         )
         losses.append(loss)
         if whole or number * batch_size < health.MEASURED:
-            embeddings.append(z)
+            embeddings.append(z if group is None else group.join(z, dim=1))
             patients.append(views.batch.patient)
-    mean = _weighted_mean(torch.stack(losses), count, batch_size)
+    each = torch.stack(losses) if group is None else group.sum(torch.stack(losses))  # (batch,)
+    mean = _weighted_mean(each, count, batch_size)
     first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # evaluation uses encoder 0
     return mean, torch.cat(embeddings, dim=1).roll(-first, dims=0), torch.cat(patients)
 

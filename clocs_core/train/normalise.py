@@ -48,7 +48,7 @@ def leave(signal: Tensor, like: Tensor | None = None) -> Tensor:
 def z_score(signal: Tensor, like: Tensor | None = None) -> Tensor:
     """Subtract the mean of each channel, and divide by one standard deviation over all channels of a view.
 
-    Channels so keep their amplitudes relative to each other, which a deviation of each channel would hide.
+    Channels thus keep their amplitudes relative to each other. A deviation of each channel would hide them.
     like: as in `min_max`; a view whose channels are all nearly flat gives no scale.
     """
     mean, deviation = _moments(signal)

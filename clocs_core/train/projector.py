@@ -41,7 +41,7 @@ class Projector(nn.Module):
 
 
 class RowNorm(nn.BatchNorm1d):
-    """BatchNorm that takes a single row too, such as a last batch of one: it has no deviation, so it is not used."""
+    """BatchNorm that also takes a single row, such as a last batch of one, which has no deviation of its own."""
 
     def forward(self, rows: Tensor) -> Tensor:
         """Normalise rows (n, width), a single one by the running statistics."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,8 @@ from clocs_core.contracts.offers import Perturb
 from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
 from clocs_core.train.normalise import Normalise
+from clocs_core.train.ranks import Group, Part
+from clocs_core.train.shares import GatheredEncode, equal_share, own_views, resting_norms
 
 Network = Callable[[Tensor], Tensor]
 
@@ -28,16 +31,34 @@ class ContrastiveObjective(nn.Module):
         self.loss = loss
         self.projector = projector
 
-    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """Compute the loss of one batch."""
-        return self.of(encode(views.signal), views.batch.patient, views.pairs)
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Part | None = None) -> Tensor:
+        """Compute the loss of one batch, or with `ranks` the share of this process in it."""
+        return self.of(encode(views.signal), views.batch.patient, views.pairs, ranks)
 
-    def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]) -> Tensor:
-        """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`."""
+    def of(self, z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...], ranks: Part | None = None) -> Tensor:
+        """Compute the loss of embeddings (view, batch, dim), of all views at once or as the mean over `pairs`.
+
+        ranks: the processes that share the batch. A loss that does not know of them gets the embeddings of all.
+        """
         z = z if self.projector is None else _tensor(self.projector(z))
-        if not pairs:
-            return self.loss(z, patient)
-        return torch.stack([self.loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
+        loss, equal = self.loss, False
+        if ranks is not None and "ranks" in arguments_of(loss):
+            loss = partial(cast("Callable[..., Tensor]", loss), ranks=ranks)  # its type has no such argument
+        elif ranks is not None:
+            z, patient, equal = ranks.gather_with_gradient(z, 1), ranks.gather(patient), True
+        if pairs:
+            found = torch.stack([loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
+        else:
+            found = loss(z, patient)
+        return equal_share(found, {}, ranks)[0] if ranks is not None and equal else found
+
+
+def arguments_of(function: Callable[..., object] | None) -> Collection[str]:
+    """Return the names of a function's arguments; none where Python cannot know them, as for some of C."""
+    try:
+        return inspect.signature(function).parameters if function else ()
+    except (TypeError, ValueError):
+        return ()
 
 
 @attrs.frozen
@@ -108,6 +129,10 @@ class Encoding:
         return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
 
     def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
+        if not signal.shape[1]:  # a process without instances; no encoder has to take an empty batch, as FFTs do not
+            blank = signal.new_zeros((signal.shape[0], 1, *signal.shape[2:]))
+            with resting_norms(self.encoders):
+                return self._run(calls, blank)[:, :0]
         if self.autocast == "bf16":
             with torch.autocast(signal.device.type, torch.bfloat16):
                 return _by_view(calls, self.encoder_of_view, signal, self.per_view).float()
@@ -146,6 +171,7 @@ class _Asks:
 
     generator: bool
     all_encoders: bool
+    ranks: bool
 
 
 _ASKED: WeakKeyDictionary[nn.Module, _Asks] = WeakKeyDictionary()  # signatures are read once, not in every step
@@ -155,19 +181,29 @@ def _asks(objective: nn.Module) -> _Asks:
     found = _ASKED.get(objective)
     if found is None:
         after = getattr(objective, "after_step", None)
-        forward, after_step = (inspect.signature(one).parameters if one else {} for one in (objective.forward, after))
-        found = _ASKED[objective] = _Asks("generator" in forward, "encoders" in after_step)
+        forward, after_step = arguments_of(objective.forward), arguments_of(after)
+        found = _ASKED[objective] = _Asks("generator" in forward, "encoders" in after_step, "ranks" in forward)
     return found
 
 
 def loss_of(
-    objective: nn.Module, encode: Encode, views: Views, generator: Generator | None
+    objective: nn.Module, encode: Encode, views: Views, generator: Generator | None, ranks: Part | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Compute the loss of one batch, and the components that the objective names.
+    """Compute the loss of one batch, and the components that the objective names; with `ranks`, the shares in them.
 
-    An objective gets the generator if its forward has an argument of this name.
+    An objective gets the generator, and `ranks`, if its forward has an argument of this name.
+    views: of the whole batch, in every process.
     """
-    found = objective(encode, views, generator=generator) if _asks(objective).generator else objective(encode, views)
+    asks = _asks(objective)
+    if ranks is None:
+        return _pair(objective(encode, views, generator=generator) if asks.generator else objective(encode, views))
+    more = {"generator": generator} if asks.generator else {}
+    if asks.ranks:
+        return _pair(objective(encode, own_views(views, ranks), ranks=ranks, **more))
+    return equal_share(*_pair(objective(GatheredEncode(encode, ranks), views, **more)), ranks)
+
+
+def _pair(found: object) -> tuple[Tensor, Mapping[str, Tensor]]:
     return found if isinstance(found, tuple) else (_tensor(found), _NO_COMPONENTS)
 
 
@@ -205,11 +241,19 @@ def update(
     optimiser: Adam | torch.optim.Optimizer,
     views: Views,
     generator: Generator | None,
+    group: Group | None = None,
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Update the weights once. Return the loss, detached, and the components that the objective names."""
-    loss, components = loss_of(objective, embed, views, generator)
+    """Update the weights once. Return the loss, detached, and the components that the objective names.
+
+    group: the processes that share the batch. Each returns its share of the loss; all update by the sum of gradients.
+    """
+    ranks = None if group is None else group.divide(views.signal.shape[1])
+    loss, components = loss_of(objective, embed, views, generator, ranks)
     optimiser.zero_grad()
     loss.backward()
+    if group is not None:
+        assert isinstance(optimiser, Adam)
+        group.sum_gradients(optimiser.weights)
     optimiser.step()
     after_step(objective, embed.encoders)
     return loss.detach(), components
@@ -232,12 +276,19 @@ def validation_step(
     views: Views,
     autocast: Autocast = "none",
     generator: Generator | None = None,
+    group: Group | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes."""
+    """Return the loss, without an update, and the first embeddings (view, batch, dim) that the objective computes.
+
+    group: the processes that share the batch; loss and embeddings are then the share of this one.
+    """
     remember = _Remembering(encoders, views.encoder_of_view, autocast=autocast)
+    ranks = None if group is None else group.divide(views.signal.shape[1])
     with torch.no_grad():
-        loss, _ = loss_of(objective, remember, views, generator)
-        z = remember.seen[0] if remember.seen else remember(views.signal)
+        loss, _ = loss_of(objective, remember, views, generator, ranks)
+        if not remember.seen:
+            remember(views.signal if ranks is None else views.signal[:, ranks.own])
+        z = remember.seen[0]
     return loss, z
 
 

@@ -26,6 +26,12 @@ def environment(device: torch.device, host: Host) -> dict[str, str]:
         "cpus": str(os.cpu_count()),
         "torch threads": str(torch.get_num_threads()),
     }
+    return found | versions(host)
+
+
+def versions(host: Host) -> dict[str, str]:
+    """Return the versions of clocs, its libraries and its plugins."""
+    found = {}
     for package in ("clocs", "torch", "numpy", "scipy", "scikit-learn"):
         try:
             found[package] = version(package)

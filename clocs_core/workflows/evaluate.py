@@ -6,12 +6,14 @@ on the run; evaluations share them in the folder `controls`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import attrs
 import torch
 
+from clocs_core.artifacts.clinical import Clinical
 from clocs_core.artifacts.evaluation_folder import (
     Controls,
     EvaluationFolder,
@@ -35,6 +37,7 @@ from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
+from clocs_core.evaluation.clinical import clinical_results
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
@@ -47,6 +50,7 @@ from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device, choose_steps
 from clocs_core.train.normalise import normaliser
 from clocs_core.workflows.classifiers import KeptClassifiers
+from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
@@ -95,8 +99,7 @@ def evaluate_encoder(
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
         return _read_again(folder, around.show)
-    shared = None if controls is None else open_controls(controls)
-    with folder.reserve():
+    with nullcontext() if controls is None else open_controls(controls) as shared, folder.reserve():
         refuse_other_evaluation(folder, tables)
         if folder.report.exists():
             return _read_again(folder, around.show)
@@ -140,6 +143,7 @@ def _in_folder(
         show.stage("scoring")
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
         names = _names(ready.frames, plan.scoring.part)
+        evaluation = attrs.evolve(evaluation, clinical=_clinical(ready, finished, names))
         if evaluation.predicted:
             beside = ready.frames.places(plan.scoring.part, ready.cohort)
             save_predictions(evaluation.predicted, *names, folder.predictions, beside)
@@ -151,7 +155,8 @@ def _in_folder(
                 "score": clock() - trained,
             },
         )
-        folder.finish_all(report, render_evaluation(report))
+        shown = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
+        folder.finish_all(report, render_evaluation(report, shown))
     around.evaluated(_as_event(report, folder.path))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
@@ -160,9 +165,10 @@ def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: 
     with collect_warnings(maker.watch.warn) as heard:
         finished = {key: maker.make(key)[0] for key in list_classifiers(ready.plan)}
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, maker.watch.tick)
+    names = ready.frames.store.patients, ready.frames.store.records
+    evaluation = attrs.evolve(evaluation, clinical=_clinical(ready, finished, names))
     report = _report(ready, tables, finished, evaluation, versions, heard)
-    store = ready.frames.store
-    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, store.patients, store.records))
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
 def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
@@ -186,7 +192,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         raise DataError(f"There is no score: {cohort.listing.no_score}.")
     if why := scoring.why_no_metric():
         raise SettingsError(f"There is no score: {why}.")
-    refuse_other_task(plan.protocol, plan.task)  # only the files may know how
+    refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
@@ -202,6 +208,14 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
 
 def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Predictions]:
     return {key: one.rows for key, one in finished.items() if one.rows is not None}
+
+
+def _clinical(
+    ready: _Ready, finished: Mapping[Classifier, Finished], names: tuple[Sequence[str], Sequence[str]]
+) -> Clinical | None:
+    """Compute the results for clinicians. names: of patients and records, by their numbers in the predictions."""
+    summaries = {key: one.summary for key, one in finished.items()}
+    return clinical_results(_predicted(finished), summaries, ready.frames, ready.cohort, ready.scoring, names)
 
 
 def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
@@ -257,6 +271,7 @@ def _report(
         form=cohort.listing.form,
         command=COMMAND.get(),
         date=now(),
+        clinical=evaluation.clinical,
     )
 
 

@@ -24,6 +24,7 @@ from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
 from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_sentence
+from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.encoders import BestEncoder, best_encoders, encoder_notes, score_encoder, score_other
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import (
@@ -63,7 +64,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
-        first, *others = encoders = best_encoders(ready, environment(ready.device, around.host))
+        first, *others = encoders = best_encoders(ready, _surrounding_versions(ready, around))
         keeper.keep_encoder(first.saved, first.card)
         for one in others:
             keeper.keep_encoder(one.saved, one.card, one.part.name)
@@ -79,17 +80,29 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
         evaluated = clock()
         done = _done(ready, trained, scored, report)
+        clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
         finished = clock()
         parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
         seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
         report = attrs.evolve(report, seconds=seconds)
         sections = make_sections(plan.extras.sections, _findings(ready, scored, done), show.warn)
-        keeper.finish(report, render(report, trained.log.rows, done.pictures, sections))
+        keeper.finish(report, render(report, trained.log.rows, done.pictures, sections, clinical))
         around.done(trained.run, done)
         keeper.close()
     show.say(time_sentence({**seconds, "closing": clock() - finished}))
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     return FinishedRun(report, trained.log.rows, predictions, encoders)
+
+
+def follow_run(plan: Plan, keeper: RunKeeper, around: Surroundings) -> None:
+    """Train along with process 0, which alone writes and evaluates."""
+    assert around.group is not None
+    train_run(prepare_run(plan, around), keeper, around, profile=False)
+
+
+def _surrounding_versions(ready: Ready, around: Surroundings) -> dict[str, str]:
+    found = environment(ready.device, around.host)
+    return found if around.group is None else {**found, "processes": str(around.group.count)}
 
 
 # -------------------------------------------------------------------------------------------------- evaluate and report
@@ -128,6 +141,7 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
         form=cohort.listing.form,
         command=COMMAND.get(),
         date=now(),
+        clinical=scored.evaluation.clinical,
     )
 
 

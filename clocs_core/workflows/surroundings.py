@@ -13,6 +13,7 @@ from clocs_core.contracts.result_offers import Tracker
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import Host
 from clocs_core.progress import Display
+from clocs_core.train.ranks import Group
 
 
 @attrs.frozen(eq=False)
@@ -21,6 +22,7 @@ class Surroundings:
 
     announces: False for a run in memory, so that no plugin writes files.
     trackers: listeners of plugins, each with the name that warnings call it by.
+    group: the processes that train together; None for one. Process 0 alone has a display, listeners and files.
     began: the moment, on this clock, at which the command began; None where nothing was imported for it.
     """
 
@@ -32,6 +34,7 @@ class Surroundings:
     announces: bool = True
     began: float | None = None
     trackers: tuple[tuple[str, Listener], ...] = ()
+    group: Group | None = None
     _running: list[RunStarted] = attrs.field(factory=list, init=False, repr=False)
     _failed: set[tuple[str, str]] = attrs.field(factory=set, init=False, repr=False)  # listener and event
 

@@ -21,6 +21,7 @@ from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.settings.sections import DataSettings
+from clocs_core.train.agreement import refuse_differences
 from clocs_core.train.build import (
     build_learner,
     build_views,
@@ -33,7 +34,9 @@ from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
+from clocs_core.train.norms import share_norms
 from clocs_core.train.profiling import StepProfiler, profile_lines
+from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -75,16 +78,19 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         watch.add("start", began - around.began)
     watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
-    run_epoch = choose_epochs(plan, device, show.warn)  # fail before reading anything
+    group = around.group
+    run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
     show.stage("preparing recordings")
-    cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, around.workers, show.tick)
+    cohort = _cohort(plan, around, device)
     plan = _as_found(plan, cohort, show)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
     signals = describe_signals(plan, cohort.pretrain, cohort.channels)
     make_views = build_views(plan, signals)
     learner = build_learner(plan, signals, device, len(instances["train"]), cohort.columns)
+    if group is not None:
+        share_learner(learner, plan, group)
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
         leaks = certified_audit(cohort.evaluate, cohort.split)
@@ -95,6 +101,29 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         show.say(note)
     watch.add("prepare", around.clock() - began)
     return Ready(plan, cohort, instances, drops, leaks, learner, make_views, run_epoch, device, watch.seconds)
+
+
+def _cohort(plan: Plan, around: Surroundings, device: torch.device) -> Cohort:
+    """Find, divide and prepare the recordings: process 0 first, the others then read what it prepared."""
+    group = around.group
+    if group is not None and group.rank:
+        group.wait(device)
+    framings = plan.pretrain_framing, plan.evaluate_framing
+    cohort = get_cohort(plan.recordings, *framings, around.workers, around.show.tick)
+    if group is not None:
+        if not group.rank:
+            group.wait(device)
+        counts = {f"{part} patients": str(count) for part, count in cohort.split.counts().items()}
+        frames = f"{len(cohort.pretrain.record):,} of {len(cohort.pretrain.records):,} recordings"
+        refuse_differences({"split": cohort.split.hash, "frames": frames, **counts}, group, device)
+    return cohort
+
+
+def share_learner(learner: Learner, plan: Plan, group: Group) -> None:
+    """Share the statistics of BatchNorm among the processes, where the plan says so."""
+    if plan.train.sync_batchnorm:
+        for network in (learner.encoders, learner.objective):
+            share_norms(network, group)
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:
@@ -181,8 +210,11 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         validation=ready.instances["validation"],
         settings=plan.train,
         seed=plan.run.seed,
+        group=around.group,
     )
     before = _resume(learner, keeper, show)
+    if around.group is not None:  # a process that cannot see the run folder would begin anew
+        refuse_differences({"epochs trained": str(learner.progress.epoch)}, around.group, ready.device)
     log, missed = before, bool(before.losses) and keeper.told_until() < learner.progress.epoch
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
@@ -205,7 +237,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
             log = log.after(done)
             keeper.keep_epoch(log.rows[-1])
-            if keeper.checkpoint is not None:
+            if keeper.checkpoint is not None and keeper.writes:
                 save_checkpoint(learner, keeper.checkpoint, pack_log(so_far()))
             around.epoch(run, done)
             keeper.tell_until(done.epoch)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import run_all
-from grid.commit import source_commit
 from grid.notes import read_notes
 
 HERE = Path(__file__).parent
@@ -22,7 +21,7 @@ def begun(log: Path) -> list[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_figures: None) -> Path:
     """A folder for the grid, with a log of what the command was asked for."""
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
     (tmp_path / "log").touch()
@@ -120,29 +119,6 @@ def test_a_dry_run_lists_the_cells_and_runs_nothing(place: Path, capsys: pytest.
     said = capsys.readouterr()
     assert re.search(r"4 cells; 4 jobs to do, 2 at once: \d s", said.err)
     assert said.out.count("done    ") == 2
-
-
-def test_the_page_has_tables_figures_controls_splits_and_environment(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One HTML file that needs nothing else, and the same in Markdown with figures in both formats beside it."""
-    monkeypatch.setenv("FAKE_PREDICTIONS", "1")
-    with_numpy = f"{sys.executable} {HERE / 'fake_grid_command.py'}"
-    more = ("--splits", "2", "--label-fractions", "0.5,1", "--resamples", "20", "--jobs", "1", "--seeds", "1")
-    assert grid(place, *more, "--command", with_numpy) == 0
-    out = place / "out"
-    html, text = (out / "grid.html").read_text(), (out / "grid.md").read_text()
-    for words in ("above random", "Paired differences on the same patients", "Split certificates", "class prior"):
-        assert words in html
-    assert f"Source: {source_commit(HERE)}\n" in text
-    for words in ("sd over splits", "### Differences on the same patients", "18 / 6 / 6", "python 3", "a is above"):
-        assert words in text
-    assert "<script" not in html
-    assert 'src="data:image/png;base64,' in html
-    assert (out / "figures" / "grid.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / "figures" / "grid.svg").read_text().startswith("<?xml")
-    for words in ("## Pre-trainings", "| demo | 4 | 128 | cmsc | 2 / 3, 2 / 3 | "):
-        assert words in text
 
 
 def test_only_the_report_is_made_where_that_is_asked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from flawed_offers import SLOW
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clocs_core import Views
+from clocs_core import Ranks, Views
 
 
 class FakeEncoder(nn.Module):
@@ -180,3 +180,13 @@ class FakeObjective(nn.Module):
             self.count = self.count + 1
         if flaw == "item-after-step":
             self.count.fill_(self.count.item())
+
+
+class RankedObjective(FakeObjective):
+    """The same over several processes; with the flaw, all processes weigh alike, however many instances they have."""
+
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Ranks | None = None) -> Tensor:
+        loss = super().forward(encode, views)
+        if ranks is None:
+            return loss
+        return loss.nan_to_num() / len(ranks.sizes) if self.flaw == "ranks-alike" else ranks.share_of_mean(loss)

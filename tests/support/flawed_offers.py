@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Generator, Tensor, nn
 
+    from clocs_core import Ranks
+
 RECORDS = 12
 SLOW = 3.0  # s, which pass on the fake clock alone
 
@@ -333,7 +335,22 @@ ENCODER = Encoder(name="fake", summary="one layer", options=Flaw, build=build_en
 
 
 def build_loss(options: Flaw) -> Callable[[Tensor, Tensor], Tensor]:
+    if options.flaw.startswith("ranks"):
+        return partial(compute_share, flaw=options.flaw)
     return partial(compute_loss, flaw=options.flaw)
+
+
+def compute_share(z: Tensor, patient: Tensor, flaw: str, ranks: Ranks | None = None) -> Tensor:
+    """Compute the share of one process in the loss of all; with a flaw, of the own instances alone or too much."""
+    if ranks is None:
+        return compute_loss(z, patient, "")
+    if flaw == "ranks-detached":
+        everyone = ranks.gather(z, 1)
+        everyone[:, ranks.own] = z
+    else:
+        everyone = ranks.gather_with_gradient(z, 1)
+    loss = compute_loss(everyone, ranks.gather(patient), "")
+    return loss if flaw == "ranks-twice" else loss / len(ranks.sizes)
 
 
 def compute_loss(z: Tensor, patient: Tensor, flaw: str) -> Tensor:
@@ -388,9 +405,10 @@ LOSS = Loss(name="fake", summary="a contrast", options=Flaw, build=build_loss)
 
 
 def build_objective(options: Flaw, setup: Setup) -> nn.Module:
-    from flawed_modules import FakeObjective
+    from flawed_modules import FakeObjective, RankedObjective
 
-    return FakeObjective(setup.encoder, setup.embedding_dim, options.flaw)
+    kind = RankedObjective if options.flaw.startswith("ranks") else FakeObjective
+    return kind(setup.encoder, setup.embedding_dim, options.flaw)
 
 
 OBJECTIVE = Objective(name="fake", summary="a target that follows", options=Flaw, build=build_objective)

@@ -36,7 +36,7 @@ class ArraysOptions:
     )
     sampling_rate: float | None = option(
         None,
-        "Sampling rate in Hz, where the files do not say it. Of a file with several rates, it chooses the channels.",
+        "Sampling rate in Hz, where the files do not say it. In a file with several rates, it chooses the channels.",
         check=_positive,
         metavar="HZ",
     )

@@ -46,7 +46,7 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
         table_keys=tuple(keys_of(name) for name in names),
         patients=None if anonymous else tuple(patients),
         channels=channels,
-        channel_count=len(channels) if channels else min(_count(path, options) for path in list(held)[:1]),
+        channel_count=len(channels) if channels else _count(next(iter(held)), options),
         sampling_rate=rates.most_common(1)[0][0],
         shortest=min(length for _, (_, length) in windows),
         notes=notes,
@@ -77,7 +77,7 @@ def _open_all(
 
 
 def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
-    """Return the files that lack a channel which others have and the user named, with its name."""
+    """Return the files that lack a channel that the user named and other files have, with its name."""
     if not any(wished <= set(one.channels or ()) for one in held.values()):
         return {}  # the names are new names for the channels
     missing = {path: sorted(wished - set(one.channels or ())) for path, one in held.items()}
@@ -85,7 +85,7 @@ def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
 
 
 def _common(held: Sequence[Recording]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the channels that most recordings have, and a note on the others. None: some name no channels."""
+    """Return the channels that all recordings have, and a note on the others. None: some name no channels."""
     if any(one.channels is None for one in held):
         return None, ()
     counts = Counter(name for one in held for name in one.channels or ())

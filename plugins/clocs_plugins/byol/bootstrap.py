@@ -25,7 +25,7 @@ from torch import nn
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clocs_core import Views
+    from clocs_core import Ranks, Views
 
 LEAST_NORM = 1e-8
 """Least length of an embedding; the cosine of a shorter one with anything is 0, and so is its gradient."""
@@ -49,14 +49,18 @@ class Bootstrap(nn.Module):
         self.predictor = nn.Sequential(nn.Linear(embedding_dim, embedding_dim), activation)
         self.target = copy.deepcopy(encoder).requires_grad_(False)
 
-    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """Compute the loss of one batch. Raise ValueError for a single view, and for views of several encoders."""
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Ranks | None = None) -> Tensor:
+        """Compute the loss of one batch. Raise ValueError for a single view, and for views of several encoders.
+
+        ranks: the processes that share the batch. The target is the same in all of them, as the encoder is.
+        """
         _refuse_bad_views(views)
         prediction = self.predictor(encode(views.signal))  # (view, batch, dim)
         with torch.no_grad():
             flat = self.target(views.signal.flatten(0, 1))  # (view * batch, dim)
         target = flat.unflatten(0, views.signal.shape[:2])  # (view, batch, dim)
-        return bootstrap_loss(prediction, target, self.distance, views.pairs)
+        loss = bootstrap_loss(prediction, target, self.distance, views.pairs)
+        return loss if ranks is None else ranks.share_of_mean(loss)
 
     def after_step(self, encoder: nn.Module) -> None:
         """Move the target's parameters towards the encoder's, in place: one fused kernel, not one per parameter.

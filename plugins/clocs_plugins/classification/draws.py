@@ -9,9 +9,9 @@ from clocs_plugins.classification.rows import (
     Floats,
     Integers,
     mean_over_classes,
+    nan_where_missing,
     positives,
     refuse_other_shapes,
-    without_guesses,
 )
 
 
@@ -23,7 +23,7 @@ def draw_f1(probability: Floats, label: Integers, weights: Floats) -> Floats:
     right, said, there = (weights @ flags.astype(np.float64) for flags in (decided & positive, decided, positive))
     f1 = np.full(there.shape, np.nan)  # (draw, class)
     np.divide(2 * right, said + there, out=f1, where=there > 0)
-    return without_guesses(mean_over_classes(f1), weights[:, np.isnan(probability).any(1)])
+    return nan_where_missing(mean_over_classes(f1), weights[:, np.isnan(probability).any(1)])
 
 
 def draw_calibration(probability: Floats, label: Integers, weights: Floats) -> Floats:
@@ -36,4 +36,4 @@ def draw_calibration(probability: Floats, label: Integers, weights: Floats) -> F
         errors.append(np.abs(weights @ gaps).sum(1))
     found = np.full(len(weights), np.nan)
     np.divide(np.mean(errors, axis=0), total, out=found, where=total > 0)
-    return without_guesses(1 - found, weights[:, np.isnan(probability).any(1)])
+    return nan_where_missing(1 - found, weights[:, np.isnan(probability).any(1)])

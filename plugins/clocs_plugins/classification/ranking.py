@@ -20,9 +20,9 @@ from clocs_plugins.classification.rows import (
     Floats,
     Integers,
     mean_over_classes,
+    nan_where_missing,
     positives,
     refuse_other_shapes,
-    without_guesses,
 )
 
 _AT_ONCE = 2**19  # weights per block on a CPU: 4 MB, which fit in a core's cache
@@ -96,8 +96,8 @@ def _by_class(
     else:
         with _one_thread():
             found = torch.cat([score(block) for block in weights.split(max(1, _AT_ONCE // len(scores)))])
-    unsaid = weights[:, probability.isnan().any(1)].cpu().numpy()
-    return torch.from_numpy(without_guesses(mean_over_classes(found.cpu().numpy()), unsaid))
+    missing = weights[:, probability.isnan().any(1)].cpu().numpy()
+    return torch.from_numpy(nan_where_missing(mean_over_classes(found.cpu().numpy()), missing))
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _rank(score: Tensor, positive: Tensor) -> _Ranks:
 def _area(up: Tensor, down: Tensor) -> Tensor:
     """Compute the area of one class in every draw (draw,); NaN where a draw lacks positives or negatives.
 
-    up: (threshold, draw). down: (2 threshold + 1, draw). Of two negatives tied with a positive, one counts.
+    up: (threshold, draw). down: (2 threshold + 1, draw). A negative that is tied with a positive counts half.
     """
     downs = down.cumsum(0)
     pairs = up.sum(0) * downs[-1]

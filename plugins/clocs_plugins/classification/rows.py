@@ -55,9 +55,9 @@ def mean_over_classes(values: Floats) -> Floats:
     return mean
 
 
-def without_guesses(found: Floats, unsaid: Floats) -> Floats:
-    """Set draws to NaN in which a row counts that predicts NaN. unsaid: the weights of such rows (draw, row)."""
-    return np.where((unsaid > 0).any(1), np.nan, found)
+def nan_where_missing(found: Floats, missing: Floats) -> Floats:
+    """Set a draw to NaN if it has a row without a prediction. missing: the weights of such rows (draw, row)."""
+    return np.where((missing > 0).any(1), np.nan, found)
 
 
 def refuse_other_shapes(probability: Floats, label: Integers, weight: Any) -> None:

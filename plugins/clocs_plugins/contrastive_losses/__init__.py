@@ -13,6 +13,8 @@ from clocs_core import Loss, hookimpl, option
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clocs_core import Ranks
+
 POSITIVE = (lambda tau: 0 < tau < float("inf"), "be positive and finite")
 HOW = "Implementation: plain, in chunks, by GPU kernels, or the fastest that runs."
 HOW_FINE = "Precision of similarities in GPU kernels: float16, or nearly float32."
@@ -67,7 +69,7 @@ def build_nt_xent(options: NTXentOptions) -> Callable[[Tensor, Tensor], Tensor]:
     """Build the loss at one temperature; it ignores the patient ids."""
     from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 
-    def loss(views: Tensor, patient: Tensor) -> Tensor:
-        return nt_xent(views, options.temperature, options.impl, options.precision)
+    def loss(views: Tensor, patient: Tensor, ranks: Ranks | None = None) -> Tensor:
+        return nt_xent(views, options.temperature, options.impl, options.precision, ranks)
 
     return loss

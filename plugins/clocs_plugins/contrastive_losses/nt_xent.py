@@ -21,16 +21,22 @@ from clocs_plugins.contrastive_losses.choice import choose
 from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.cosines import directions
 from clocs_plugins.contrastive_losses.refusals import refuse_embeddings, refuse_precision, refuse_temperature
+from clocs_plugins.contrastive_losses.row_owner import refuse_fused, row_owner_loss
 from clocs_plugins.contrastive_losses.weights import plain_strengths
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clocs_core import Ranks
     from clocs_plugins.contrastive_losses.choice import Implementation, Precision
 
 
 def nt_xent(
-    views: Tensor, temperature: float | Tensor, impl: Implementation = "auto", precision: Precision = "fp16"
+    views: Tensor,
+    temperature: float | Tensor,
+    impl: Implementation = "auto",
+    precision: Precision = "fp16",
+    ranks: Ranks | None = None,
 ) -> Tensor:
     """Compute the loss of embeddings `views` (view, batch, dim). A batch of one has no negatives: its loss is 0.
 
@@ -39,15 +45,19 @@ def nt_xent(
     or `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
+    ranks: the processes that share the batch. The result is then the share of this one, in chunks, or with `reference`
+    from the embeddings of all processes.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, tau <= 0, and unknown names.
     """
-    refuse_embeddings("NT-Xent", views)
+    refuse_embeddings("NT-Xent", views, least=1 if ranks is None else 0)
     refuse_temperature("NT-Xent", temperature)
     refuse_precision("NT-Xent", precision)
     count, batch, _ = views.shape
     pairs = count * (count - 1) // 2
+    if ranks is not None:
+        return _over_ranks(views, temperature, pairs, impl, ranks)
     chosen = choose(impl, views, temperature, pairs * (2 * batch) ** 2)
     with torch.autocast(views.device.type, enabled=False):
         if chosen == "fused":
@@ -56,6 +66,16 @@ def nt_xent(
         if chosen == "chunked":
             return chunked_loss(wide, temperature, plain_strengths(batch, pairs, wide), None)
         return _loss_of_pairs(wide, temperature)
+
+
+def _over_ranks(views: Tensor, temperature: float | Tensor, pairs: int, impl: Implementation, ranks: Ranks) -> Tensor:
+    """Compute the share of this process."""
+    refuse_fused(impl)
+    with torch.autocast(views.device.type, enabled=False):
+        wide = views.to(torch.promote_types(views.dtype, torch.float32))
+        if impl == "reference":
+            return _loss_of_pairs(ranks.gather_with_gradient(wide, 1), temperature) / len(ranks.sizes)
+        return row_owner_loss(wide, temperature, plain_strengths(ranks.whole, pairs, wide), None, ranks)
 
 
 def _fused(views: Tensor, temperature: float | Tensor, pairs: int, precision: Precision) -> Tensor:

@@ -46,11 +46,13 @@ from clocs_plugins.contrastive_losses.refusals import (
     refuse_precision,
     refuse_temperature,
 )
+from clocs_plugins.contrastive_losses.row_owner import refuse_fused, row_owner_loss
 from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clocs_core import Ranks
     from clocs_plugins.contrastive_losses.choice import Implementation, Precision
 
 
@@ -61,6 +63,7 @@ def patient_nce(
     variant: Literal["paper", "released"] = "paper",
     impl: Implementation = "auto",
     precision: Precision = "fp16",
+    ranks: Ranks | None = None,
 ) -> Tensor:
     """Compute the loss of embeddings `views` (view, batch, dim) of instances of `patient` (batch,), a scalar.
 
@@ -73,12 +76,14 @@ def patient_nce(
     `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
+    ranks: the processes that share the batch. The result is then the share of this one, in chunks, or with `reference`
+    from the embeddings of all processes.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, ids of another shape or device, tau <= 0, and unknown
     names.
     """
-    refuse_embeddings("patient-NCE", views)
+    refuse_embeddings("patient-NCE", views, least=1 if ranks is None else 0)
     refuse_ids("patient-NCE", patient, views)
     refuse_temperature("patient-NCE", temperature)
     refuse_precision("patient-NCE", precision)
@@ -89,6 +94,8 @@ def patient_nce(
         if pairs > 1:
             _warn_of_the_last_pair(len(views), pairs)
         views = views[-2:]
+    if ranks is not None:
+        return _over_ranks(views, patient, temperature, variant == "released", pairs, impl, ranks)
     chosen = choose(impl, views, temperature, (pairs if variant == "paper" else 1) * views.shape[1] ** 2)
     with torch.autocast(views.device.type, enabled=False):
         if chosen == "fused":
@@ -101,6 +108,28 @@ def patient_nce(
         if variant == "released":
             return _loss_of_pairs(wide, _half_weights(patient, wide.dtype) / pairs, temperature)
         return _loss_of_pairs(wide, _pair_weights(patient, wide.dtype), temperature)
+
+
+def _over_ranks(
+    views: Tensor,
+    patient: Tensor,
+    temperature: float | Tensor,
+    released: bool,
+    pairs: int,
+    impl: Implementation,
+    ranks: Ranks,
+) -> Tensor:
+    """Compute the share of this process. released, pairs: as in `_fused`."""
+    refuse_fused(impl)
+    ids = ranks.gather(patient)
+    with torch.autocast(views.device.type, enabled=False):
+        wide = views.to(torch.promote_types(views.dtype, torch.float32))
+        if impl == "reference":
+            weight = _half_weights(ids, wide.dtype) / pairs if released else _pair_weights(ids, wide.dtype)
+            return _loss_of_pairs(ranks.gather_with_gradient(wide, 1), weight, temperature) / len(ranks.sizes)
+        groups = group_patients(ids)
+        strengths = patient_strengths(groups, released, pairs, wide.dtype)
+        return row_owner_loss(wide, temperature, strengths, groups, ranks)
 
 
 def _fused(

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def refuse_embeddings(loss: str, views: Tensor) -> None:
-    """Raise ValueError unless the embeddings are (view, batch, dim) with at least two views and one instance."""
+def refuse_embeddings(loss: str, views: Tensor, least: int = 1) -> None:
+    """Raise ValueError unless the embeddings are (view, batch, dim) with at least two views and `least` instances."""
     shape = tuple(views.shape)
-    if len(shape) != 3 or shape[0] < 2 or shape[1] < 1:
+    if len(shape) != 3 or shape[0] < 2 or shape[1] < least:
         raise ValueError(
             f"{loss} got embeddings of shape {shape}, expected (view, batch, dim) with at least two views "
             "and one instance"

@@ -6,8 +6,8 @@ cross-entropy of telling that target from those of all other positions of the sa
 
     - log  exp(z[t+k] . W_k c[t] / sqrt(d))  /  sum over s of exp(z[s] . W_k c[t] / sqrt(d))
 
-meaned over t, k, recordings and views. Negatives of the same recording cannot be told by the patient or the leads, so
-the encoder has to follow the heart beat. The encoder must be causal: it must not see the samples that it predicts.
+averaged over t, k, recordings and views. Negatives come from the same recording, so that neither patient nor leads tell
+them apart: the encoder has to follow the heart beat. It must be causal: it must not see the samples that it predicts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from clocs_core import Encode, Views
+from clocs_core import Encode, Ranks, Views
 
 WIDTH = 256
 """Largest width of predictions and targets; a narrower encoder has its own."""
@@ -50,14 +50,18 @@ class Cpc(nn.Module):
         )
         self.predict = nn.Linear(context, ahead * self.width, bias=False)
 
-    def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss of one batch, and its parts for the nearest and the farthest position."""
+    def forward(self, encode: Encode, views: Views, ranks: Ranks | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss of one batch, and its parts for the nearest and the farthest position.
+
+        ranks: the processes that share the batch. Negatives are of the same recording, so no process needs another's.
+        """
         context = encode.sequence(views.signal).flatten(0, 1)  # (n, time, context)
         signal = views.signal.flatten(0, 1)
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))  # zeros complete the last position
         target = self.targets(whole).transpose(1, 2)  # (n, time, width)
         predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
         losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
+        losses = losses if ranks is None else ranks.share_of_mean(losses)  # (ahead,)
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 
     def _loss(self, predicted: Tensor, target: Tensor, k: int) -> Tensor:

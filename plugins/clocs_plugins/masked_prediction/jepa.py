@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from clocs_core import Encode, Views
+from clocs_core import Encode, Ranks, Views
 from clocs_plugins.masked_prediction.masks import MaskedSignals
 
 REACH = 15  # positions that the predictor's convolution covers
@@ -50,10 +50,15 @@ class Jepa(nn.Module):
         self.teacher.eval()
         return self
 
-    def forward(self, encode: Encode, views: Views, generator: Generator | None = None) -> Tensor:
-        """Compute the loss of one batch: the smooth L1 distance to the teacher's features at hidden positions."""
+    def forward(
+        self, encode: Encode, views: Views, generator: Generator | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        """Compute the loss of one batch: the smooth L1 distance to the teacher's features at hidden positions.
+
+        ranks: the processes that share the batch. The teacher is the same in all of them, as the encoder is.
+        """
         signal = views.signal.flatten(0, 1)  # (n, channel, sample)
-        partial, hidden = self.masks.draw(signal, generator)
+        partial, hidden = self.masks.draw(signal, generator, ranks, len(views.signal))
         context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)  # (n, time, width)
         with torch.no_grad():
             target = self.teacher.sequence(signal)  # type: ignore[operator]  # a method by contract
@@ -61,7 +66,7 @@ class Jepa(nn.Module):
         hidden = hidden.to(context.dtype)[..., None]  # (n, time, 1)
         guess = self.predictor((context + hidden * self.mark).transpose(1, 2)).transpose(1, 2)
         distance = F.smooth_l1_loss(guess.to(target.dtype), target, reduction="none").mean(-1, keepdim=True)
-        return (distance * hidden).sum() / hidden.sum()
+        return (distance * hidden).sum() / (hidden.sum() if ranks is None else ranks.sum(hidden.sum()))
 
     def after_step(self, encoder: nn.Module) -> None:
         """Move the teacher a little towards the encoder; its statistics of BatchNorm are the encoder's."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Generator, Tensor, nn
 
-from clocs_core import Encode, Views
+from clocs_core import Encode, Ranks, Views
 from clocs_plugins.masked_prediction.masks import MaskedSignals
 
 
@@ -20,13 +20,15 @@ class Mae(nn.Module):
         self.masks, self.channels = masks, channels
         self.decoder = nn.Linear(int(encoder.width), channels * masks.stride)  # type: ignore[arg-type]
 
-    def forward(self, encode: Encode, views: Views, generator: Generator | None = None) -> Tensor:
-        """Compute the loss of one batch."""
+    def forward(
+        self, encode: Encode, views: Views, generator: Generator | None = None, ranks: Ranks | None = None
+    ) -> Tensor:
+        """Compute the loss of one batch. ranks: the processes that share it."""
         signal = views.signal.flatten(0, 1)  # (n, channel, sample)
-        partial, hidden = self.masks.draw(signal, generator)
+        partial, hidden = self.masks.draw(signal, generator, ranks, len(views.signal))
         context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)  # (n, time, width)
         made = self.decoder(context).unflatten(-1, (self.channels, -1))  # (n, time, channel, stride)
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.masks.stride))  # the last position, completed
         whole = whole.unflatten(-1, (-1, self.masks.stride)).transpose(1, 2)  # (n, time, channel, stride)
         error: Tensor = (made.to(whole.dtype) - whole).square().mean((2, 3))  # (n, time)
-        return (error * hidden).sum() / hidden.sum()
+        return (error * hidden).sum() / (hidden.sum() if ranks is None else ranks.sum(hidden.sum()))

@@ -8,7 +8,7 @@ import attrs
 import torch
 from torch import Generator, Tensor
 
-from clocs_core import Setup
+from clocs_core import Ranks, Setup
 
 
 @attrs.frozen
@@ -33,11 +33,20 @@ class MaskedSignals:
             )
         return cls(count, stretch, stride)
 
-    def draw(self, signal: Tensor, generator: Generator | None) -> tuple[Tensor, Tensor]:
-        """Return signals (n, channel, sample) with zeros in hidden positions, and which those are: (n, time)."""
+    def draw(
+        self, signal: Tensor, generator: Generator | None, ranks: Ranks | None = None, views: int = 1
+    ) -> tuple[Tensor, Tensor]:
+        """Return signals (n, channel, sample) with zeros in hidden positions, and which those are: (n, time).
+
+        ranks: the processes that share a batch of `views` views, of which the signals are the own part. Each draws for
+        the whole batch, so that a seed hides the same positions for every number of processes.
+        """
         time = -(-signal.shape[-1] // self.stride)
+        rows = len(signal) if ranks is None else views * ranks.whole
         # On the generator's device, which is that of the signal in training; no host sync.
-        drawn = torch.rand(len(signal), self.count, generator=generator, device=signal.device)
+        drawn = torch.rand(rows, self.count, generator=generator, device=signal.device)  # (n, stretch)
+        if ranks is not None:
+            drawn = drawn.unflatten(0, (views, ranks.whole))[:, ranks.own].flatten(0, 1)
         first = (drawn * (time - self.length + 1)).long()  # (n, stretch): the first position of each
         at = torch.arange(time, device=signal.device)
         inside = (at >= first[..., None]) & (at < first[..., None] + self.length)  # (n, stretch, time)

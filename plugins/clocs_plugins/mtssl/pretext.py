@@ -22,7 +22,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clocs_core import Views
+    from clocs_core import Ranks, Views
 
 
 class Pretext(nn.Module):
@@ -43,8 +43,11 @@ class Pretext(nn.Module):
             )
         self.heads = nn.ModuleDict({f"is-{name}": _head(embedding_dim, hidden) for name in perturbations})
 
-    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """Compute the loss of one batch. Raise ValueError unless the views are the original and one for each head."""
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Ranks | None = None) -> Tensor:
+        """Compute the loss of one batch. Raise ValueError unless the views are the original and one for each head.
+
+        ranks: the processes that share the batch.
+        """
         tasks = len(self.heads)
         if views.perturb != "one each" or len(views.signal) != 1 + tasks:
             raise ValueError(
@@ -55,7 +58,8 @@ class Pretext(nn.Module):
         z = encode(views.signal)  # (view, batch, dim)
         heads = self.heads.values()
         logits = [head(torch.stack((z[0], z[view]))) for view, head in enumerate(heads, start=1)]  # (2, batch, 1) each
-        return pretext_loss(torch.stack(logits).squeeze(-1))  # (task, 2, batch)
+        loss = pretext_loss(torch.stack(logits).squeeze(-1))  # (task, 2, batch)
+        return loss if ranks is None else ranks.share_of_mean(loss)
 
 
 def pretext_loss(logits: Tensor) -> Tensor:

@@ -87,7 +87,5 @@ def _unless(strange: NDArray[np.bool_], above: Floats, below: Floats) -> Floats:
     return found
 
 
-def _first(
-    draw: Callable[[Floats, Floats, Floats], Floats], prediction: Floats, label: Floats, weight: Floats
-) -> float:
+def _first(draw: Draw, prediction: Floats, label: Floats, weight: Floats) -> float:
     return float(draw(prediction, label, weight[None])[0])

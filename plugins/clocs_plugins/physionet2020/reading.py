@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clocs_core import DataError, Entry, Record, read_wfdb
-from clocs_plugins.physionet2020.matlab5 import read_field
+from clocs_core import DataError, Entry, Record, read_matlab_field, read_wfdb
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 STRUCTURE_RATE = 500.0  # Hz; the structures do not state it
+STRUCTURE_LARGEST = 1 << 24  # bytes: the longest recording, of 144 s, has 7 million
 
 
 def read_recording(entry: Entry, leads: tuple[str, ...]) -> Record:
@@ -36,7 +36,7 @@ def _read_structure(file: Path, leads: int) -> NDArray[np.float64]:
     """Read the field `data` of the structure `ECG`, in mV (lead, sample)."""
     import numpy as np
 
-    samples = np.ascontiguousarray(read_field(file, "ECG", "data"))
+    samples = np.ascontiguousarray(read_matlab_field(file, "ECG", "data", STRUCTURE_LARGEST))
     if samples.ndim != 2 or samples.shape[0] != leads or samples.shape[1] == 0:
         raise DataError(f"{file} has ECG.data of shape {samples.shape}, expected ({leads}, samples).")
     return samples

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
 from warnings import catch_warnings
 
 GROUPS = ("AFIB", "GSVT", "SB", "SR")
@@ -77,6 +79,7 @@ CLASSES_OF: dict[str, Mapping[str, frozenset[str]]] = {
 """The classes of each statement, by task. A statement can be both a diagnosis and a form, such as NDT."""
 
 
+@cache
 def class_names(task: str) -> tuple[str, ...]:
     """Return the classes of a task: superclasses in the order of the publication, others by name."""
     if task == "superclass":
@@ -87,7 +90,8 @@ def class_names(task: str) -> tuple[str, ...]:
 LONGEST = 2000  # characters; the longest text of the set has about 130
 
 
-def read_statements(text: str) -> dict[str, float]:
+@lru_cache(maxsize=1 << 14)  # most recordings share their statements with others
+def read_statements(text: str) -> Mapping[str, float]:
     """Read a recording's statements with their likelihoods from text such as "{'NORM': 80.0, 'SR': 0.0}".
 
     Raise ValueError for any other text.
@@ -104,7 +108,7 @@ def read_statements(text: str) -> dict[str, float]:
         isinstance(code, str) and type(likelihood) in (int, float) for code, likelihood in held.items()
     ):
         raise ValueError(f"{problem}, found {text[:60]!r}")
-    return held
+    return MappingProxyType(held)
 
 
 def rhythm_group(statements: Mapping[str, float]) -> int | None:

@@ -55,6 +55,8 @@ class StateSpace(nn.Module):
         """Convolve features over time, in float32 or better whatever the precision of the run."""
         with torch.autocast(features.device.type, enabled=False):
             signal = features.float() if features.dtype != torch.float64 else features
+            if not len(signal):  # as one of several processes may have it; FFTs of MKL refuse it
+                return signal * self.skip[:, None]
             kernel = self.kernel(signal.shape[-1])
             if torch.onnx.is_in_onnx_export():
                 made = _by_convolution(signal, kernel, self.both)

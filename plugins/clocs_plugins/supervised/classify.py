@@ -17,7 +17,7 @@ from clocs_core import label_loss
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clocs_core import Task, Views
+    from clocs_core import Ranks, Task, Views
 
 
 class Classify(nn.Module):
@@ -28,12 +28,24 @@ class Classify(nn.Module):
         self.loss = label_loss(task)
         self.head = nn.Linear(embedding_dim, len(task.outputs))
 
-    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """Compute the loss of one batch. Raise ValueError without labels, or with those of another task."""
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Ranks | None = None) -> Tensor:
+        """Compute the loss of one batch. Raise ValueError without labels, or with those of another task.
+
+        ranks: the processes that share the batch.
+        """
         if views.batch.label is None:
             raise ValueError(
                 "the objective `classify` got a batch without labels. Use a data set that has them, or a method that "
                 "needs none."
             )
         logits = self.head(encode(views.signal))  # (view, batch, class)
-        return self.loss(logits, views.batch.label)
+        loss = self.loss(logits, views.batch.label)
+        return loss if ranks is None else loss * _share_of_labels(views.batch.label, ranks).to(loss.dtype)
+
+
+def _share_of_labels(label: Tensor, ranks: Ranks) -> Tensor:
+    """Return the share of this process in the labelled instances of the whole batch; 0 without any."""
+    missing = label.isnan() if label.is_floating_point() else label < 0  # (batch,) or (batch, class)
+    missing = missing.any(-1) if missing.ndim > 1 else missing
+    own = (~missing).sum().double()  # not float32: a third of float64 would be rounded
+    return own / ranks.sum(own).clamp(min=1)

@@ -51,21 +51,11 @@ def begin(run: RunStarted, wall_time: float) -> None:
 
 
 def add_epoch(run: RunStarted, epoch: EpochDone, wall_time: float) -> None:
-    """Append an epoch's losses and health; the loss of each step is read from the device once."""
+    """Append an epoch's scalars; the loss of each step is read from the device once."""
     file = _file_of(run, wall_time)
-    health = epoch.health
-    scalars = {
-        "loss/train": epoch.train_loss,
-        "loss/validation": epoch.validation_loss,
-        "health/effective_rank": health.effective_rank,
-        "health/same_patient": health.same_patient,
-        "health/other_patient": health.other_patient,
-        "health/margin": health.margin,
-        "health/loss_over_log_batch": health.loss_over_log_batch,
-        **{f"components/{name}": value for name, value in epoch.components.items()},
-    }
     _append_steps(run.folder / "steps" / file.name, epoch, wall_time)
-    append(file, [make_event(epoch.epoch, wall_time, [scalar(tag, value) for tag, value in scalars.items()])])
+    values = [scalar(tag, value) for tag, value in epoch.scalars().items()]
+    append(file, [make_event(epoch.epoch, wall_time, values)])
 
 
 def add_results(run: RunStarted, done: RunDone, wall_time: float) -> None:

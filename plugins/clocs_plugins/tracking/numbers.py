@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from clocs_core import EpochDone, RunDone, RunStarted
 
@@ -20,18 +21,9 @@ def settings_of(run: RunStarted) -> dict[str, str | int | float | bool]:
 
 
 def epoch_of(epoch: EpochDone) -> dict[str, float]:
-    """Return losses and measures of health, without those that are not defined."""
-    health = epoch.health
-    found = {
-        "loss/train": epoch.train_loss,
-        "loss/validation": epoch.validation_loss,
-        "health/effective_rank": health.effective_rank,
-        "health/same_patient": health.same_patient,
-        "health/other_patient": health.other_patient,
-        "health/margin": health.margin,
-        "seconds": epoch.seconds,
-    }
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    """Return the scalars of an epoch and its seconds, without those that are not finite."""
+    found = {**epoch.scalars(), "seconds": epoch.seconds}
+    return {_taken(name): value for name, value in found.items() if math.isfinite(value)}
 
 
 def scores_of(done: RunDone) -> dict[str, float]:
@@ -47,3 +39,8 @@ def scores_of(done: RunDone) -> dict[str, float]:
             if math.isfinite(value):
                 found[name + end] = value
     return found
+
+
+def _taken(name: str) -> str:
+    """Replace the characters of a component's name that MLflow refuses: it would lose the whole epoch."""
+    return re.sub(r"[^\w.\- /]", "_", name, flags=re.ASCII)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_recordings import recordings_in_memory
 from fake_runs import ARGUMENTS
+from no_pictures import without_pictures
 
 import clocs_core as clocs
 
@@ -16,7 +17,8 @@ def data() -> clocs.Recordings:
 
 @pytest.fixture(scope="session")
 def run(data: clocs.Recordings) -> clocs.Run:
-    return clocs.pretrain("cmsc", data, seed=0, temperature=0.05, **ARGUMENTS)
+    with without_pictures():  # no test here looks at them
+        return clocs.pretrain("cmsc", data, seed=0, temperature=0.05, **ARGUMENTS)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 def test_runs_are_compared_in_memory_and_from_folders(run: clocs.Run, data: clocs.Recordings, tmp_path: Path) -> None:
     other = clocs.pretrain("simclr", data, out=tmp_path / "other", **ARGUMENTS)

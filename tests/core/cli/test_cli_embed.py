@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from begun_folders import begin_folder
-from clocs_process import run_clocs
 from fake_encoders import PATIENTS
 
 from clocs_core.cli import main
 
 
-def test_representations_are_written_by_a_process(place: Path) -> None:
+def test_representations_are_written(place: Path, type_command) -> None:
     """What it answers is on stdout, how it gets on is on stderr, and nothing else is left."""
-    done = run_clocs("embed", "run", "--part", "test", "--out", "z.npz", cwd=place)
+    done = type_command("embed", "run", "--part", "test", "--out", "z.npz")
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\d+ embeddings of 8 numbers, of \d+ recordings of 3 patients: z\.npz\n", done.stdout)
     assert done.stderr.splitlines() == ["preparing recordings …", "embedding …"]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -184,16 +181,11 @@ def test_ctrl_c_says_that_the_same_command_goes_on(
     assert clocs(run, *TUNE, "--out", "e") == 0
 
 
-def test_a_process_evaluates_an_installed_encoder(tmp_path: Path) -> None:
+def test_an_installed_encoder_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_command) -> None:
     """With the installed plugins, their metrics, and a data set that is made on the spot."""
+    monkeypatch.chdir(tmp_path)
     command = "evaluate --random --encoder cnn --embedding-dim 8 --dataset demo --protocol finetune --epochs 1"
-    done = subprocess.run(
-        [sys.executable, "-m", "clocs_core", *command.split(), *QUICK, "-o", "patients=12", "--out", "e"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"CLOCS_DATA": str(tmp_path / "data")},
-    )
+    done = type_command(*command.split(), *QUICK, "-o", "patients=12", "--out", "e")
     assert done.returncode == 0, done.stderr
     assert {score["metric"] for score in document(tmp_path / "e")["scores"]} >= {"auroc", "auprc", "f1", "calibration"}
     assert done.stdout.endswith("Report: e/report.html\n")

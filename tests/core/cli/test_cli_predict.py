@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clocs_process import run_clocs
 from fake_offers import TinyOptions, tiny_load
 from fake_plugins import points
 from fake_runs import TUNE, evaluate_run, make_run, rewritten
@@ -149,7 +148,7 @@ def test_a_channel_that_it_never_saw_is_predicted_only_where_it_is_meant(
     assert out.splitlines()[-1] == "1 recording, of 4 frames"
 
 
-def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
+def test_a_file_is_predicted_by_a_classifier_of_the_demonstration(place: Path, type_command) -> None:
     """With the plugins that are installed, from a run to a probability; here of one lead of text."""
     tune = ["--random", "--encoder", "cnn", "--embedding-dim", "8", "--dataset", "demo", "-o", "patients=16"]
     how = ["--protocol", "finetune", "--epochs", "1", "-o", "resamples=2", "--leads", "II", "--device", "cpu"]
@@ -159,7 +158,7 @@ def test_a_process_predicts_a_file_of_the_demonstration(place: Path) -> None:
     beat = np.sin(np.arange(3000) / 30)
     np.savetxt(place / "my_ecg.csv", beat)
     words = ["--input", "my_ecg.csv", "--sampling-rate", "250", "--channels", "II", "--out", "p.csv"]
-    done = run_clocs("predict", "e", *words, cwd=place, OMP_NUM_THREADS="1")
+    done = type_command("predict", "e", *words)
     assert done.returncode == 0, done.stderr
     (row,) = table(place / "p.csv")
     assert sum(float(value) for name, value in row.items() if name not in ("record", "patient")) == pytest.approx(

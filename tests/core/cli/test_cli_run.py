@@ -116,7 +116,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
         ["run", "--plugin", "cmcs", "--dataset", "demo"],
         [*BASE, "-o", "temperature=hot"],
         [*BASE, "--config", "none.toml"],
-        [*BASE, "-o", "patients=2"],
+        pytest.param([*BASE, "-o", "patients=2"], marks=pytest.mark.slow),  # imports torch first
     ],
 )
 def test_a_mistake_is_one_line_in_a_process_too(tmp_path: Path, arguments: list[str]) -> None:
@@ -318,7 +318,8 @@ def test_a_report_has_all_the_fields_of_its_schema(finished: Path) -> None:
     assert {"clocs", "python", "torch", "numpy", "device"} <= set(held["environment"])
     assert list(held["seconds"]) == [
         "start", "prepare", "prepare/audit", "pretrain", "pretrain/training", "pretrain/validation", "evaluate",
-        "evaluate/embed", "evaluate/distances", "evaluate/fit", "evaluate/bootstrap", "evaluate/retrieval", "report",
+        "evaluate/embed", "evaluate/distances", "evaluate/fit", "evaluate/bootstrap", "evaluate/classes",
+        "evaluate/retrieval", "report",
     ]  # fmt: skip
     assert all(seconds > 0 for seconds in held["seconds"].values())
     assert held["settings"]["dataset"]["patients"] == 12

@@ -1,4 +1,4 @@
-"""`clocs embed` and `clocs similar`: as processes once, and every mistake in one line."""
+"""`clocs embed` and `clocs similar`: what they take, and every mistake in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clocs_process import run_clocs
 from fake_encoders import ALL_AT_ONCE, installed, plan_of, write_encoder
 
 from clocs_core.cli import main
@@ -22,11 +21,11 @@ def rows_of(text: str) -> list[list[str]]:
     return [line.split() for line in lines[first + 1 :] if re.match(r"\s*\d+ ", line)]
 
 
-# --------------------------------------------------------------------------------------------------------- as processes
+# ------------------------------------------------------------------------------------------------------- what they take
 
 
-def test_neighbours_are_listed_and_drawn_by_a_process(place: Path) -> None:
-    done = run_clocs("similar", "run/encoder.safetensors", "--record", RECORD, "--out", "page.html", cwd=place)
+def test_neighbours_are_listed_and_drawn(place: Path, type_command) -> None:
+    done = type_command("similar", "run/encoder.safetensors", "--record", RECORD, "--out", "page.html")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{RECORD} (patient patient-00003, ")
     rows = rows_of(done.stdout)
@@ -39,9 +38,6 @@ def test_neighbours_are_listed_and_drawn_by_a_process(place: Path) -> None:
     assert all(cell in page for row in rows for cell in row)
     assert "data:image/png;base64," in page
     assert "http" not in page.replace("data:image", "")
-
-
-# ------------------------------------------------------------------------------------------------------- what they take
 
 
 def test_single_frames_are_listed_with_where_they_begin(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

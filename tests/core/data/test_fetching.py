@@ -15,11 +15,6 @@ from clocs_core.errors import ClocsWarning, DownloadError
 FILES = {"set/a b.zip": b"archive", "set/g1/RECORDS": b"A1\n", "set/g1/A1.hea": b"header", "set/g1/A1.mat": b"signal"}
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
-
-
 def pages(sent: dict[str, bytes], listed: dict[str, bytes]) -> dict[str, Behaviour]:
     made = {name.replace(" ", "%20"): Behaviour(raw) for name, raw in sent.items()}
     return made | {

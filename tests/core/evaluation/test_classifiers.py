@@ -92,9 +92,10 @@ def test_embeddings_are_computed_once_per_init_and_shared_by_all_fractions(frame
     made = maker(frames, wanted)
     found = {key: made.make(key)[0] for key in list_classifiers(wanted)}
     train, test = len(frames.parts["train"]), len(frames.whole["test"])
-    assert calls == [train, test] * 2  # of the method, then of the control; none for the class prior
+    held_out = len(frames.parts["validation"])  # to choose thresholds on
+    assert calls == [train, test, held_out] * 2  # of the method, then of the control; none for the class prior
     made.embed_scored("method")
-    assert len(calls) == 4
+    assert len(calls) == 6
     half, whole = found["linear", "method", 0.5].summary, found["linear", "method", 1.0].summary
     assert (half.frames, whole.frames) == (train // 2, train)
     assert whole.patients == 4

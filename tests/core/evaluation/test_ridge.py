@@ -56,11 +56,12 @@ def test_a_constant_dimension_and_more_dimensions_than_rows_do_no_harm():
     assert np.isfinite(ridge(train, train, AGE).probability).all()
 
 
-def test_embeddings_that_are_not_finite_are_refused():
-    train = rows(5)
-    train.embedding[2, 0] = np.nan
-    with pytest.raises(DataError, match="not all finite"):
-        ridge(train, train, AGE)
+@pytest.mark.parametrize("part", [0, 1])
+def test_embeddings_that_are_not_finite_are_refused_in_training_rows_and_in_scored_ones(part):
+    parts = rows(5), rows(4)
+    parts[part].embedding[2, 0] = np.nan
+    with pytest.raises(DataError, match=f"embeddings of 1 of {len(parts[part])} frames are not finite"):
+        ridge(*parts, AGE)
 
 
 def test_the_best_c_is_that_of_the_smallest_error_on_validation_rows():

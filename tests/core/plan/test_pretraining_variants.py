@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from fake_offers import FlatOptions, build_flat, build_noise, build_pairs, offers, tiny, together
-from fake_plugins import fake_point
+from fake_offers import FlatOptions, build_flat, build_noise, build_pairs, tiny, together
+from fake_plans import catalogue_of
 
 from clocs_core import Encoder, Needs, NoOptions, Perturbation, Variant, ViewGenerator
 from clocs_core.errors import SettingsError, UnknownName
 from clocs_core.plan.layers import Assignment
 from clocs_core.plan.pretraining import Plan, resolve
-from clocs_core.plugins.catalogue import Catalogue, build_catalogue
-from clocs_core.plugins.host import load_plugins
+from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.toml_file import Tables
 
 OLD = Variant(
@@ -49,9 +48,7 @@ def catalogue() -> Catalogue:
             together("asked", views="tasks", perturbations=("mirror",)),
         ],
     }
-    found, host = build_catalogue(load_plugins([fake_point("all", **offers()), fake_point("ours", **ours)]))
-    assert host.broken == ()
-    return found
+    return catalogue_of(**ours)
 
 
 def planned(*assignments: str, method: str = "varied", dataset: str = "tiny") -> Plan:

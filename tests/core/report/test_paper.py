@@ -22,7 +22,7 @@ def record(samples, unit="mV", rate=100.0, gain=1.0):
 @pytest.mark.parametrize("unit", ["mV", "uV", "counts", ""])
 @pytest.mark.parametrize("channels", [1, 12])
 def test_any_unit_and_number_of_channels_is_drawn(unit, channels):
-    noise = np.random.default_rng(0).normal(size=(channels, 1000))
+    noise = np.random.default_rng(0).normal(size=(channels, 200))
     assert min(size(draw_recording(record(noise, unit), "title"))) > 100
 
 
@@ -51,7 +51,7 @@ def test_only_the_seconds_asked_for_are_drawn():
 @pytest.mark.parametrize("name", ["$\\foo$", "$x^$", "心電図", "a\nb", "_", "L" * 300])
 def test_names_are_drawn_as_they_are_and_never_as_mathematics(name):
     """matplotlib reads text between two dollars as a formula, and raises where it is none."""
-    whole = Record(name, name, (name,), name, 100.0, np.zeros((1, 1000)))
+    whole = Record(name, name, (name,), name, 100.0, np.zeros((1, 200)))
     assert size(draw_recording(whole, name))
 
 

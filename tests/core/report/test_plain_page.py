@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from clocs_core.report.plain_page import Section, Table, render_sections
+from clocs_core.report.blocks import Section, Table
+from clocs_core.report.plain_page import render_sections
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 

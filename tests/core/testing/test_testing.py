@@ -173,6 +173,11 @@ def test_an_objective_that_takes_embeddings_alone_may_say_so():
     assert failures(checks_of(offer, options=Flaw("of-embeddings"))) == {}
 
 
+@pytest.mark.parametrize("offer", [fake.LOSS, fake.OBJECTIVE])
+def test_what_computes_its_share_of_several_processes_passes(offer):
+    assert failures(checks_of(offer, options=Flaw("ranks"))) == {}
+
+
 @attrs.frozen
 class Layered:
     """Build an objective for encoders that have a layer of this name."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 import pytest
 import torch
@@ -15,7 +17,9 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import resolve
 from clocs_core.settings.options import structure
+from clocs_core.testing.threads import ThreadWire, new_meeting
 from clocs_core.train import build
+from clocs_core.train.ranks import Group
 
 CPU = torch.device("cpu")
 
@@ -227,3 +231,23 @@ def test_a_perturbation_that_cannot_work_on_the_signals_is_refused():
     hum = Chosen(Perturbation(name="hum", summary="s", build_for=refuse), None)
     with pytest.raises(SettingsError, match=r"'hum' cannot be used here: a hum needs one sampling rate, got None"):
         build.build_views(attrs.evolve(plan, perturbations=(hum,)), SignalFacts())
+
+
+@pytest.mark.parametrize(
+    ("table", "changed", "message"),
+    [
+        ("train", {"batch_size": 3}, "`batch_size=3` is smaller than the 4 processes that share each batch."),
+        ("train", {"contrast_batch": 2}, "`contrast_batch=2` is smaller than the 4 processes that share each batch."),
+        (
+            "train",
+            {"contrast_batch": 512, "sync_batchnorm": True},
+            "`contrast_batch=512` encodes one batch at a time in each process",
+        ),
+        ("run", {"step": "captured"}, "`step='captured'` works with one process, and 4 train together here."),
+    ],
+)
+def test_settings_that_several_processes_cannot_serve_are_refused(table, changed, message):
+    plan = plan_of(installed())
+    plan = attrs.evolve(plan, **{table: attrs.evolve(getattr(plan, table), **changed)})
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        build.choose_epochs(plan, CPU, print, Group(ThreadWire(0, new_meeting(4))))

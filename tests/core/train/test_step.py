@@ -367,3 +367,18 @@ def test_sequences_are_float32_under_autocast_too():
     encoder = Convolved()
     assert Encoding([encoder], autocast="bf16").sequence(make_views().signal).dtype == torch.float32
     assert encoder.seen == torch.bfloat16
+
+
+def test_views_without_instances_are_embedded_by_any_encoder():
+    """One of several processes may have none in the last batch; FFTs, for one, refuse an empty batch."""
+
+    class Picky(Flat):
+        def forward(self, signal):
+            assert len(signal)
+            return super().forward(signal)
+
+    encoder = Picky()
+    z = encode([encoder], (), torch.ones(3, 0, 1, 8))
+    assert z.shape == (3, 0, 4)
+    z.sum().backward()
+    assert torch.equal(encoder.linear.weight.grad, torch.zeros(4, 8))

@@ -80,7 +80,7 @@ def evaluate(session, run, data):
 def lasting(report):
     """A report without what a clock said."""
     cells = tuple(attrs.evolve(cell, seconds=0.0) for cell in report.cells)
-    return attrs.evolve(report, seconds={}, cells=cells)
+    return attrs.evolve(report, seconds={}, cells=cells, date="")
 
 
 # ------------------------------------------------------------------------------------------------------ what it reports
@@ -288,9 +288,9 @@ def test_what_plugins_warn_of_stands_in_the_report_once_and_outlives_a_kill(eval
     """A score made the slow or the inexact way says so to whoever reads it later, and not only in a terminal."""
     real, screen = classifiers.MODELS["one_of"], Screen()
 
-    def loud(*arguments):
+    def loud(*arguments, **named):
         warnings.warn("The slow way was taken.", ClocsWarning, stacklevel=1)
-        return real[0](*arguments)
+        return real[0](*arguments, **named)
 
     monkeypatch.setitem(classifiers.MODELS, "one_of", (loud, real[1]))
     found = evaluate(tmp_path / "e", screen=screen, dataset="many")

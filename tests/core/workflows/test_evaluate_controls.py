@@ -14,10 +14,11 @@ from fake_runs import make_run
 from filelock import FileLock
 
 from clocs_core.artifacts import evaluation_folder
+from clocs_core.artifacts.evaluation_folder import open_controls
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.reports import EvaluationReport
 from clocs_core.cli import main
-from clocs_core.errors import RunFolderError
+from clocs_core.errors import ClocsError, DataError, RunFolderError
 from clocs_core.evaluation.controls import control_name, digest_rows
 from clocs_core.plan.evaluation import resolve_evaluation
 from clocs_core.plan.pretrained import open_encoder
@@ -85,7 +86,7 @@ def evaluate(runs: tuple[Path, Path]) -> Callable[..., EvaluationReport]:
 def lasting(report: EvaluationReport) -> EvaluationReport:
     """A report without what a clock said."""
     cells = tuple(attrs.evolve(cell, seconds=0.0) for cell in report.cells)
-    return attrs.evolve(report, seconds={}, cells=cells)
+    return attrs.evolve(report, seconds={}, cells=cells, date="")
 
 
 def held(folder: Path) -> dict[str, bytes]:
@@ -277,6 +278,47 @@ def test_a_place_that_cannot_be_is_one_line_and_leaves_nothing(runs, tmp_path, c
     assert main([*words, "--device", "cpu", "--workers", "1"], points()) == 2
     assert f"Error: Cannot keep controls in {tmp_path / 'letter'}: " in capsys.readouterr().err
     assert not (tmp_path / "e").exists()
+
+
+def refuse_recordings(*_: object) -> None:
+    raise DataError("There are no recordings.")
+
+
+@pytest.mark.parametrize("mistake", ["recordings", "folder of the evaluation", "folder of controls"])
+def test_a_refused_evaluation_leaves_no_folder_of_controls(evaluate, tmp_path, monkeypatch, mistake):
+    taken, controls = tmp_path / "taken", tmp_path / "new" / "controls"
+    taken.mkdir()
+    (taken / "letter").write_text("precious")
+    if mistake == "recordings":
+        monkeypatch.setattr("clocs_core.workflows.evaluate.get_cohort", refuse_recordings)
+    if mistake == "folder of controls":
+        monkeypatch.setattr("os.access", lambda path, _mode: path != controls)
+    with pytest.raises(ClocsError):
+        evaluate(taken if mistake == "folder of the evaluation" else tmp_path / "e", controls=controls)
+    assert list(tmp_path.iterdir()) == [taken]
+
+
+def test_a_place_that_is_closed_to_this_user_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    """`Path.exists` raises PermissionError for what lies below a closed folder."""
+
+    def closed(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", lambda path: closed(path) if tmp_path in path.parents else True)
+    monkeypatch.setattr(Path, "mkdir", closed)
+    with (
+        pytest.raises(RunFolderError, match=r"Cannot keep controls in .*: Permission denied"),
+        open_controls(tmp_path / "c"),
+    ):
+        pass
+
+
+def test_a_folder_of_controls_that_was_there_stays(evaluate, tmp_path, monkeypatch):
+    monkeypatch.setattr("clocs_core.workflows.evaluate.get_cohort", refuse_recordings)
+    (tmp_path / "controls").mkdir()
+    with pytest.raises(DataError):
+        evaluate(tmp_path / "e", controls=tmp_path / "controls")
+    assert [path.name for path in tmp_path.iterdir()] == ["controls"]
 
 
 def test_a_read_only_place_is_refused_before_anything_is_read(evaluate, tmp_path, monkeypatch):

@@ -19,6 +19,8 @@ from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 Call = tuple[str, Any]
 
 

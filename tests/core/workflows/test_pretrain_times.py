@@ -29,12 +29,14 @@ SLOW = {
     "clocs_core.train.loop._weighted_mean": 0.25,  # once for training, once within the validation
     "clocs_core.train.loop._validate": 5.0,
     "clocs_core.train.health.measure": 7.0,
-    "clocs_core.evaluation.classifiers.embed": 11.0,  # two encoders, two parts
+    "clocs_core.evaluation.classifiers.embed": 11.0,  # two encoders, three parts
     "clocs_core.evaluation.linear._predict": 13.0,  # two encoders
     "clocs_core.evaluation.own_encoder.patient_distances": 17.0,  # two encoders
     "clocs_core.evaluation.own_encoder.score_predictions": 19.0,
+    "clocs_core.evaluation.own_encoder.clinical_results": 1.5,
     "clocs_core.workflows.pretrain.summarise_retrieval": 23.0,
     "clocs_core.report.pictures.draw_pictures": 29.0,
+    "clocs_core.workflows.pretrain.show_clinical": 0.5,
     "clocs_core.workflows.pretrain.render": 31.0,
 }
 EXPECTED = {
@@ -43,13 +45,14 @@ EXPECTED = {
     "pretrain": 2 * 12.5,
     "pretrain/training": 2 * 7.25,
     "pretrain/validation": 2 * 5.25,
-    "evaluate": 146.0,
-    "evaluate/embed": 44.0,
+    "evaluate": 169.5,
+    "evaluate/embed": 66.0,
     "evaluate/distances": 34.0,
     "evaluate/fit": 26.0,
     "evaluate/bootstrap": 19.0,
+    "evaluate/classes": 1.5,
     "evaluate/retrieval": 23.0,
-    "report": 29.0,
+    "report": 29.5,
 }
 
 
@@ -117,8 +120,9 @@ def test_every_stage_and_part_of_a_run_has_its_time(asked: tuple[Plan, Host]) ->
     assert list(report.seconds) == ["start", *EXPECTED]
     assert show.lines[-1] == (
         "time: start 41.0 s, prepare 5.0 s (audit 3.0 s), pretrain 25.0 s (training 14.5 s, validation 10.5 s), "
-        "evaluate 2 min 26 s (embed 44.0 s, distances 34.0 s, fit 26.0 s, bootstrap 19.0 s, retrieval 23.0 s), "
-        "report 29.0 s, closing 1 min 08 s"
+        "evaluate 2 min 50 s (embed 1 min 06 s, distances 34.0 s, fit 26.0 s, bootstrap 19.0 s, classes 1.5 s, "
+        "retrieval 23.0 s), "
+        "report 29.5 s, closing 1 min 08 s"
     )
 
 

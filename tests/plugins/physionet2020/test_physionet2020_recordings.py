@@ -222,6 +222,16 @@ def test_structures_of_another_shape_are_refused(tmp_path):
             load(entry, NoOptions())
 
 
+def test_a_structure_larger_than_any_recording_is_not_read(tmp_path):
+    write_structure(tmp_path, "A0001")
+    (tmp_path / "REFERENCE.csv").write_text("Recording,First_label\nA0001,5\n")
+    (entry,) = list_in(tmp_path).entries
+    with open(entry.files[0], "ab") as file:
+        file.truncate((1 << 24) + 1)
+    with pytest.raises(DataError, match="expected at most 16,777,216"):
+        load(entry, NoOptions())
+
+
 # ----------------------------------------------------------------------------------------------- promises and real data
 
 

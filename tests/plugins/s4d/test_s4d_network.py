@@ -54,3 +54,10 @@ def test_positions_are_a_stride_apart(samples):
 def test_frames_shorter_than_the_stride_are_refused():
     with pytest.raises(SettingsError, match=r"frames of 3 samples, but needs at least 4, its stride\. Use longer"):
         build(samples=3)
+
+
+def test_an_empty_batch_is_encoded():
+    """One of several processes may have no instance in the last batch, and a target network then reads none."""
+    network = build(samples=48, embedding_dim=6, layers=1)
+    assert network(torch.zeros(0, 2, 48)).shape == (0, 6)
+    assert network.sequence(torch.zeros(0, 2, 48)).shape[0] == 0

@@ -104,6 +104,19 @@ def test_what_is_not_defined_is_left_out():
     assert "loss/validation" not in epoch_of(epoch_done(1, 4.0, [5.0], validation_loss=float("nan")))
 
 
+def test_trackers_get_every_curve_that_tensorboard_has():
+    epoch = epoch_done(1, 4.0, [5.0], components={"pull": 0.5, "push": float("nan")})
+    expected = {name: value for name, value in epoch.scalars().items() if name != "components/push"}
+    assert epoch_of(epoch) == expected | {"seconds": 0.1}
+    assert {"components/pull", "health/loss_over_log_batch"} <= set(expected)
+
+
+def test_names_of_components_are_those_that_mlflow_takes():
+    """MLflow refuses all metrics of a call where one has a name with other characters."""
+    named = epoch_of(epoch_done(1, 4.0, [5.0], components={"z₁|z₂ (cos)": 0.5, "a/b.c-d": 1.0}))
+    assert {"components/z__z_ _cos_", "components/a/b.c-d"} <= set(named)
+
+
 def test_weights_and_biases_gets_settings_epochs_and_scores(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", fake := FakeWandb())
     monkeypatch.setenv("WANDB_MODE", "offline")

@@ -1,0 +1,204 @@
+"""Several processes that train together: those that torchrun started, and those that `clocs run --gpus N` starts.
+
+This is the only place that reads the environment of torchrun. Process 0 speaks for all of them; an error is printed
+once, by the process that meets it first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from clocs_core.errors import ClocsError, LostProcess, SettingsError
+from clocs_core.progress import COMMAND
+
+if TYPE_CHECKING:
+    import torch
+
+    from clocs_core.train.ranks import Group
+
+_OURS = "clocs-run-"  # beginning of the run id of processes that `clocs run` started
+_PATIENCE = timedelta(hours=24)  # that a process waits for another: process 0 may prepare recordings for hours
+_speaking: list[Callable[[], bool]] = []
+
+
+@attrs.frozen
+class Place:
+    """The place of this process among those of a training.
+
+    local: its number on this machine, which is that of its GPU. restarts: how often torchrun has started all anew.
+    ours: whether `clocs run` started them, and will say which one ended.
+    """
+
+    rank: int
+    count: int
+    local: int
+    restarts: int = 0
+    ours: bool = False
+
+
+def read_place(variables: Mapping[str, str]) -> Place | None:
+    """Return the place that torchrun gave to this process; None where it is the only one."""
+    if not {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"} <= variables.keys():
+        return None
+    count = int(variables["WORLD_SIZE"])
+    if count == 1:
+        return None
+    return Place(
+        rank=int(variables["RANK"]),
+        count=count,
+        local=int(variables["LOCAL_RANK"]),
+        restarts=int(variables.get("TORCHELASTIC_RESTART_COUNT", "0")),
+        ours=variables.get("TORCHELASTIC_RUN_ID", "").startswith(_OURS),
+    )
+
+
+@cache
+def own_place() -> Place | None:
+    """Return the place of this process."""
+    return read_place(os.environ)
+
+
+def is_first() -> bool:
+    """Return whether this process prints what all have to say."""
+    place = own_place()
+    return place is None or place.rank == 0
+
+
+def is_repeating() -> bool:
+    """Return whether another process has said what this one finds out before it begins: of the plugins."""
+    place = own_place()
+    return place is not None and (place.ours or place.rank > 0)
+
+
+def may_speak(problem: BaseException | None = None) -> bool:
+    """Return whether this process is the first to print an error; with one process always.
+
+    That another process ended is not said by those that `clocs run` started: it says so itself.
+    """
+    place = own_place()
+    if place is not None and place.ours and isinstance(problem, LostProcess):
+        return False
+    return all(ask() for ask in _speaking)
+
+
+@contextmanager
+def meeting(place: Place) -> Iterator[Any]:
+    """Connect to the other processes, so that one of them speaks; yield the store that all can write to."""
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    try:
+        found, _, _ = next(iter(rendezvous("env://", timeout=timedelta(minutes=5))))
+    except (RuntimeError, ValueError) as problem:
+        raise LostProcess(f"The processes of this training cannot find each other: {_first_line(problem)}") from None
+    store = PrefixStore(f"clocs-{place.restarts}", found)  # torchrun keeps what earlier attempts wrote
+    asked: list[bool] = []
+
+    def is_first_to_speak() -> bool:
+        if not asked:
+            try:
+                asked.append(store.add("spoken", 1) == 1)
+            except RuntimeError:  # the store is gone, and with it whoever could have spoken
+                asked.append(place.rank == 0)
+        return asked[0]
+
+    _speaking[:] = [is_first_to_speak]
+    yield store
+
+
+@contextmanager
+def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
+    """Join the other processes, by NCCL between GPUs and by gloo between CPUs; leave them at the end."""
+    import torch
+
+    from clocs_core.train.ranks import Group, TorchWire
+
+    if device.type == "cuda":
+        refuse_missing_gpus(place.local + 1, torch.cuda.device_count())
+        torch.cuda.set_device(place.local)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    try:
+        torch.distributed.init_process_group(
+            backend, store=store, rank=place.rank, world_size=place.count, timeout=_PATIENCE
+        )
+    except RuntimeError as problem:
+        raise LostProcess(f"The processes of this training cannot be connected: {_first_line(problem)}") from None
+    yield Group(TorchWire(place.rank, place.count))
+    torch.distributed.destroy_process_group()  # not after an error: it would wait for processes that are gone
+
+
+def refuse_missing_gpus(asked: int, found: int) -> None:
+    """Raise SettingsError where a machine has fewer GPUs than processes that need one."""
+    if asked > found:
+        raise SettingsError(
+            f"{asked} processes of this machine need a GPU each, and torch finds {found}. Use fewer processes, or "
+            "`device='cpu'`."
+        )
+
+
+def start_processes(count: int, folder: Path) -> int:
+    """Start this command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
+
+    folder: that of the run, for all of them. Raise ClocsError where one was killed: the others are stopped then.
+    """
+    import logging
+    import signal
+
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=count,
+        run_id=f"{_OURS}{os.urandom(8).hex()}",
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        max_restarts=0,
+        monitor_interval=0.2,
+    )
+    try:
+        elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one(folder))
+    except ChildFailedError as problem:
+        rank, failure = problem.get_first_failure()
+        if failure.exitcode >= 0:
+            return int(failure.exitcode)  # that process has said why
+        name = signal.Signals(-failure.exitcode).name
+        raise ClocsError(
+            f"Process {rank} of {count} was ended by {name}, and the others were stopped. Training is saved after "
+            f"every epoch: `clocs run --resume {folder}` goes on, with any number of processes."
+        ) from None
+    except SignalException as stop:
+        raise KeyboardInterrupt from stop
+    return 0
+
+
+def _command_of_one(folder: Path) -> list[str]:
+    """Return the words of this command for each process: without the number of processes, and with the run folder."""
+    import shlex
+
+    words, kept = shlex.split(COMMAND.get())[1:], []
+    while words:
+        word = words.pop(0)
+        if word in ("--gpus", "--processes"):
+            words = words[1:]
+        elif not word.startswith(("--gpus=", "--processes=")):
+            kept.append(word)
+    named = any(word.partition("=")[0] in ("--out", "--resume") for word in kept)
+    return kept if named else [*kept, "--out", str(folder)]
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]

@@ -1,0 +1,197 @@
+"""The processes that train together: divide a batch among them, gather and add up tensors.
+
+Nothing here reads the environment or chooses a device. `Wire` is all that is asked of the connection, so that torch's
+gloo and NCCL serve alike, and threads in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import attrs
+import torch
+from torch import Tensor
+
+from clocs_core.errors import LostProcess
+
+
+class Wire(Protocol):
+    """Connects processes. Each method is called by all of them, in the same order."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0."""
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+
+    def gather(self, tensor: Tensor) -> Sequence[Tensor]:
+        """Return the tensors of all processes, which have one shape and type."""
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum over all processes, with the same bits in each."""
+
+
+@attrs.frozen(eq=False)
+class TorchWire:
+    """Connects by a process group of torch; None is the default one."""
+
+    rank: int
+    count: int
+    group: Any = None
+
+    def gather(self, tensor: Tensor) -> Sequence[Tensor]:
+        """Return the tensors of all processes."""
+        found = [torch.empty_like(tensor) for _ in range(self.count)]
+        with _naming_losses():
+            torch.distributed.all_gather(found, tensor, group=self.group)
+        return found
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Replace a tensor by its sum."""
+        with _naming_losses():
+            torch.distributed.all_reduce(tensor, group=self.group)
+
+
+@contextmanager
+def _naming_losses() -> Iterator[None]:
+    """Raise LostProcess where torch says that a connection is closed or does not answer."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as problem:
+        raise LostProcess(
+            "Another process of this training ended, so this one stops too. Look at what that process says. "
+            "Training is saved after every epoch: `clocs run --resume RUN` goes on, with any number of processes."
+        ) from problem
+
+
+@attrs.frozen(eq=False)
+class Group:
+    """All processes of a training. Methods are called by all of them, in the same order."""
+
+    wire: Wire
+
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0. Process 0 writes, prints and evaluates."""
+        return self.wire.rank
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+        return self.wire.count
+
+    def divide(self, instances: int) -> Part:
+        """Divide a batch in its order; the first processes get one instance more where it does not divide evenly."""
+        least, more = divmod(instances, self.count)
+        return Part(self, tuple(least + (number < more) for number in range(self.count)))
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Add up tensors of one shape over all processes. Has no gradient."""
+        total = tensor.detach().clone(memory_format=torch.contiguous_format)
+        self.wire.add_up(total)
+        return total
+
+    def join(self, tensor: Tensor, dim: int = 0) -> Tensor:
+        """Join tensors that may differ in length along `dim`. Has no gradient. Waits for the device."""
+        length = torch.tensor([tensor.shape[dim]], device=tensor.device)
+        sizes = torch.cat(list(self.wire.gather(length))).tolist()  # sync point
+        return Part(self, tuple(sizes)).gather(tensor, dim)
+
+    def texts(self, text: str, device: torch.device) -> tuple[str, ...]:
+        """Return the text of every process. device: one that the connection can send from."""
+        own = torch.tensor(list(text.encode()), dtype=torch.uint8).to(device)
+        sizes = self.join(torch.tensor([len(own)], device=device)).tolist()
+        return tuple(bytes(part.tolist()).decode() for part in self.join(own).split(sizes))
+
+    def wait(self, device: torch.device) -> None:
+        """Wait until all processes have come here."""
+        self.wire.gather(torch.zeros(1, device=device))[0].item()  # sync point
+
+    def sum_gradients(self, weights: Iterable[Tensor]) -> None:
+        """Replace the gradients of weights by their sums over all processes, with one message for each type.
+
+        A weight without a gradient counts as zeros, and stays without one.
+        """
+        by_type: dict[torch.dtype, list[Tensor]] = {}
+        for weight in weights:
+            by_type.setdefault(weight.dtype, []).append(weight)
+        for alike in by_type.values():
+            flat = torch.cat([_gradient(weight).flatten() for weight in alike])  # one copy of all gradients
+            self.wire.add_up(flat)
+            for weight, summed in zip(alike, flat.split([weight.numel() for weight in alike]), strict=True):
+                if weight.grad is not None:
+                    weight.grad.copy_(summed.view_as(weight.grad))
+
+
+def _gradient(weight: Tensor) -> Tensor:
+    return torch.zeros_like(weight) if weight.grad is None else weight.grad
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """The processes and the instances that each has of one batch: the `Ranks` of losses and objectives."""
+
+    group: Group
+    sizes: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0."""
+        return self.group.rank
+
+    @property
+    def own(self) -> slice:
+        """Place of the own instances in the whole batch."""
+        before = sum(self.sizes[: self.rank])
+        return slice(before, before + self.sizes[self.rank])
+
+    @property
+    def whole(self) -> int:
+        """Instances of the whole batch."""
+        return sum(self.sizes)
+
+    def gather(self, tensor: Tensor, dim: int = 0) -> Tensor:
+        """Join the tensors of all processes along `dim`. Has no gradient.
+
+        Connections send equal lengths, so shorter parts are filled up with zeros.
+        """
+        mine = tensor.detach().movedim(dim, 0)  # (instance, ...)
+        padded = mine.new_zeros((max(self.sizes), *mine.shape[1:]))
+        padded[: len(mine)] = mine
+        parts = self.group.wire.gather(padded)
+        whole = torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)])
+        return whole.movedim(0, dim)
+
+    def gather_with_gradient(self, tensor: Tensor, dim: int = 0) -> Tensor:
+        """Join as `gather` does. The backward pass adds up the gradients of all processes."""
+        joined: Tensor = _Gather.apply(tensor, self, dim)  # type: ignore[no-untyped-call]  # torch has no types for it
+        return joined
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Add up tensors of one shape over all processes. Has no gradient."""
+        return self.group.sum(tensor)
+
+    def share_of_mean(self, mean: Tensor) -> Tensor:
+        """Turn a mean over the own instances into the share of the mean over all."""
+        own = self.sizes[self.rank]
+        return mean * (own / self.whole) if own else mean.nan_to_num() * 0
+
+
+class _Gather(torch.autograd.Function):
+    """Joins forwards; backwards adds up what all processes want of the own instances."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, part: Part, dim: int) -> Tensor:
+        ctx.part, ctx.dim = part, dim
+        return part.gather(tensor, dim)
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:
+        own = ctx.part.own
+        return ctx.part.sum(outer).narrow(ctx.dim, own.start, own.stop - own.start), None, None

@@ -1,0 +1,75 @@
+"""Several processes on the command line: which place a process has, who speaks, and what is refused at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from clocs_core.cli import main, processes
+from clocs_core.cli.processes import Place, may_speak, read_place
+from clocs_core.errors import LostProcess, SettingsError
+from clocs_core.progress import COMMAND
+
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "node-1", "MASTER_PORT": "29500"}
+
+
+def test_a_process_knows_its_place_from_torchrun() -> None:
+    assert read_place(TORCHRUN) == Place(rank=3, count=4, local=1)
+    again = {**TORCHRUN, "TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "clocs-run-1"}
+    assert read_place(again) == Place(rank=3, count=4, local=1, restarts=2, ours=True)
+
+
+@pytest.mark.parametrize("variables", [{}, {"RANK": "0"}, {**TORCHRUN, "RANK": "0", "WORLD_SIZE": "1"}])
+def test_a_process_by_itself_has_no_place(variables: dict[str, str]) -> None:
+    """A batch system may set one of the names; one process trains as it always did."""
+    assert read_place(variables) is None
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "clocs run --gpus 4 --method cmsc --out 'a b'",
+        "clocs run --processes=4 --method cmsc --out 'a b'",
+        "clocs run --method cmsc --out 'a b' --gpus 4",
+    ],
+)
+def test_each_process_gets_the_command_without_their_number(typed: str) -> None:
+    token = COMMAND.set(typed)
+    assert processes._command_of_one(Path("c")) == ["run", "--method", "cmsc", "--out", "a b"]
+    COMMAND.reset(token)
+
+
+@pytest.mark.parametrize("more", [["--resume", "d"], ["--resume=d"]])
+def test_all_processes_get_one_new_folder_unless_one_is_named(more: list[str]) -> None:
+    """Its name has the time, which each process would read for itself."""
+    for typed, expected in ((["run"], ["run", "--out", "c"]), (["run", *more], ["run", *more])):
+        token = COMMAND.set(" ".join(["clocs", *typed, "--gpus", "2"]))
+        assert processes._command_of_one(Path("c")) == expected
+        COMMAND.reset(token)
+
+
+def test_more_gpus_than_there_are_are_refused_before_anything_is_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert main(["run", "--method", "no such method", "--gpus", "8"]) == 2
+    assert capsys.readouterr().err == (
+        "Error: 8 processes of this machine need a GPU each, and torch finds 1. Use fewer processes, or "
+        "`--device cpu`.\n"
+    )
+
+
+def test_gpus_and_processes_are_one_or_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--gpus", "2", "--processes", "2"]) == 2
+    assert "leave out --processes" in capsys.readouterr().err
+
+
+def test_an_error_is_said_once_and_a_lost_process_by_who_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "own_place", lambda: Place(1, 2, 1, ours=True))
+    monkeypatch.setattr(processes, "_speaking", [lambda: True])
+    assert may_speak(SettingsError("a"))
+    assert not may_speak(LostProcess("b"))
+    monkeypatch.setattr(processes, "_speaking", [lambda: False])
+    assert not may_speak(SettingsError("a"))

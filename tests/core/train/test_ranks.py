@@ -1,0 +1,87 @@
+"""Tests of the processes that train together, with threads in their place."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from clocs_core.testing.threads import on_ranks
+from clocs_core.train.ranks import Group, Part
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("instances", [0, 1, 3, 8, 9])
+def test_a_batch_is_divided_in_its_order(count: int, instances: int) -> None:
+    parts = on_ranks(count, lambda group: group.divide(instances))
+    places = [place for part in parts for place in range(instances)[part.own]]
+    assert places == list(range(instances))
+    assert max(parts[0].sizes) - min(parts[0].sizes) <= 1
+    assert all(part.whole == instances for part in parts)
+
+
+def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
+    whole = torch.arange(24.0).view(2, 4, 3)
+
+    def gather(group: Group) -> Tensor:
+        part = Part(group, (1, 0, 3))
+        return part.gather(whole[:, part.own], dim=1)
+
+    for found in on_ranks(3, gather):
+        assert torch.equal(found, whole)
+
+
+def test_lengths_that_nobody_knows_are_asked_for() -> None:
+    def join(group: Group) -> Tensor:
+        return group.join(torch.full((2, group.rank), float(group.rank)), dim=1)
+
+    for found in on_ranks(3, join):
+        assert found.tolist() == [[1.0, 2.0, 2.0]] * 2
+
+
+def test_texts_of_all_ranks_are_exchanged() -> None:
+    texts = ("", "Grüße", "x" * 1000)
+    for found in on_ranks(3, lambda group: group.texts(texts[group.rank], torch.device("cpu"))):
+        assert found == texts
+
+
+def test_a_gather_with_gradient_adds_up_what_every_rank_wants() -> None:
+    """Each rank weighs all rows by its own factor, so the gradient of a row is the sum of the factors."""
+
+    def gradient(group: Group) -> Tensor:
+        part = Part(group, (2, 1, 0))
+        own = torch.ones(part.sizes[group.rank], 4, requires_grad=True)
+        (part.gather_with_gradient(own).sum() * 10.0**group.rank).backward()
+        assert own.grad is not None
+        return own.grad
+
+    for found, rows in zip(on_ranks(3, gradient), (2, 1, 0), strict=True):
+        assert torch.equal(found, torch.full((rows, 4), 111.0))
+
+
+def test_gradients_of_weights_are_added_up_and_none_stays_none() -> None:
+    """Adam leaves a weight without a gradient alone; one of zeros it would let decay."""
+
+    def gradients(group: Group) -> list[Tensor | None]:
+        weights = [torch.zeros(2, 3), torch.zeros(4), torch.zeros(5, dtype=torch.float64)]
+        weights[0].grad = torch.full((3, 2), group.rank + 1.0).T  # not contiguous
+        weights[2].grad = torch.full((5,), 10.0 * group.rank, dtype=torch.float64)
+        group.sum_gradients(weights)
+        return [weight.grad for weight in weights]
+
+    for first, second, third in on_ranks(2, gradients):
+        assert first is not None
+        assert torch.equal(first, torch.full((2, 3), 3.0))
+        assert second is None
+        assert third is not None
+        assert torch.equal(third, torch.full((5,), 10.0, dtype=torch.float64))
+
+
+def test_shares_of_a_mean_add_up_to_it() -> None:
+    values = torch.tensor([1.0, 2.0, 6.0])
+
+    def share(group: Group) -> Tensor:
+        part = Part(group, (1, 0, 2))
+        return part.share_of_mean(values[part.own].mean())
+
+    assert sum(on_ranks(3, share)) == values.mean()

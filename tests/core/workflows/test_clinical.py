@@ -1,0 +1,52 @@
+"""The worst recordings on paper: read again, from the frame that is wrong; one that is gone costs a warning."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from clinical_records import clinical
+from fake_frames import fake_cohort
+from fake_offers import TinyOptions, tiny
+
+from clocs_core.artifacts.clinical import WorstRecording
+from clocs_core.contracts.records import Record
+from clocs_core.plan.data import Chosen
+from clocs_core.workflows.clinical import draw_worst, show_clinical
+
+
+def worst(record, start=0):
+    return WorstRecording(record=record, patient="p5", label="a", predicted="b 0.90", error=0.9, start=start)
+
+
+def dataset(load):
+    return Chosen(attrs.evolve(tiny(), load=load), TinyOptions())
+
+
+def loads(told):
+    def load(entry, options):
+        told.append(entry.record)
+        if entry.record == "r5-1":
+            raise OSError("the disk is gone")
+        return Record(entry.patient, entry.record, ("II",), "mV", 100.0, np.zeros((1, 3000)))
+
+    return load
+
+
+def test_three_are_drawn_and_one_that_is_gone_is_told(tmp_path, no_pictures):
+    told, warnings = [], []
+    held = clinical(worst=(worst("r5-0", 2500), worst("r5-1"), worst("r4-0"), worst("r4-1")))
+    found = draw_worst(held, dataset(loads(told)), fake_cohort(tmp_path), warnings.append)
+    assert told == ["r5-0", "r5-1", "r4-0"]
+    assert [one.name for one in found] == ["worst-1", "worst-3"]
+    assert "from second 20" in found[0].caption  # ten seconds are left from there
+    assert "Labelled a; predicted b 0.90." in found[0].caption
+    assert warnings == ["Recording 'r5-1' is not drawn in the report: OSError: the disk is gone"]
+
+
+def test_the_sections_have_curves_and_papers(tmp_path, no_pictures):
+    cohort = fake_cohort(tmp_path)
+    held = clinical(worst=(worst("r5-0"),))
+    classes, papers = show_clinical(held, dataset(loads([])), cohort, lambda text: None)
+    assert [one.name for one in classes.pictures] == ["class-curves"]
+    assert [one.name for one in papers.pictures] == ["worst-1"]
+    assert show_clinical(None, dataset(loads([])), cohort, lambda text: None) == []

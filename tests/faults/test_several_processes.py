@@ -1,0 +1,132 @@
+"""Runs over several processes, each in a process of its own: equal to one, killed, resumed, and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SMALL = ("--plugin", "cmsc", "--dataset", "demo", "-o", "patients=16", "-o", "resamples=20")
+EXACT = (*SMALL, "--batch-size", "22", "--sync-batchnorm", "true", "--dropout", "0", "--device", "cpu")
+# Without biases before BatchNorm: their gradient is zero, and Adam makes steps of its rounding.
+EXACT += ("--encoder", "resnet1d", "--widths", "4,8", "--blocks", "1")
+
+
+def start(*words: object, module: tuple[str, ...] = (), **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, *module, "-m", "clocs_core", *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    return err
+
+
+def epochs(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def wait_for_epochs(folder: Path, count: int) -> None:
+    metrics = folder / "metrics.jsonl"
+    for _ in range(2400):
+        if metrics.exists() and metrics.read_text().count("\n") >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no {count} epochs in two minutes")
+
+
+def process_of_rank(rank: int, parent: int) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if f"RANK={rank}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
+                    continue
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                    return int(entry.name)
+            except OSError:
+                continue
+    raise AssertionError(f"process {parent} has no child of rank {rank}")
+
+
+@pytest.mark.timeout(900)
+def test_one_two_and_four_processes_train_alike(tmp_path: Path) -> None:
+    """Five epochs with ragged batches; torchrun itself starts the four."""
+    settings = ("run", *EXACT, "--epochs", "5", "--data-root", tmp_path)
+    ended(start(*settings, "--out", tmp_path / "1"))
+    ended(start(*settings, "--out", tmp_path / "2", "--processes", 2))
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4")
+    ended(start(*settings, "--out", tmp_path / "4", module=torchrun))
+    one = epochs(tmp_path / "1")
+    assert len(one) == 5
+    for count in ("2", "4"):
+        for found, expected in zip(epochs(tmp_path / count), one, strict=True):
+            assert found["validation_loss"] == pytest.approx(expected["validation_loss"], rel=1e-5)
+        report = json.loads((tmp_path / count / "report.json").read_text())
+        assert report["environment"]["processes"] == count
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+def test_a_killed_process_ends_all_in_a_sentence_and_the_run_is_resumed(tmp_path: Path) -> None:
+    settings = ("run", *EXACT, "--epochs", "30", "--data-root", tmp_path)
+    ended(start(*settings, "--out", tmp_path / "whole", "--processes", 2))
+    for name in ("same", "other"):
+        process = start(*settings, "--out", tmp_path / name, "--processes", 2)
+        wait_for_epochs(tmp_path / name, 3)
+        killed = time.monotonic()
+        os.kill(process_of_rank(1, process.pid), signal.SIGKILL)
+        err = ended(process, code=2)
+        assert time.monotonic() - killed < 30
+        assert sum(line.startswith("Error: ") for line in err.splitlines()) == 1
+        assert "Process 1 of 2 was ended by SIGKILL, and the others were stopped." in err
+        assert not list((tmp_path / name).glob("*.tmp*"))
+    ended(start("run", "--resume", tmp_path / "same", "--processes", 2))
+    ended(start("run", "--resume", tmp_path / "other"))
+    whole, same, other = (epochs(tmp_path / name) for name in ("whole", "same", "other"))
+    assert [one["validation_loss"] for one in same] == [one["validation_loss"] for one in whole]
+    for found, expected in zip(other, whole, strict=True):
+        assert found["validation_loss"] == pytest.approx(expected["validation_loss"], rel=1e-4)
+
+
+def by_hand(*words: list[object]) -> list[tuple[int, str]]:
+    """Start a process for each command line, as ranks 0, 1 …; return the code and the errors of each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    started = [
+        start(
+            *one, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(len(words)), MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=port,
+        )
+        for rank, one in enumerate(words)
+    ]  # fmt: skip
+    found = [process.communicate(timeout=240)[1] for process in started]
+    return [(process.returncode, err) for process, err in zip(started, found, strict=True)]
+
+
+@pytest.mark.timeout(600)
+def test_processes_that_differ_and_batches_that_are_too_small_are_refused_once(tmp_path: Path) -> None:
+    base = ["run", *SMALL, "--device", "cpu", "--data-root", tmp_path, "--epochs", "1", "--out", tmp_path / "run"]
+    differ = by_hand([*base, "--batch-size", 8], [*base, "--batch-size", 9])
+    small = by_hand([*base, "--batch-size", 1], [*base, "--batch-size", 1])
+    for found, sentence in (
+        (differ, "process 0 has train.batch_size = 8, and process 1 has train.batch_size = 9 in its place"),
+        (small, "`--batch-size 1` is smaller than the 2 processes that share each batch"),
+    ):
+        assert [code for code, _ in found] == [2, 2], found
+        said = [line for _, err in found for line in err.splitlines() if line.startswith("Error: ")]
+        assert len(said) == 1, found
+        assert sentence in said[0]
+    assert not (tmp_path / "run" / "settings.toml").exists()

@@ -1,0 +1,102 @@
+"""The losses over several processes: chunks, a learnt temperature, what is sent, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from clocs_core.testing.threads import new_meeting, on_meeting, on_ranks
+from clocs_core.train.ranks import Group, Part
+from clocs_plugins.contrastive_losses.nt_xent import nt_xent
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
+from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
+from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths, plain_strengths
+
+V, DIM, SIZES = 3, 4, (3, 0, 6)
+K = sum(SIZES)
+Z = torch.randn(V, K, DIM, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+PATIENT = torch.tensor([1, 1, 2, 3, 1, 4, 2, 2, 5])
+
+
+@pytest.mark.parametrize("loss", ["patient-nce", "nt-xent"])
+@pytest.mark.parametrize("impl", ["chunked", "reference"])
+def test_a_learnt_temperature_gets_its_gradient(loss: str, impl: str) -> None:
+    def compute(z, patient, tau, **more):
+        return patient_nce(z, patient, tau, **more) if loss == "patient-nce" else nt_xent(z, tau, **more)
+
+    def gradient(group: Group) -> torch.Tensor:
+        part = Part(group, SIZES)
+        tau = torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+        compute(Z[:, part.own], PATIENT[part.own], tau, impl=impl, ranks=part).backward()
+        return tau.grad
+
+    tau = torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+    compute(Z, PATIENT, tau, impl="reference").backward()
+    assert torch.allclose(sum(on_ranks(3, gradient)), tau.grad, rtol=1e-12)
+
+
+@pytest.mark.parametrize("at_once", [1, 20, 100])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_size_of_chunks_changes_nothing(at_once: int, alone: bool) -> None:
+    groups = None if alone else group_patients(PATIENT)
+    strengths = plain_strengths(K, 3, Z) if groups is None else patient_strengths(groups, False, 3, Z.dtype)
+
+    def share(group: Group, at_once: int) -> tuple[float, torch.Tensor]:
+        part = Part(group, SIZES)
+        own = Z[:, part.own].clone().requires_grad_()
+        loss = row_owner_loss(own, 0.1, strengths, groups, part, at_once)
+        loss.backward()
+        return loss.item(), own.grad
+
+    for (loss, gradient), (other, expected) in zip(
+        on_ranks(3, lambda group: share(group, at_once)), on_ranks(3, lambda group: share(group, 10**6)), strict=True
+    ):
+        assert loss == pytest.approx(other, rel=1e-12)
+        assert torch.allclose(gradient, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_step_sends_directions_ids_and_row_statistics_and_no_gradient(trains: bool) -> None:
+    """The bytes of docs/scale.md: V·K·E numbers and K ids, in training V²·K more; the backward pass sends nothing."""
+    meeting = new_meeting(3)
+
+    def step(group: Group) -> torch.Tensor:
+        part = Part(group, SIZES)
+        own = Z[:, part.own].clone().requires_grad_(trains)
+        return patient_nce(own, PATIENT[part.own], 0.1, ranks=part)
+
+    losses = on_meeting(meeting, step)
+    most, sent = max(SIZES), Counter(rank for rank, _, _ in meeting.sent)
+    numbers = V * most * DIM + most + (V * V * most if trains else 0)  # ids and float64 have 8 bytes each
+    for rank in range(3):
+        assert sum(size for one, _, size in meeting.sent if one == rank) == 8 * numbers
+        assert sent[rank] == (3 if trains else 2)
+    before = len(meeting.sent)
+    for loss in losses if trains else ():
+        loss.backward()  # in one thread, one after the other: a message would wait for ever
+    assert len(meeting.sent) == before
+
+
+def test_gpu_kernels_are_refused_for_several_processes() -> None:
+    def ask(group: Group) -> None:
+        part = group.divide(4)
+        with pytest.raises(ValueError, match="impl='fused' computes the loss of one process, and several train"):
+            patient_nce(Z[:, part.own], PATIENT[part.own], 0.1, impl="fused", ranks=part)
+        with pytest.raises(ValueError, match="impl='fused' computes the loss of one process, and several train"):
+            nt_xent(Z[:, part.own], 0.1, impl="fused", ranks=part)
+
+    on_ranks(2, ask)
+
+
+def test_a_second_derivative_is_refused() -> None:
+    def ask(group: Group) -> None:
+        part = group.divide(K)
+        own = Z[:, part.own].clone().requires_grad_()
+        loss = patient_nce(own, PATIENT[part.own], 0.1, ranks=part)
+        (first,) = torch.autograd.grad(loss, own, create_graph=True)
+        with pytest.raises(RuntimeError, match="a first derivative only"):
+            first.square().sum().backward()
+
+    on_ranks(2, ask)
