@@ -12,6 +12,8 @@ SHELLS = ("bash", "console", "sh", "shell")
 
 _SHELL = "tests/test_doc_installation.py::test_a_reader_installs_clocs_and_makes_and_installs_plugins"
 
+_EXAMPLES = "tests/test_examples.py::test_"
+
 _OWN = "clocs run --method cmsc --dataset arrays --root "
 _FILES = "tests/test_own_data.py::test_a_folder_of_files_becomes_a_report_by_the_command_of_the_page"
 
@@ -33,6 +35,16 @@ RUN_ELSEWHERE = {
     _OWN + "recordings --labels table.csv": _FILES,
     _OWN + "x.npz": "tests/plugins/arrays/test_arrays_run.py"
     "::test_ten_seconds_at_any_rate_are_trained_on_by_one_command",
+    "clocs plugins test docs/examples/sleep": _EXAMPLES + "every_check_passes",
+    "clocs run --plugin cmsc --dataset sleep": _EXAMPLES + "sleep_is_scored_by_epoch_and_by_age",
+    "clocs run --plugin forecast --dataset demo": _EXAMPLES + "a_strangers_method_resumes_bit_for_bit",
+    "clocs run --plugin recall --dataset demo": _EXAMPLES + "a_strangers_method_resumes_bit_for_bit",
+    "clocs run --plugin cmsc --dataset demo -o diary.file=diary.jsonl": _EXAMPLES
+    + "a_strangers_protocol_has_controls_and_intervals_and_a_strangers_tracker_its_options",
+    "clocs run --plugin ecg-and-pulse --dataset bedside": _EXAMPLES
+    + "two_modalities_have_an_encoder_each_and_both_are_scored_and_used",
+    "clocs run --plugin cmsc --dataset demo --processes 2 --device cpu": "tests/faults/test_several_processes.py"
+    "::test_one_two_and_four_processes_train_alike",
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
@@ -64,7 +76,7 @@ SMALLER = (
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
 _COMMANDS = "compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
 _NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
-_PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --profile")
+_PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
