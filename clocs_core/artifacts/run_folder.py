@@ -137,6 +137,8 @@ def removed_if_empty(path: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             for folder in missing:
+                if any(folder.iterdir()):
+                    break
                 folder.rmdir()
 
 
