@@ -30,7 +30,9 @@ ENCODERS = {
     "resnet1d": ("--encoder", "resnet1d", "-o", "widths=4,8", "-o", "blocks=1"),
 }
 SMALL = ("--dataset", "demo", "-o", "patients=20", "--epochs", "1", "--batch-size", "16", "-o", "resamples=10")
-SMALLER = {"moco": ("blocks=1,1,1,1", "normalise=min-max")}  # smaller networks; no constant to measure first
+SMALLER = {
+    "moco": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16")
+}  # smaller networks; no constant to measure first
 ONE_CHANNEL = {
     "moco": ("blocks=1,1,1,1",),
     "pclr": ("blocks=1,1,1,1",),

@@ -66,7 +66,7 @@ def _naming_losses() -> Iterator[None]:
     except RuntimeError as problem:
         raise LostProcess(
             "Another process of this training ended, so this one stops too. Look at what that process says. "
-            "Training is saved after every epoch: `clocs run --resume RUN` goes on, with any number of processes."
+            "Training is saved after every epoch: `pretrain(..., out='RUN')` goes on, with any number of processes."
         ) from problem
 
 
