@@ -28,6 +28,7 @@ RUN = sorted(
     if line not in RUN_ELSEWHERE and pages != {TUTORIAL.name} and not line.startswith("python benchmarks/")
 )
 RUN += [line for line in told() if line not in RUN_ELSEWHERE]
+OTHERS_WRITE = shutil.ignore_patterns("prepared")  # tests in other processes prepare frames there at the same time
 
 
 # --------------------------------------------------------------------------------------------------------------- typed
@@ -201,7 +202,7 @@ def test_a_command_does_what_it_says(line, workshop, tmp_path, monkeypatch):
     if line.startswith("clocs export"):
         pytest.importorskip("onnxscript", reason="the export needs `pip install 'clocs[onnx]'`")
     folder = tmp_path / "copy"
-    shutil.copytree(workshop, folder)
+    shutil.copytree(workshop, folder, ignore=OTHERS_WRITE)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CLOCS_DATA", str(workshop / "data"))  # what is prepared once serves all
     made = re.search(r"--out (runs/\S+)", line)
@@ -218,7 +219,7 @@ def test_a_page_from_top_to_bottom(page, workshop, tmp_path, monkeypatch):
     A page named a classifier of one data set, and then recordings that it refuses; each command alone was on another.
     """
     folder, ptbxl = tmp_path / "copy", tmp_path / "data" / "ptbxl"
-    shutil.copytree(workshop, folder)
+    shutil.copytree(workshop, folder, ignore=OTHERS_WRITE)
     for made in (folder / "runs/first/evaluations").glob("*finetune*"):
         shutil.rmtree(made)
     write_set(ptbxl, [row(n, codes=f"{{'{'AFIB' if n % 2 else 'SR'}': 0.0}}") for n in range(1, 13)])
