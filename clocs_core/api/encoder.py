@@ -65,6 +65,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.path = path  # scikit-learn clones by these, so they stay as they were given
         self.device = device
 
+    def __repr__(self, **_: object) -> str:
+        """Name the file; scikit-learn would print the bytes of an encoder in memory."""
+        place = "in memory" if isinstance(self.path, bytes) else repr(str(self.path))
+        return f"Embedder({place}, device={self.device!r})"
+
     @property
     def about(self) -> EncoderCard:
         """The card of the encoder: method, settings, signal, label names, split hash, scores, versions."""

@@ -73,10 +73,20 @@ class Results:
         """A row for each classifier and level: all metrics beside each other, the first with its interval."""
         return Table(*wide_score_rows(self.record.scores)) if self.record.scores else Table((), ())
 
+    @property
+    def other_encoders(self) -> dict[str, Table]:
+        """By name, the summary of each encoder beside the first, where a method trains one for each modality."""
+        others = self.record.other_encoders if isinstance(self.record, Report) else ()
+        return {one.name: Table(*wide_score_rows(one.scores)) for one in others if one.scores}
+
     def __repr__(self) -> str:
-        return "\n".join([self.verdict, *([repr(self.summary)] if self.record.scores else []), *self.notes])
+        others = [f"Encoder {name}:\n{table!r}" for name, table in self.other_encoders.items()]
+        return "\n".join([self.verdict, *([repr(self.summary)] if self.record.scores else []), *self.notes, *others])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         table = self.summary._repr_html_() if self.record.scores else ""
-        return f"<p><b>{escape(self.verdict)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
+        others = "".join(
+            f"<p>Encoder {escape(name)}:</p>{other._repr_html_()}" for name, other in self.other_encoders.items()
+        )
+        return f"<p><b>{escape(self.verdict)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "") + others

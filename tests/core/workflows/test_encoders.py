@@ -10,7 +10,7 @@ from fake_runs import RUN
 from safetensors.torch import load_file
 from torch import nn
 
-from clocs_core import Encoder, Entry, Needs, NoOptions, Reader, ViewGenerator, Views
+from clocs_core import Encoder, Entry, Needs, NoOptions, Reader, ViewGenerator, Views, load_run
 from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.cli import main
 
@@ -119,6 +119,16 @@ def test_embeddings_of_the_second_encoder_are_those_of_loops_over_its_weights(ru
         hidden = np.tanh(weights["encoder.1.weight"] @ np.array(inputs) + weights["encoder.1.bias"])
         expected = weights["encoder.3.weight"] @ hidden + weights["encoder.3.bias"]
         np.testing.assert_allclose(rows["embedding"][row], expected, atol=2e-3)  # frames are int16 on disk
+
+
+def test_in_python_every_encoder_has_its_scores_and_its_name(run):
+    found = load_run(run)
+    assert list(found.report.other_encoders) == list(found.other_encoders) == ["both"]
+    assert "Encoder both:" in repr(found.report)
+    assert "<p>Encoder both:</p><" in found.report._repr_html_()
+    assert repr(found.other_encoders["both"]) == f"Embedder({str(run / 'encoder-both.safetensors')!r}, device='cpu')"
+    in_memory = type(found.encoder)((run / "encoder.safetensors").read_bytes())
+    assert repr(in_memory) == "Embedder(in memory, device='cpu')"
 
 
 def test_the_scores_stand_in_the_file_of_each_encoder(run):
