@@ -50,7 +50,10 @@ class SettingsError(ClocsError, ValueError):
 
 
 class Unavailable(SettingsError, NotImplementedError):
-    """A requested way to compute that this machine does not have."""
+    """A requested way to compute that this machine does not have.
+
+    It is a NotImplementedError too: callers of torch know that one for an operation that a device lacks.
+    """
 
 
 class DataError(ClocsError, ValueError):

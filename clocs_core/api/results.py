@@ -75,7 +75,7 @@ class Results:
 
     @property
     def other_encoders(self) -> dict[str, Table]:
-        """By name, the summary of each encoder beside the first, where a method trains one for each modality."""
+        """Summaries of the encoders beside the first, by name, where a method trains one for each modality."""
         others = self.record.other_encoders if isinstance(self.record, Report) else ()
         return {one.name: Table(*wide_score_rows(one.scores)) for one in others if one.scores}
 

@@ -166,23 +166,21 @@ class ClassifierMaker:
             encoder=network,
             signal=None if network is None else partial(self._signal, {"train": rows}),
         )
+        # Validation rows are predicted in the same trial, to choose thresholds on: rows are predicted one by one.
+        scored, held_out = trial.scored, self._validation(init) if network is None else None
+        asked = trial if held_out is None else attrs.evolve(trial, scored=_joined(scored, held_out))
         with self.watch.parts.part("fit"):
-            answer = run_protocol(self.plan.protocol, trial)
-            on_validation = self._answer_validation(init, trial) if network is None else None
-        scored, chosen = trial.scored, {name: str(value) for name, value in answer.chosen.items()}
+            answer = run_protocol(self.plan.protocol, asked)
+        found, beside = np.split(answer.predicted, [len(scored)])
+        on_validation = None
+        if held_out is not None:
+            on_validation = Predictions(beside, held_out.label, held_out.patient, held_out.record)
+        chosen = {name: str(value) for name, value in answer.chosen.items()}
         told = ", ".join(f"{name} = {value}" for name, value in chosen.items())
         choice = f"{offer.name} chose {told} for {init} at F = {summary.label_fraction:g}."
         notes = (*answer.notes, *([choice] if chosen else []))
-        predicted = Predictions(answer.predicted, scored.label, scored.patient, scored.record, notes, on_validation)
+        predicted = Predictions(found, scored.label, scored.patient, scored.record, notes, on_validation)
         return Finished(attrs.evolve(summary, chosen=chosen), predicted)
-
-    def _answer_validation(self, init: str, trial: Trial) -> Predictions | None:
-        """Let the protocol of a plugin predict the validation rows too, in a second trial, to choose thresholds on."""
-        rows = self._validation(init)
-        if rows is None:
-            return None
-        answer = run_protocol(self.plan.protocol, attrs.evolve(trial, scored=rows))
-        return Predictions(answer.predicted, rows.label, rows.patient, rows.record)
 
     def _signal(self, shares: Mapping[str, NDArray[np.int64]], part: str, rows: NDArray[np.int64]) -> Tensor:
         """Return the normalised signals (n, channel, sample) of some rows of a trial's part."""
@@ -249,3 +247,9 @@ class ClassifierMaker:
             seconds=made.earlier,
         )
         return Finished(summary, made.predictions, made.curve), made.classifier
+
+
+def _joined(first: Features, second: Features) -> Features:
+    """Return the rows of both, one after the other."""
+    parts = zip(attrs.astuple(first, recurse=False), attrs.astuple(second, recurse=False), strict=True)
+    return Features(*map(np.concatenate, parts))

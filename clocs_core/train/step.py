@@ -30,6 +30,7 @@ class ContrastiveObjective(nn.Module):
         super().__init__()
         self.loss = loss
         self.projector = projector
+        self._takes_ranks = "ranks" in arguments_of(loss)  # read once, not in every step
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Part | None = None) -> Tensor:
         """Compute the loss of one batch, or with `ranks` the share of this process in it."""
@@ -41,16 +42,21 @@ class ContrastiveObjective(nn.Module):
         ranks: the processes that share the batch. A loss that does not know of them gets the embeddings of all.
         """
         z = z if self.projector is None else _tensor(self.projector(z))
-        loss, equal = self.loss, False
-        if ranks is not None and "ranks" in arguments_of(loss):
-            loss = partial(cast("Callable[..., Tensor]", loss), ranks=ranks)  # its type has no such argument
-        elif ranks is not None:
-            z, patient, equal = ranks.gather_with_gradient(z, 1), ranks.gather(patient), True
-        if pairs:
-            found = torch.stack([loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
-        else:
-            found = loss(z, patient)
-        return equal_share(found, {}, ranks)[0] if ranks is not None and equal else found
+        if ranks is None:
+            return self._compute(self.loss, z, patient, pairs)
+        if self._takes_ranks:
+            own = partial(cast("Callable[..., Tensor]", self.loss), ranks=ranks)  # its type has no such argument
+            return self._compute(own, z, patient, pairs)
+        z, patient = ranks.gather_with_gradient(z, 1), ranks.gather(patient)
+        return equal_share(self._compute(self.loss, z, patient, pairs), {}, ranks)[0]
+
+    @staticmethod
+    def _compute(
+        loss: Callable[[Tensor, Tensor], Tensor], z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]
+    ) -> Tensor:
+        if not pairs:
+            return loss(z, patient)
+        return torch.stack([loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
 
 
 def arguments_of(function: Callable[..., object] | None) -> Collection[str]:
@@ -82,18 +88,23 @@ class ViewMaker:
             # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
             # scaled down would look unchanged.
             signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
-            return attrs.evolve(views, signal=self.normalise(signal, like=views.signal))
+            return attrs.evolve(views, signal=self._normalised(signal, views.encoder_of_view, views.signal))
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
             signal = perturb(signal, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
+        return attrs.evolve(views, signal=self._normalised(signal, views.encoder_of_view))
+
+    def _normalised(self, signal: Tensor, encoder_of_view: tuple[int, ...], like: Tensor | None = None) -> Tensor:
+        """Normalise views (view, batch, channel, sample): in each the channels of its encoder. like: a clean view."""
         if not self.read:
-            return attrs.evolve(views, signal=self.normalise(signal))
+            return self.normalise(signal, like=like)
         own = signal.clone()
-        for view, encoder in enumerate(views.encoder_of_view):
+        for view, encoder in enumerate(encoder_of_view):
             channels = slice(*self.read[encoder])
-            own[view, :, channels] = self.normalise(signal[view, :, channels])
-        return attrs.evolve(views, signal=own)
+            clean = None if like is None else like[0, :, channels]
+            own[view, :, channels] = self.normalise(signal[view, :, channels], like=clean)
+        return own
 
 
 def encode(

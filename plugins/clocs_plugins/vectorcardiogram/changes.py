@@ -15,6 +15,7 @@ drawn from 1 to scale. Whatever of the eight leads is not a sum of X, Y and Z is
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import attrs
 import torch
@@ -39,7 +40,10 @@ class Rotation:
         angles = (2 * drawn[..., :3] - 1) * math.radians(self.angle)  # (..., axis)
         factors = 1 + drawn[..., 3:] * (self.scale - 1)  # (..., axis)
         change = factors[..., None] * rotation_of(angles)  # (..., 3, 3)
-        whole = _matrix(self.mixing.outwards, signal) @ change @ _matrix(self.mixing.inwards, signal)
+        outwards, inwards = (
+            _matrix(rows, signal.device, signal.dtype) for rows in (self.mixing.outwards, self.mixing.inwards)
+        )
+        whole = outwards @ change @ inwards
         return whole @ signal  # (..., channel, channel) times (..., channel, sample)
 
 
@@ -64,6 +68,9 @@ def mask_time(signal: Tensor, generator: Generator, *, share: float) -> Tensor:
     return signal.masked_fill((at >= first) & (at < first + length), 0.0)
 
 
-def _matrix(rows: Rows, like: Tensor) -> Tensor:
-    """Make a matrix on the device of a signal from numbers. Copying a list to a device would wait for it."""
-    return torch.stack([torch.stack([like.new_full((), number) for number in row]) for row in rows])
+@lru_cache(maxsize=8)  # 36 numbers are as many kernels; a step must not make them again
+def _matrix(rows: Rows, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Make a matrix on a device from numbers. Copying a list to a device would wait for it."""
+    return torch.stack(
+        [torch.stack([torch.full((), number, device=device, dtype=dtype) for number in row]) for row in rows]
+    )

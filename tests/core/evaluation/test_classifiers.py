@@ -14,7 +14,7 @@ from fake_frames import FRAME, TASK
 from fake_offers import FlatOptions, build_flat, flat, hit_rate
 from finetune_oracle import DIM
 
-from clocs_core import seeds
+from clocs_core import Answer, NoOptions, Protocol, seeds
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.records import Framing
 from clocs_core.contracts.result_offers import Metric
@@ -123,6 +123,24 @@ def test_c_is_as_given_or_the_best_on_validation_frames_and_is_kept_with_the_cla
         chosen.summary.notes[-1],
     )
     assert maker(frames, plan()).make(("prior", "random", 1.0))[0].summary.C is None
+
+
+def test_the_protocol_of_a_plugin_is_asked_once_for_scored_and_validation_rows(frames):
+    """It may train for minutes. Thresholds are chosen on its predictions of validation rows."""
+    asked = []
+
+    def predict(_options, trial):
+        asked.append(len(trial.scored))
+        grown = np.exp(trial.scored.embedding[:, : len(TASK.classes)].astype(np.float64))
+        return Answer(grown / grown.sum(1, keepdims=True))
+
+    offer = Protocol(name="guess", summary="A number of the embedding.", predict=predict)
+    wanted = attrs.evolve(plan(), protocol=Chosen(offer, NoOptions()))
+    found = maker(frames, wanted).make(("guess", "method", 1.0))[0].rows
+    scored, held_out = (len(frames.parts[part]) for part in ("test", "validation"))
+    assert asked == [scored + held_out]
+    assert (len(found.probability), len(found.validation.probability)) == (scored, held_out)
+    np.testing.assert_array_equal(found.validation.label, frames.rows["validation"].label)
 
 
 def test_the_class_prior_knows_the_share_of_each_class_and_nothing_else(frames):

@@ -190,6 +190,20 @@ def test_the_channels_of_an_encoder_are_normalised_without_those_of_another():
             assert torch.allclose(normal, centred / centred.square().mean().sqrt())
 
 
+def test_perturbed_copies_for_one_encoder_keep_the_scale_of_its_clean_channels():
+    signal = torch.randn(1, 3, 3, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    signal[:, :, 2] *= 1000
+    views = attrs.evolve(make_views(views=1), signal=signal, encoder_of_view=(0, 0), perturb="one each")
+    maker = ViewMaker(lambda batch, generator: views, (lambda one, _: 0.5 * one,), z_score, read=((0, 2),))
+    found = maker(views.batch, torch.Generator()).signal  # (view, batch, channel, sample)
+    for instance in range(3):
+        own = signal[0, instance, :2]
+        mean = own.mean(dim=-1, keepdim=True)
+        deviation = (own - mean).square().mean().sqrt()
+        assert torch.allclose(found[0, instance, :2], (own - mean) / deviation)
+        assert torch.allclose(found[1, instance, :2], (0.5 * own - mean) / deviation)
+
+
 def test_a_loss_of_chosen_pairs_is_the_mean_of_the_losses_of_each_pair():
     """In the order of the pairs, and no other view takes part."""
     views = attrs.evolve(make_views(views=4), pairs=((0, 2), (3, 1)))
