@@ -27,7 +27,7 @@ from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.own_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
-from clocs_core.cli.processes import is_first, is_repeating, may_speak
+from clocs_core.cli.processes import is_first, is_repeating, leave_after_error, may_speak
 from clocs_core.cli.run import run_command
 from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
@@ -45,7 +45,14 @@ MISTAKE = 2  # as click, for a wrong command line
 def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
     """Run one command. Returns the exit code; no error shows a traceback unless --traceback asks for it."""
     _keep_freed_memory()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    code = _heeding(list(sys.argv[1:] if arguments is None else arguments), entry_points)
+    if code:
+        leave_after_error(code)
+    return code
+
+
+def _heeding(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
+    """Run one command, and say what to do next where a signal or the disk stops it."""
     with heed_signals() as came:
         try:
             return _run(given, entry_points)

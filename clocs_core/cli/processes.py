@@ -145,6 +145,18 @@ def refuse_missing_gpus(asked: int, found: int) -> None:
         )
 
 
+def leave_after_error(code: int) -> None:
+    """End this process at once where it trains with others; return where it is alone.
+
+    Threads of a connection that was not closed end the process by SIGABRT now and then, while Python shuts down, and
+    the exit code is lost. Closing it would wait for processes that are gone.
+    """
+    if own_place() is not None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
 def start_processes(count: int, folder: Path) -> int:
     """Start this command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,18 @@ def test_an_error_is_said_once_and_a_lost_process_by_who_started_it(monkeypatch:
     assert not may_speak(LostProcess("b"))
     monkeypatch.setattr(processes, "_speaking", [lambda: False])
     assert not may_speak(SettingsError("a"))
+
+
+@pytest.mark.parametrize(("place", "ends"), [(TORCHRUN, [2]), ({}, [])])
+def test_a_process_among_others_ends_at_once_after_an_error(
+    place: dict[str, str], ends: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While Python shuts down, threads of an open connection can end it by SIGABRT, and the exit code is lost."""
+    ended: list[int] = []
+    monkeypatch.setattr(processes, "own_place", lambda: read_place(place))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    assert main(["plugins", "--json"]) == 0
+    assert ended == []
+    assert main(["run", "--no-such-flag"]) == 2
+    assert ended == ends
+    assert "no-such-flag" in capsys.readouterr().err
