@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 once = np.ones(len(rows.label))
                 both = [macro_auroc(one, rows.label, once) for one in (rows.probability, logits_of(rows.probability))]
                 print(f"| {folder} | {protocol} | {init} | {share:g} | {both[0]:.3f} | {both[1]:.3f} |")
-    except ClocsError as problem:
+    except (ClocsError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 2
     return 0

@@ -17,7 +17,7 @@ import numpy as np
 from clocs_core import seeds
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.contracts.result_offers import Metric
-from clocs_core.errors import ClocsError
+from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
 from clocs_core.evaluation.linear import by_record
 from clocs_core.files import sweep, write_atomically
@@ -49,7 +49,10 @@ def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, ou
 
 
 def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
-    """Make the draws that are not kept yet. Without readable predictions, a cell has no interval."""
+    """Make the draws that are not kept yet. A cell whose predictions are damaged has no interval.
+
+    Raises OSError where the system cannot read a file today: the next call would find other cells.
+    """
     missing = [source for source in dict.fromkeys(sources) if not source.kept.exists() and source.predictions.exists()]
     if at_once == 1 or len(missing) < 2:
         for number, source in enumerate(missing, 1):
@@ -74,7 +77,7 @@ def read_draws(source: Source) -> Interval | None:
 def _make(source: Source) -> None:
     try:
         rows = read_predictions(source.predictions)[source.protocol, source.init, source.label_fraction]
-    except (ClocsError, KeyError):
+    except (RunFolderError, KeyError):  # damaged, or made without this classifier
         return
     rows = by_record(rows) if source.measure.level == "record" else rows
     seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws

@@ -100,9 +100,13 @@ def read_predictions(path: Path) -> dict[Classifier, Predictions]:
 
 
 def read_predicted_rows(path: Path) -> PredictedRows:
-    """Read predictions with the names of patients and records. Raises RunFolderError for a damaged file."""
+    """Read predictions with the names of patients and records.
+
+    Raises RunFolderError for a damaged file, and OSError where the system cannot read it today.
+    """
+    content = path.read_bytes()  # np.load of a path would leave a damaged file open
     try:
-        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file:  # by path, a damaged file would stay open
+        with np.load(BytesIO(content), allow_pickle=False) as file:
             return _as_rows({name: file[name] for name in file.files})
     except _UNREADABLE as problem:
         why = " ".join(str(problem).split())[:200]

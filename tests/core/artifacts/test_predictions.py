@@ -1,5 +1,7 @@
 """Predictions on disk."""
 
+import errno
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -90,3 +92,15 @@ def test_facts_of_the_rows_are_kept_beside_the_predictions(tmp_path):
             [2500],
         )
     assert list(read_predictions(tmp_path / "p.npz")) == [("linear", "m", 1.0)]
+
+
+def test_an_error_of_the_system_is_no_damage(tmp_path, monkeypatch):
+    np.savez(tmp_path / "p.npz", label=np.array([0]))
+
+    def fails(path):
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    with pytest.raises(OSError, match="Too many open files") as found:
+        read_predictions(tmp_path / "p.npz")
+    assert not isinstance(found.value, RunFolderError)
