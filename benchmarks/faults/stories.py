@@ -1,4 +1,4 @@
-"""The commands that are disturbed: a run, a preparation, an evaluation and a grid, each of the smallest useful size.
+"""The commands that are disturbed: runs, a preparation, an evaluation and a grid, each of the smallest useful size.
 
 A story starts from a template that is made once. After it was disturbed, the same command is given again, as a user
 would; then its results must equal those of an undisturbed process.
@@ -20,18 +20,12 @@ import attrs
 from grid.executor import Job, Outcome
 
 from faults.processes import PATIENCE, Work, clocs, run
+from faults.ranks import over_two
 
 _DEMO = ("--dataset", "demo", "-o", "patients=12")
 _TINY = ("--epochs", "2", "--batch-size", "16", "--resamples", "5", "--embedding-dim", "8", "--device", "cpu")
 EVALUATION = "evaluation"
-_VARYING = (
-    "command",
-    "date",
-    "seconds",
-    "digest",
-    "root",
-    "data_root",
-)  # differ between undisturbed runs in two folders
+_VARYING = ("command", "date", "seconds", "digest", "root", "data_root")  # differ between two undisturbed runs
 Results = dict[str, str]
 """The results of a story by name: digests or texts that no disturbance may change."""
 
@@ -194,6 +188,8 @@ STORIES = (
     Story("run", run_work, run_results),
     Story("prepare", _prepare, lambda folder: {**_frames(folder), "remains": _remains(folder)}),
     Story("evaluate", evaluate_work, evaluate_results, before=run_work),
+    Story("run over two, the first", over_two(run_work, rank=0), run_results),
+    Story("run over two, the second", over_two(run_work, rank=1), run_results),
     Story("grid", _grid, _grid_results, before=_grid_before),
 )
 
