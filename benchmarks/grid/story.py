@@ -158,6 +158,8 @@ def _tell(presets: tuple[Preset, ...], inputs: Inputs, mode: Mode, call: Call) -
     write_page(page, results.out)
     print(page.markdown_tables())
     print(f"Page: {results.out / 'grid.html'}", file=sys.stderr)
+    for name, why in page.failures:
+        print(f"Error: {name} failed: {why.rstrip('.')}. The same command tries it again.", file=sys.stderr)
     if mode == "record-reference":
         record(presets[0], results, REFERENCE)
     elif mode == "check":
