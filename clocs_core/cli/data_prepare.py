@@ -17,11 +17,13 @@ from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
+    from clocs_core.contracts.records import Framing
     from clocs_core.data.cohort import Cohort
     from clocs_core.plan.data import DataPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FRAMING = ("frame_samples", "source_samples", "band_pass", "notch")
+_LENGTHS = ("frame_samples", "source_samples", "frame_seconds")  # options that set the length of frames
 
 
 def recordings_options(command: F) -> F:
@@ -45,6 +47,8 @@ def framing_options(command: F) -> F:
     )
     for name, text, metavar in filters:
         command = click.option(name, metavar=metavar, help=text)(command)
+    seconds = "Seconds of a recording in a frame, before resampling; as `-o frame_seconds` of a run."
+    command = click.option("--frame-seconds", metavar="S", help=seconds)(command)
     for name, text in (
         ("--source-samples", "Samples of a recording in a frame, before resampling; as `-o source_samples` of a run."),
         ("--frame-samples", "Samples of a frame; as `-o frame_samples` of a run. Default: that of the data set."),
@@ -128,34 +132,51 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _framing_given(asked: dict[str, Any]) -> dict[str, object]:
+def _framing_given(asked: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `framing_options` that were given out of `asked`."""
     from clocs_core.contracts.records import Framing
+    from clocs_core.errors import SettingsError
+    from clocs_core.plan.frame_seconds import read_seconds
     from clocs_core.settings.options import field_types, from_text
 
-    kinds = field_types(Framing)
+    kinds, seconds = field_types(Framing), asked.pop("frame_seconds")
     given = {name: asked.pop(name) for name in _FRAMING}
-    return {name: from_text(kinds[name], str(value)) for name, value in given.items() if value is not None}
+    found = {name: from_text(kinds[name], str(value)) for name, value in given.items() if value is not None}
+    if seconds is None:
+        return found
+    if "source_samples" in found:
+        raise SettingsError("--frame-seconds and --source-samples both set the length of a frame; give one of them.")
+    return {**found, "frame_seconds": read_seconds(seconds)}
 
 
-def _cohort(asked: DataPlan, workers: int, given: dict[str, object]) -> Cohort:
+def _cohort(asked: DataPlan, workers: int, given: dict[str, Any]) -> Cohort:
     import attrs
 
     from clocs_core.cli.display import console_display
-    from clocs_core.contracts.records import Framing
     from clocs_core.data.cohort import get_cohort
-    from clocs_core.errors import SettingsError
-    from clocs_core.settings.options import plain, structure
 
-    own = [plain(asked.dataset.offer.framing(segments)) for segments in (2, 1)]
-    try:
-        framings = [structure(Framing, {**one, **given}, "framing", arguments=False) for one in own]
-    except SettingsError as problem:
-        raise SettingsError(f"Frames of {asked.name!r} cannot be cut like this: {problem}") from None
+    framings = [_framing(asked, segments, given) for segments in (2, 1)]
     with console_display() as display:
         display.stage("preparing recordings")
-        asked = attrs.evolve(asked, fit=0 if {"frame_samples", "source_samples"} & given.keys() else 2)
+        asked = attrs.evolve(asked, fit=0 if set(_LENGTHS) & given.keys() else 2)
         return get_cohort(asked, framings[0], framings[1], workers, display.tick)
+
+
+def _framing(asked: DataPlan, segments: int, given: dict[str, Any]) -> Framing:
+    """Change the framing of the data set by the options that were given. Raises SettingsError if there is none such."""
+    from clocs_core.contracts.records import Framing
+    from clocs_core.errors import SettingsError
+    from clocs_core.plan.frame_seconds import NAME, in_seconds
+    from clocs_core.settings.options import plain, structure
+
+    fields = {**plain(asked.dataset.offer.framing(segments)), **given}
+    seconds = fields.pop(NAME, None)
+    if seconds is not None:
+        fields |= in_seconds(fields["frame_samples"], seconds)
+    try:
+        return structure(Framing, fields, "framing", arguments=False)
+    except SettingsError as problem:
+        raise SettingsError(f"Frames of {asked.name!r} cannot be cut like this: {problem}") from None
 
 
 def _print(cohort: Cohort) -> None:

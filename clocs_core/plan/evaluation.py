@@ -25,6 +25,7 @@ from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
+from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
@@ -122,7 +123,7 @@ def resolve_evaluation(
 
     Later layers win: the data set's defaults; the run's settings, if it is the run's data set; tables; `-o`.
     """
-    given = as_assignments(assignments)
+    seconds, given = take_seconds(as_assignments(assignments))
     if opened is not None:
         refuse_control_name(opened.init)
     asked = _asked(opened, tables, given)
@@ -143,6 +144,7 @@ def resolve_evaluation(
     layers = Layers({}, _defaults(dataset, opened, tables.get("data", {}), given), tables, given)
     extras = offered_extras(catalogue, classes)
     layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
+    layers = set_seconds(layers, seconds, ("framing",))
     if untrained is not None:
         chosen = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
         opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)

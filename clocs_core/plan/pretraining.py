@@ -26,6 +26,7 @@ from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
+from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plugins.catalogue import Catalogue, Shelf
@@ -120,7 +121,7 @@ class Plan:
 
 def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
     """Make a plan from settings tables and settings by name ("temperature=0.05" or "loss.temperature=0.05")."""
-    given = as_assignments(assignments)
+    seconds, given = take_seconds(as_assignments(assignments))
     if "data" in tables:
         tables = {**tables, "data": inherit_data(tables["data"], {}, given)}
     run, method, dataset, presets = _choose_method(catalogue, tables, given)
@@ -138,6 +139,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
     layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
+    layers = set_seconds(layers, seconds, _FRAMINGS)
     fit = 0 if _asks_for_framing(layers) else max(2, needs.segments)
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
