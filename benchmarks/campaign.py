@@ -1,7 +1,9 @@
 """Disturb clocs in every way that a machine can, with a seed and a budget: does it ever give another number?
 
     python benchmarks/campaign.py --seconds 60
-    python benchmarks/campaign.py --jobs 2 --log trials --json benchmarks/results/campaign.json
+    python benchmarks/campaign.py --jobs 3 --log trials --json benchmarks/results/campaign.json
+    python benchmarks/campaign.py --again benchmarks/results/campaign.json
+    python benchmarks/campaign.py --table benchmarks/results/campaign.json
 
 Every trial ends as one of: equal (the results of an undisturbed process, after the same command was given again),
 refused (one sentence, exit code 2); or it is a fault: another result, a traceback, more than 20 s, more than 2 GiB.
@@ -11,6 +13,7 @@ docs/reliability.md has the table.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -21,12 +24,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 def main() -> int:
     """Run a campaign. Returns 0, or 1 where a trial broke a promise."""
     from faults.file_faults import is_loaded, restart_with_library
+    from faults.page import table_of
 
     given = _parser().parse_args()
+    if given.table is not None:
+        print(table_of(json.loads(given.table.read_text())))
+        return 0
     with tempfile.TemporaryDirectory(prefix="clocs-campaign-") as scratch:
         if not is_loaded():
             return restart_with_library(Path(scratch), [sys.executable, *sys.argv])
-        from faults.campaign import Budget, run_campaign
+        from faults.campaign import Budget, make_again, run_campaign
+
+        if given.again is not None:
+            return make_again(Path(scratch), given.again)
 
         budget = Budget(given.kills, given.disks, given.reads, given.inputs, given.files, given.pairs, given.seconds)
         return run_campaign(Path(scratch), budget, given.seed, given.jobs, given.only, given.json, given.log)
@@ -45,7 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="trials at once")
     parser.add_argument("--only", help="groups to run, with commas")
     parser.add_argument("--log", type=Path, help="folder for a line per trial; an interrupted campaign goes on there")
-    parser.add_argument("--json", type=Path, help="file for the table")
+    parser.add_argument("--json", type=Path, help="file for the result")
+    parser.add_argument("--again", type=Path, help="make only the trials again that broke a promise in this result")
+    parser.add_argument(
+        "--table", type=Path, help="print a result as the table of docs/reliability.md, and do nothing else"
+    )
     return parser
 
 

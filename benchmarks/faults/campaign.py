@@ -67,9 +67,29 @@ def run_campaign(
     for trial in broken:
         print(f"BROKEN {trial.line()}")
     if out is not None:
-        out.write_text(json.dumps(_document(rows, broken, time.monotonic() - began, jobs), indent=1) + "\n")
+        text = json.dumps(_document(rows, broken, time.monotonic() - began, jobs), indent=1) + "\n"
+        out.write_text(text.replace(str(scratch), "SCRATCH"))
     print(f"{len(done) - len(broken)} passed, {len(broken)} failed")
     return 1 if broken or not done else 0
+
+
+def make_again(scratch: Path, file: Path) -> int:
+    """Make the trials again that broke a promise, of a campaign that was written to `file`; keep the outcome there.
+
+    Returns 1 where one broke it again.
+    """
+    import_everything()
+    document = json.loads(file.read_text())
+    made = []
+    for number, broken in enumerate(document["broken"]):
+        (story,) = (one for one in STORIES if one.name == broken["subject"])
+        calm = undisturbed(story, scratch / str(number))
+        disturbance = disturbances.again(broken["group"], broken["repeat"])
+        made.append(_disturb(calm, disturbance)(scratch / f"{number}-again"))
+        print(made[-1].line())
+    document["made_again"] = [attrs.asdict(trial) for trial in made]
+    file.write_text(json.dumps(document, indent=1) + "\n")
+    return 0 if all(trial.is_good for trial in made) else 1
 
 
 def _refuse_other_campaign(log: Path, asked: dict[str, object]) -> None:
@@ -151,7 +171,7 @@ def _reads(scratch: Path, stories: Sequence[Undisturbed], count: int, rng: rando
         if number % 4 < 2:
             yield _disturb(calm, disturbances.fail_read(rng.randrange(max(1, calm.reads)), rng.choice(_TRANSIENT)))
         elif number % 4 == 2:
-            yield _disturb(calm, disturbances.jump_clock(rng))
+            yield _disturb(calm, disturbances.jump_clock(rng.randrange(1 << 30)))
         else:
             yield _change(OWN_FORMS[0], template, rng.randrange(1 << 30))
 

@@ -6,7 +6,7 @@ import errno
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -70,7 +70,11 @@ def kill_at(operation: int, torn: bool) -> Disturbance:
 
 def kill_after(rng: random.Random) -> Disturbance:
     """Kill up to three processes, each at a random moment."""
-    shares = [rng.random() * 0.6**turn for turn in range(MAY_BE_CALLED_BACK)]
+    return kill_at_moments([rng.random() * 0.6**turn for turn in range(MAY_BE_CALLED_BACK)])
+
+
+def kill_at_moments(shares: Sequence[float]) -> Disturbance:
+    """Kill processes one after the other, each after a share of the time that an undisturbed one takes."""
 
     def disturb(calm: Undisturbed, folder: Path) -> Trial:
         for turn, share in enumerate(shares):
@@ -105,9 +109,8 @@ def fail_read(operation: int, error: int) -> Disturbance:
     return disturb
 
 
-def jump_clock(rng: random.Random) -> Disturbance:
+def jump_clock(seed: int) -> Disturbance:
     """Let the clock of the machine jump by days, forwards and backwards."""
-    seed = rng.randrange(1 << 30)
 
     def disturb(calm: Undisturbed, folder: Path) -> Trial:
         ended = run(_jumping(calm.story.work(folder), seed), folder.with_suffix(".log"), None, PATIENCE)
@@ -152,6 +155,22 @@ def _go_on(calm: Undisturbed, folder: Path, ended: Ended, group: str, repeat: st
         return trial(verdict, again, detail)
     wrong = differing(calm.story.results(folder), calm.results)
     return trial("difference" if wrong else "equal", again, wrong)
+
+
+def again(group: str, repeat: str) -> Disturbance:
+    """Return the disturbance that a trial calls `repeat`. Raises ValueError for a group of trials without a command."""
+    first, *words = repeat.split()
+    if group == "kill" and first == "moments":
+        return kill_at_moments([float(share) for share in words])
+    if group == "kill":
+        return kill_at(int(words[0]), torn="torn" in words)
+    if group == "full disk":
+        return fill_disk(int(words[0]))
+    if group == "failing read":
+        return fail_read(int(words[0]), getattr(errno, words[1]))
+    if group == "clock":
+        return jump_clock(int(words[0]))
+    raise ValueError(f"trials of {group!r} are made again with their seed alone: {repeat}")
 
 
 def all_kills(calm: Undisturbed) -> Iterator[Disturbance]:

@@ -51,6 +51,12 @@ RUN_ELSEWHERE = {
     "::test_what_is_downloaded_can_be_read",
     "python benchmarks/campaign.py --seconds 60 --jobs 2": "tests/benchmarks/test_faults.py"
     "::test_a_minute_of_the_campaign_breaks_no_promise",
+    "python benchmarks/campaign.py --jobs 3 --log trials --json benchmarks/results/campaign.json": "tests/benchmarks"
+    "/test_faults.py::test_a_campaign_goes_on_after_the_trials_that_stand_in_its_log",
+    "python benchmarks/campaign.py --again benchmarks/results/campaign.json": "tests/benchmarks/test_campaign_page.py"
+    "::test_a_trial_is_made_again_by_its_name",
+    "python benchmarks/campaign.py --table benchmarks/results/campaign.json": "tests/benchmarks/test_campaign_page.py"
+    "::test_the_page_has_the_table_and_the_facts_of_the_committed_campaign",
     "python benchmarks/patient_nce.py --sweep --out sweep.json": "tests/plugins/contrastive_losses"
     "/test_patient_nce_benchmark.py::test_the_sweep_ranks_the_tiles_of_both_kernels",
 }
