@@ -76,6 +76,9 @@ def contents_of(run: Path) -> dict[str, Any]:
         for path in run.rglob("*")
         if path.is_file() and path.name not in _WITH_TIMES and "tfevents" not in path.name
     }
+    tensors, about = read_tensors(run / "encoder.safetensors")
+    held["encoder.safetensors"] = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+    held["card"] = _without_times(about)
     held["report.html"] = (run / "report.html").exists()
     held["report.json"] = _without_times(json.loads((run / "report.json").read_text(encoding="utf-8")))
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -88,7 +91,7 @@ def contents_of(run: Path) -> dict[str, Any]:
     return held
 
 
-_WITH_TIMES = ("report.html", "report.json", "metrics.jsonl", "checkpoint.safetensors")
+_WITH_TIMES = ("report.html", "report.json", "metrics.jsonl", "checkpoint.safetensors", "encoder.safetensors")
 
 
 _OF_A_CLOCK = ("seconds", "digest", "date", "command")  # a command that resumes is another one
