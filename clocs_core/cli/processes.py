@@ -184,7 +184,9 @@ def start_processes(count: int, folder: Path) -> int:
     try:
         elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one(folder))
     except ChildFailedError as problem:
-        rank, failure = problem.get_first_failure()
+        # One that was killed comes first: those that lose it end at once, without a word, and may be noted before it.
+        killed = [(rank, one) for rank, one in problem.failures.items() if one.exitcode < 0]
+        rank, failure = killed[0] if killed else problem.get_first_failure()
         if failure.exitcode >= 0:
             return int(failure.exitcode)  # that process has said why
         name = signal.Signals(-failure.exitcode).name
