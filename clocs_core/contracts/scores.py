@@ -41,6 +41,7 @@ class Comparison:
     better: whether a `higher` or a `lower` score of this metric is better.
     seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
     is over patients alone, and another seed may differ by more.
+    p: of a permutation test over the test patients, two-sided, for one seed. None: of several seeds, or not asked.
     """
 
     a: str
@@ -55,3 +56,4 @@ class Comparison:
     high: float
     seeds: int = 1
     better: Literal["higher", "lower"] = "higher"
+    p: float | None = None

@@ -195,6 +195,11 @@ class ScoringSettings:
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
     resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
+    permutations: int = option(
+        1000,
+        "Permutations of the paired test of each comparison; 0: no test.",
+        check=(lambda count: 0 <= count <= 100_000, "be between 0 and 100,000"),
+    )
     metrics: tuple[str, ...] = option(
         (), "Metrics to report, the one to look at first in front; default: all that suit the task.", metavar="NAMES"
     )

@@ -43,7 +43,7 @@ def plan_of(metrics=(HITS,), **scoring):
         settings=EvaluationSettings(dataset="tiny", encoder="flat", embedding_dim=DIM, seed=3),
         data=DataSettings(channels=CHANNELS, normalise="none"),
         finetune=FinetuneSettings(),
-        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, **scoring}),
+        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, "permutations": 20, **scoring}),
         framing=Framing(frame_samples=FRAME),
         dataset=Chosen(tiny(), TinyOptions()),
         encoder=Pretrained(init="method", encoder=encoder, embedding_dim=DIM, weights=network(7).state_dict()),

@@ -70,7 +70,8 @@ def evaluate(session, run, data):
         encoder = None if opened is None else open_encoder(opened, session.catalogue)
         tables = {"evaluation": {"device": "cpu", **evaluation}, "data": {"data_root": data}}
         quick = ["batch_size=64", "epochs=2"] if evaluation.get("protocol") == "finetune" else []
-        asked = resolve_evaluation(session.catalogue, encoder, tables, ["resamples=20", *quick, *assignments])
+        few = ["resamples=20", "permutations=20"]
+        asked = resolve_evaluation(session.catalogue, encoder, tables, [*few, *quick, *assignments])
         ticking = clock or itertools.count().__next__
         return evaluate_encoder(asked, path, Surroundings(session.host, screen or Screen(), 1, ticking)).report
 
