@@ -18,7 +18,8 @@ CONTROLS = (RANDOM, CHANCE)
 class Score:
     """The value of a metric with its 95 % interval by bootstrap over patients.
 
-    protocol: `linear`, `finetune`, `prior` (the control without a signal), or the protocol of a plugin.
+    protocol: `linear`, `finetune`, `patient-identification`, the protocol of a plugin, or a control without a signal:
+    `prior` or `chance`.
     init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
     no encoder at all) or `supervised`.
     """

@@ -101,7 +101,7 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
     if patients >= _ENOUGH:
         return ()
     return (
-        f"The {scoring.settings.part} part has only {patients} patients: bootstrap intervals over so few patients are "
+        f"Only {patients} {scoring.settings.part} patients are scored: bootstrap intervals over so few patients are "
         "too narrow to rely on.",
     )
 

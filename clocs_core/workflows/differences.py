@@ -16,6 +16,7 @@ from clocs_core.artifacts.results import Candidate, Group
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.identification import RECALLS
 from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.over_seeds import difference_over_seeds
 from clocs_core.evaluation.pairing import why_not_same
@@ -47,7 +48,7 @@ def find_differences(
     groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted, catalogue: Catalogue, show: Display
 ) -> Differences:
     """Pair the first group with each of the others, where their test rows are the same; `wanted` names everything."""
-    drawn = _Drawn(groups[0][0], {name: catalogue.metrics.get(name).offer for name in wanted.metrics})
+    drawn = _Drawn(groups[0][0], {name: _metric(name, catalogue) for name in wanted.metrics})
     differences: list[Comparison] = []
     refused: list[Refusal] = []
     missing: list[str] = []
@@ -65,6 +66,10 @@ def find_differences(
                 differences.append(_comparison(a, b, fraction, drawn.metrics[metric], level, gain, p))
         show.tick(number, len(groups) - 1)
     return Differences(tuple(differences), tuple(refused), tuple(missing))
+
+
+def _metric(name: str, catalogue: Catalogue) -> Metric:
+    return next((one for one in RECALLS if one.name == name), None) or catalogue.metrics.get(name).offer
 
 
 def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
