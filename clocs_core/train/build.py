@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
 from clocs_core.artifacts.reading import Reading, build_coarser
-from clocs_core.contracts.offers import Encoder, Reader, Setup, SignalFacts
+from clocs_core.contracts.offers import Encoder, Reader, SignalFacts
 from clocs_core.contracts.records import Column
+from clocs_core.contracts.setup import Setup
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen

@@ -115,7 +115,7 @@ def test_patients_with_one_recording_each_are_refused(patients, said):
     rows = recordings(patients)
     with pytest.raises(DataError, match=said + " more than one; it needs two such patients, so choose another"):
         refuse_single_recordings(rows, names_of(rows), "d", "test")
-    refuse_single_recordings(recordings([0, 0, 1, 1]), names_of(rows) + ["x"], "d", "test")
+    refuse_single_recordings(recordings([0, 0, 1, 1]), [*names_of(rows), "x"], "d", "test")
 
 
 def test_embeddings_that_are_not_finite_are_refused():
