@@ -50,12 +50,14 @@ class Setup:
         It becomes a part of the own module, so that core trains and saves it.
         """
         part = self._part(name, "objective")
-        return part.build(part.options(**options), self)
+        made: nn.Module = part.build(part.options(**options), self)
+        return made
 
     def loss(self, name: str, **options: Any) -> Callable[[Tensor, Tensor], Tensor]:
         """Build a loss of embeddings and patients, with these options. The own offer names it in `losses`."""
         part = self._part(name, "loss")
-        return part.build(part.options(**options))
+        made: Callable[[Tensor, Tensor], Tensor] = part.build(part.options(**options))
+        return made
 
     def _part(self, name: str, kind: str) -> Any:
         for one in self.parts:

@@ -44,7 +44,7 @@ class Lineup:
 def line_up(rows: Features, names: Sequence[str]) -> Lineup:
     """Choose gallery and probes among recordings, one per row. names: of the recordings, by their number."""
     of_patient: dict[int, list[int]] = {}
-    for row in sorted(range(len(rows)), key=lambda row: names[rows.record[row]]):
+    for row in sorted(range(len(rows)), key=lambda row: names[int(rows.record[row])]):
         of_patient.setdefault(int(rows.patient[row]), []).append(row)
     several = [mine for mine in of_patient.values() if len(mine) > 1]
     right = [place for place, mine in enumerate(several) for _ in mine[1:]]

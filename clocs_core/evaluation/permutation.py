@@ -53,5 +53,9 @@ def _swap(patients: int, permutations: int, seed: int) -> tuple[NDArray[np.uint1
 
 
 def _join(a: Predictions, b: Predictions) -> Predictions:
-    names = ("probability", "label", "patient", "record")
-    return Predictions(*(np.concatenate([getattr(a, name), getattr(b, name)]) for name in names))
+    return Predictions(
+        np.concatenate([a.probability, b.probability]),
+        np.concatenate([a.label, b.label]),
+        np.concatenate([a.patient, b.patient]),
+        np.concatenate([a.record, b.record]),
+    )

@@ -69,9 +69,7 @@ def test_a_part_that_is_not_installed_is_refused_with_its_objective():
 
 def test_an_objective_that_builds_on_itself_is_refused():
     one, two = objective("one", objectives=("two",)), objective("two", objectives=("one",))
-    with pytest.raises(
-        SettingsError, match=r"builds on itself: 'one' on 'two' on 'one'\. Its plugin"
-    ):
+    with pytest.raises(SettingsError, match=r"builds on itself: 'one' on 'two' on 'one'\. Its plugin"):
         with_parts(one, catalogue_of(one, two))
 
 
