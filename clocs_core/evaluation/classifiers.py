@@ -102,8 +102,8 @@ class ClassifierMaker:
         began = self.watch.clock()
         summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
         if self.plan.identifies:
-            found = self._identify(init)
-            return Finished(attrs.evolve(summary, seconds=self.watch.clock() - began), found), None
+            identified = self._identify(init)
+            return Finished(attrs.evolve(summary, seconds=self.watch.clock() - began), identified), None
         train = self._labelled("train")
         rows = choose_rows(train.patient, fraction, self.scoring.fraction_seed, self.plan.settings.fraction_of)
         try:

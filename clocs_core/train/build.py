@@ -239,7 +239,8 @@ def build_learner(
         try:
             objective = plan.objective.offer.build(plan.objective.options, setup)
         except ValueError as problem:
-            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
+            why = str(problem).removesuffix(".")
+            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {why}.") from None
         if projector is not None and not any(one is projector for one in objective.modules()):
             raise SettingsError(
                 f"The objective {plan.objective.offer.name!r} of method {plan.method.name!r} has no place for a "

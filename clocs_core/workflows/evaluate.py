@@ -51,7 +51,7 @@ from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.options import plain
 from clocs_core.settings.toml_file import Tables, seal_tables
-from clocs_core.train.build import choose_device, choose_steps
+from clocs_core.train.build import build_encoder, choose_device, choose_steps
 from clocs_core.train.normalise import normaliser
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.clinical import show_clinical
@@ -195,6 +195,9 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
         _refuse_no_score(cohort, scoring)
     refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
+    # An encoder that cannot be built is refused before a folder is begun; its warnings are heard when it is used.
+    with torch.random.fork_rng(devices=[]), collect_warnings():
+        build_encoder(plan.encoder, plan.framing.frame_samples, plan.settings.seed, False, device)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
     if plan.identifies:
