@@ -133,9 +133,6 @@ from .contracts.offers import (
     Reader as Reader,
 )
 from .contracts.offers import (
-    Setup as Setup,
-)
-from .contracts.offers import (
     SignalFacts as SignalFacts,
 )
 from .contracts.offers import (
@@ -215,6 +212,9 @@ from .contracts.sections import (
 )
 from .contracts.sections import (
     ReportTable as ReportTable,
+)
+from .contracts.setup import (
+    Setup as Setup,
 )
 from .data.array_file import (
     ArrayFile as ArrayFile,

@@ -271,12 +271,6 @@ def test_core_says_no_name_of_a_plugin() -> None:
     assert not said, says(said)
 
 
-BUILDS_ON = {
-    "clocs_plugins.rhythm_and_patient": ("clocs_plugins.contrastive_losses.patient_nce", "clocs_plugins.cpc"),
-}
-"""Plugins that join what others offer. A stranger's distribution may import them too: it then depends on clocs."""
-
-
 def test_a_plugin_imports_of_ours_the_public_api_and_its_own_folder() -> None:
     """Built-ins live by the rules of strangers, so whatever they need is there for strangers too."""
     wrong = []
@@ -289,7 +283,6 @@ def test_a_plugin_imports_of_ours_the_public_api_and_its_own_folder() -> None:
                 or one.name.startswith("clocs_core.testing.")
                 or one.name == own
                 or one.name.startswith(f"{own}.")
-                or one.name in BUILDS_ON.get(own, ())
             )
             if is_ours(one.name) and not allowed:
                 wrong.append(str(one))

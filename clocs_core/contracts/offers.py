@@ -18,8 +18,9 @@ from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.records import Column, Entry, Framing, Listing, Normalisation, Record, Task
 
 if TYPE_CHECKING:
-    import torch
     from torch import Generator, Tensor, nn
+
+    from clocs_core.contracts.setup import Setup
 
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?")
@@ -314,34 +315,6 @@ class Loss(Offer):
     build: Callable[[Any], Callable[[Tensor, Tensor], Tensor]]
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Setup:
-    """The facts that an objective is built from. New fields may be added here without breaking plugins.
-
-    encoder: the first encoder with its initial weights. It belongs to core; an objective may keep a copy.
-    encoders: all encoders, in the order of `Views.encoder_of_view`; the same holds for them.
-    perturbations: names of the perturbations of the views, in order.
-    signals: unit, rate, length and channels of the signals.
-    columns: the columns in `views.batch.about`, as the data set declares them, with the mean and deviation of numbers.
-    steps_per_epoch, steps: updates in an epoch, and in all epochs; a run that stops early makes fewer.
-    device: the device that the run trains on. Core moves the module there after `build`.
-    projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
-    asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
-    """
-
-    encoder: nn.Module
-    embedding_dim: int
-    task: Task
-    perturbations: tuple[str, ...] = ()
-    encoders: tuple[nn.Module, ...] = attrs.field(default=attrs.Factory(lambda self: (self.encoder,), takes_self=True))
-    signals: SignalFacts = SignalFacts()
-    columns: tuple[Column, ...] = ()
-    steps_per_epoch: int = 1
-    steps: int = 1
-    device: torch.device | None = None
-    projector: nn.Module | None = None
-
-
 @attrs.frozen(kw_only=True)
 class Objective(Offer):
     """A loss that has state, such as a target network or heads.
@@ -356,6 +329,8 @@ class Objective(Offer):
     its share of the loss. Any other gets all instances, in each process.
     of_embeddings: forward takes from the signals only what `encode(views.signal)` returns. Ids, labels, columns and
     targets it may use. Then a run can contrast more instances than the device encodes at once (`contrast_batch`).
+    objectives, losses: names of other offers that it builds on, of any plugin. Core finds them before anything is read,
+    and `setup.objective(name)` and `setup.loss(name)` build them.
     """
 
     kind: ClassVar[str] = "objective"
@@ -363,6 +338,8 @@ class Objective(Offer):
     sequence: bool = False
     columns: tuple[Column, ...] = ()
     of_embeddings: bool = False
+    objectives: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -45,7 +45,7 @@ class Metric(Offer):
     score_tensors: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
 
 
-LINEAR, FINETUNE, PRIOR = "linear", "finetune", "prior"
+LINEAR, FINETUNE, PRIOR, IDENTIFICATION = "linear", "finetune", "prior", "patient-identification"
 """The protocols that core has itself; `prior` is the control without a signal."""
 
 
@@ -72,7 +72,7 @@ class Protocol(Offer):
     sequence: bool = False
 
     def __attrs_post_init__(self) -> None:
-        own = self.name in (LINEAR, FINETUNE, PRIOR)
+        own = self.name in (LINEAR, FINETUNE, PRIOR, IDENTIFICATION)
         if own and self.predict is not None:
             raise ValueError(f"{self.name!r} is a protocol of clocs itself; give yours another name")
         if not own and self.predict is None:

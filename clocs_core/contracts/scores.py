@@ -18,7 +18,8 @@ CONTROLS = (RANDOM, CHANCE)
 class Score:
     """The value of a metric with its 95 % interval by bootstrap over patients.
 
-    protocol: `linear`, `finetune`, `prior` (the control without a signal), or the protocol of a plugin.
+    protocol: `linear`, `finetune`, `patient-identification`, the protocol of a plugin, or a control without a signal:
+    `prior` or `chance`.
     init: the method's name, `random` (the same encoder untrained; also used for the class prior, which has
     no encoder at all) or `supervised`.
     """
@@ -41,6 +42,7 @@ class Comparison:
     better: whether a `higher` or a `lower` score of this metric is better.
     seeds: how many seeds each side is the mean of. With several, the interval is over seeds and patients; with one, it
     is over patients alone, and another seed may differ by more.
+    p: of a permutation test over the test patients, two-sided, for one seed. None: of several seeds, or not asked.
     """
 
     a: str
@@ -55,3 +57,4 @@ class Comparison:
     high: float
     seeds: int = 1
     better: Literal["higher", "lower"] = "higher"
+    p: float | None = None

@@ -46,25 +46,41 @@ def bootstrap(
     The draws depend on the seed and the number of patients alone. So two sets of predictions of the same test
     patients get the same draws, and `compare` can pair them.
     """
-    rows = predictions.probability, predictions.label
-    value = metric.score(*rows, np.ones(len(predictions.patient)))
     patients, number = np.unique(predictions.patient, return_inverse=True)
+    value = metric.score(predictions.probability, predictions.label, np.ones(len(number)))
     drawn = _draw(len(patients), resamples, seed)
-    if metric.score_tensors is not None and device is not None and device.type != "cpu" and resamples:
-        return cut_interval(value, _score_on(device, metric.score_tensors, rows, drawn, number))
-    if metric.score_draws is None or not resamples:
-        return cut_interval(value, np.array([metric.score(*rows, one[number].astype(np.float64)) for one in drawn]))
-    blocks = draw_weights(predictions.patient, resamples, seed)
-    return cut_interval(value, np.concatenate([metric.score_draws(*rows, block) for block in blocks]))
+    return cut_interval(value, score_groups(predictions, metric, drawn, number, device))
+
+
+def score_groups(
+    predictions: Predictions,
+    metric: Metric,
+    drawn: NDArray[np.uint16],
+    group: NDArray[np.int64],
+    device: torch.device | None = None,
+) -> Floats:
+    """Score the rows once for each draw (draw,). drawn: how often each group counts, (draw, group). group: of each row.
+
+    device: as in `bootstrap`.
+    """
+    rows = predictions.probability, predictions.label
+    if metric.score_tensors is not None and device is not None and device.type != "cpu" and len(drawn):
+        return _score_on(device, metric.score_tensors, rows, drawn, group)
+    if metric.score_draws is None or not len(drawn):
+        return np.array([metric.score(*rows, one[group].astype(np.float64)) for one in drawn])
+    return np.concatenate([metric.score_draws(*rows, block) for block in _in_blocks(drawn, group)])
 
 
 def draw_weights(patient: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Floats]:
     """Yield how often each row counts in each draw of the patients, as blocks (draw, n). patient: of each row (n,)."""
     patients, number = np.unique(patient, return_inverse=True)
-    drawn = _draw(len(patients), resamples, seed)
-    size = max(1, _AT_ONCE // len(number))
-    for at in range(0, resamples, size):
-        yield drawn[at : at + size, number].astype(np.float64)
+    return _in_blocks(_draw(len(patients), resamples, seed), number)
+
+
+def _in_blocks(drawn: NDArray[np.uint16], group: NDArray[np.int64]) -> Iterator[Floats]:
+    size = max(1, _AT_ONCE // len(group))
+    for at in range(0, len(drawn), size):
+        yield drawn[at : at + size, group].astype(np.float64)  # (draw, n)
 
 
 def _score_on(

@@ -25,15 +25,17 @@ from clocs_core.contracts.protocols import Trial
 from clocs_core.contracts.records import Part
 from clocs_core.contracts.result_offers import (
     FINETUNE,
+    IDENTIFICATION,
     LINEAR,
     PRIOR,
 )
-from clocs_core.contracts.scores import RANDOM
+from clocs_core.contracts.scores import CHANCE, RANDOM
 from clocs_core.data.store import Instances
 from clocs_core.errors import DataError
 from clocs_core.evaluation.clinical import choose_thresholds
 from clocs_core.evaluation.features import Features, embed, pool_records
 from clocs_core.evaluation.finetune import FineTuning, fine_tune
+from clocs_core.evaluation.identification import identify, identify_by_chance
 from clocs_core.evaluation.label_fractions import choose_rows
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.evaluation.linear import linear, linear_with_best_c, prior, refuse_one_class
@@ -66,7 +68,12 @@ class Watch:
 
 
 def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
-    """List all classifiers in the order of the report: at each F every init, the control last, then the class prior."""
+    """List all classifiers in the order of the report: at each F every init, the control last, then the class prior.
+
+    Patient identification has chance in place of the prior.
+    """
+    if plan.identifies:
+        return [*((IDENTIFICATION, init, 1.0) for init in plan.inits), (CHANCE, CHANCE, 1.0)]
     return [
         key
         for fraction in plan.scoring.label_fraction
@@ -94,6 +101,9 @@ class ClassifierMaker:
         protocol, init, fraction = key
         began = self.watch.clock()
         summary = CellSummary(protocol=protocol, init=init, label_fraction=fraction)
+        if self.plan.identifies:
+            identified = self._identify(init)
+            return Finished(attrs.evolve(summary, seconds=self.watch.clock() - began), identified), None
         train = self._labelled("train")
         rows = choose_rows(train.patient, fraction, self.scoring.fraction_seed, self.plan.settings.fraction_of)
         try:
@@ -118,6 +128,12 @@ class ClassifierMaker:
         thresholds = choose_thresholds(found.rows.validation, self.scoring)
         summary = attrs.evolve(found.summary, seconds=seconds, notes=notes, thresholds=thresholds)
         return attrs.evolve(found, summary=summary), network
+
+    def _identify(self, init: str) -> Predictions:
+        names = self.frames.store.records
+        if init == CHANCE:
+            return identify_by_chance(self.frames.recordings(self._part), names)
+        return identify(pool_records(self.embed_scored(init)), names, self.device)
 
     def embed_scored(self, init: str) -> Features:
         """Embed every frame of the scored part, labelled or not."""

@@ -22,7 +22,10 @@ _RESAMPLES = 200  # bootstrap samples that are scored; fewer would count the fix
 def estimate_scoring(
     scoring: Scoring, embedding_dim: int, train: int, scored: int, inits: int, clock: Callable[[], float]
 ) -> float:
-    """Return seconds to fit and score `inits` encoders at every label fraction. train, scored: labelled rows."""
+    """Return seconds to fit, score and compare `inits` encoders at every label fraction. train, scored: labelled rows.
+
+    A permutation scores the rows of two encoders, once for each of them: it counts as four bootstrap samples.
+    """
     if not scoring.fitting or not train or not scored:
         return 0.0
     rng = np.random.default_rng(0)
@@ -36,8 +39,9 @@ def estimate_scoring(
     ended = clock()
     models = sum(settings.label_fraction) * (len(GRID) if settings.C == "auto" else 1)
     fitting = (fitted - began) * models * train / len(seen)
-    intervals = (ended - fitted) * len(settings.label_fraction) * scored / len(asked) * settings.resamples / _RESAMPLES
-    return inits * (fitting + intervals)
+    draws = inits * settings.resamples + 4 * (inits - 1) * settings.permutations
+    scoring_all = (ended - fitted) * len(settings.label_fraction) * scored / len(asked) * draws / _RESAMPLES
+    return inits * fitting + scoring_all
 
 
 def _made_up(rows: int, embedding_dim: int, task: Task, rng: np.random.Generator) -> Features:

@@ -15,7 +15,7 @@ from clocs_core.contracts.records import Part, Task
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError
-from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.features import Features, pool_records
 from clocs_core.train.normalise import Normalise
 
 
@@ -39,6 +39,10 @@ class LabelledFrames:
     def counts(self) -> dict[Part, int]:
         """Number of frames in each part, labelled or not."""
         return {part: len(some) for part, some in self.whole.items()}
+
+    def recordings(self, part: Part) -> Features:
+        """Return patient and record of all recordings of a part, labelled or not, one per row, without embeddings."""
+        return pool_records(_rows(self.store, self.whole[part]))
 
     def places(self, part: Part, cohort: Cohort) -> dict[str, NDArray[Any]]:
         """Return the classes, and the channel and the first sample of each labelled row, to keep beside predictions.

@@ -17,6 +17,7 @@ from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
 from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.settings.sections import ScoringSettings
 
 _ENOUGH = 20  # test patients: with fewer, a percentile bootstrap covers clearly less than its nominal level
@@ -83,10 +84,11 @@ def score_predictions(
     asked = tuple(product(fractions, scoring.fitting, scoring.levels))
     for number, (fraction, metric, level) in enumerate(asked, start=1):
         mine = {(protocol, init): rows for (protocol, init, of), rows in predicted.items() if of == fraction}
-        found = {key: _score(rows, level, metric, scoring) for key, rows in mine.items()}
+        at_level = {key: by_record(rows) if level == "record" else rows for key, rows in mine.items()}
+        found = {key: _score(rows, metric, scoring) for key, rows in at_level.items()}
         about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
         scores += [_as_score(*key, one, about) for key, one in found.items()]
-        comparisons += _compare_all(found, control, {**about, "better": metric.better})
+        comparisons += _compare_all(found, at_level, control, metric, scoring, about)
         tick(number, len(asked))
     notes = [note for rows in predicted.values() for note in rows.notes]
     return Evaluation(
@@ -99,15 +101,14 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
     if patients >= _ENOUGH:
         return ()
     return (
-        f"The {scoring.settings.part} part has only {patients} patients: bootstrap intervals over so few patients are "
+        f"Only {patients} {scoring.settings.part} patients are scored: bootstrap intervals over so few patients are "
         "too narrow to rely on.",
     )
 
 
-def _score(rows: Predictions, level: str, metric: Metric, scoring: Scoring) -> Interval:
-    chosen = by_record(rows) if level == "record" else rows
+def _score(rows: Predictions, metric: Metric, scoring: Scoring) -> Interval:
     seed = seeds.derive(scoring.split_seed, "bootstrap")
-    return bootstrap(chosen, metric, scoring.settings.resamples, seed, scoring.device)
+    return bootstrap(rows, metric, scoring.settings.resamples, seed, scoring.device)
 
 
 def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:
@@ -115,9 +116,15 @@ def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, objec
 
 
 def _compare_all(
-    found: Mapping[tuple[str, str], Interval], control: str, about: Mapping[str, object]
+    found: Mapping[tuple[str, str], Interval],
+    rows: Mapping[tuple[str, str], Predictions],
+    control: str,
+    metric: Metric,
+    scoring: Scoring,
+    about: Mapping[str, object],
 ) -> list[Comparison]:
     """Compare every init with the control of its protocol, if there is one."""
+    permutations, seed = scoring.settings.permutations, seeds.derive(scoring.split_seed, "permutation")
     return [
         Comparison(
             a=init,
@@ -126,6 +133,8 @@ def _compare_all(
             difference=gain.value,
             low=gain.low,
             high=gain.high,
+            better=metric.better,
+            p=permutation_p(rows[protocol, init], rows[protocol, control], metric, permutations, seed, scoring.device),
             **about,  # type: ignore[arg-type]
         )
         for (protocol, init), one in found.items()

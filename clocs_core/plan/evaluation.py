@@ -17,6 +17,7 @@ from clocs_core.contracts.offers import (
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
+    IDENTIFICATION,
     LINEAR,
     Metric,
     Protocol,
@@ -63,6 +64,11 @@ class EvaluationPlan:
         return DataPlan(self.dataset, self.data, self.task, run)
 
     @property
+    def identifies(self) -> bool:
+        """Whether patients are identified, which needs no labels."""
+        return self.protocol.offer.name == IDENTIFICATION
+
+    @property
     def inits(self) -> tuple[str, ...]:
         """The inits that are evaluated; the last is always the control `random`."""
         return (self.encoder.init, RANDOM) if self.encoder.weights else (RANDOM,)
@@ -72,6 +78,12 @@ class EvaluationPlan:
         of = self.settings.fraction_of
         offer = self.protocol.offer
         share = f"a share F of the labelled training {'recordings' if (offer.rows, of) == ('record', 'frames') else of}"
+        if self.identifies:
+            return (
+                "The encoder is frozen, in eval mode. A recording is the mean of its representations. The first "
+                f"recording of each {self.scoring.part} patient, by name, is in a gallery; their others are searched "
+                "in it by the cosine. No label is used."
+            )
         if offer.predict is not None:
             options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
             return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
@@ -107,6 +119,8 @@ class EvaluationPlan:
         made["evaluation"] |= {"init": encoder.init, "encoder_sha256": encoder.sha256}
         if self.scoring.C == 1:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
+        if self.scoring.permutations == ScoringSettings().permutations:
+            del made["evaluate"]["permutations"]  # as above
         return made
 
     @property
@@ -157,6 +171,8 @@ def resolve_evaluation(
     chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
     refuse_other_task(chosen_protocol, task)
     refuse_no_sequence(protocol.offer, opened.encoder.offer, catalogue)
+    if protocol.offer.name == IDENTIFICATION:
+        _refuse_labels(asked, core["evaluate"])
     return EvaluationPlan(
         settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         data=core["data"],
@@ -300,6 +316,18 @@ def _refuse_penalty(protocol: Protocol, tables: Tables, given: Sequence[Assignme
     asked = any(one.name == "C" and one.table != "protocol" for one in given)
     if "C" in tables.get("evaluate", {}) or asked:
         raise SettingsError(f"{who} has no L2 penalty, so C would do nothing; leave it out.")
+
+
+def _refuse_labels(asked: EvaluationSettings, scoring: ScoringSettings) -> None:
+    """Raise SettingsError where patient identification is asked to use labels in some way."""
+    idle = {
+        "label_fraction": scoring.label_fraction != (1.0,),
+        "fraction_of": asked.fraction_of != EvaluationSettings().fraction_of,
+        "metrics": bool(scoring.metrics),
+    }
+    if any(idle.values()):
+        named = " and ".join(f"`{name}`" for name, given in idle.items() if given)
+        raise SettingsError(f"Patient identification uses no labels, so {named} would do nothing; leave it out.")
 
 
 def refuse_other_channels(together: tuple[str, ...], channels: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
 from clocs_core.plan.metrics import choose_metrics
+from clocs_core.plan.parts import with_parts
 from clocs_core.plugins.catalogue import Catalogue, Shelf
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
@@ -148,7 +149,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     _refuse_alike(method, needs, run.perturbations or (), catalogue)
     _refuse_contrast_batch(method, core["train"], run, offers.get("objective"))
     for name in {reader.encoder or run.encoder for reader in needs.readers} or {run.encoder}:
-        _refuse_no_sequence(method, name, catalogue)
+        _refuse_no_sequence(method, offers.get("objective"), name, catalogue)
     _same_frame_length(core["pretrain_framing"], core["evaluate_framing"])
 
     def chosen(name: str) -> Any:
@@ -258,7 +259,9 @@ def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, datase
     if method.loss is not None:
         offers["loss"] = _part_of(method, catalogue.losses, method.loss)
     if method.objective is not None:
-        offers["objective"] = _part_of(method, catalogue.objectives, method.objective)
+        objective = _part_of(method, catalogue.objectives, method.objective)
+        assert isinstance(objective, Objective)  # each kind has its own shelf
+        offers["objective"] = with_parts(objective, catalogue)
     for name in run.perturbations or ():
         if name in _PARTS:
             raise SettingsError(
@@ -350,9 +353,9 @@ def _refuse_contrast_batch(method: Method, train: TrainSettings, run: RunSetting
         raise SettingsError("`step='captured'` and `contrast_batch` do not go together; leave one of them out.")
 
 
-def _refuse_no_sequence(method: Method, encoder: str, catalogue: Catalogue) -> None:
+def _refuse_no_sequence(method: Method, objective: Offer | None, encoder: str, catalogue: Catalogue) -> None:
     """Raise SettingsError where an objective reads the encoder's sequence, and the encoder has none."""
-    if method.objective is None or not catalogue.objectives.get(method.objective).offer.sequence:
+    if not isinstance(objective, Objective) or not objective.sequence:
         return
     if not catalogue.encoders.get(encoder).offer.sequence:
         able = sorted(item.offer.name for item in catalogue.encoders if item.offer.sequence)

@@ -9,6 +9,7 @@ from clocs_core.contracts.offers import Encoder, NoOptions
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
+    IDENTIFICATION,
     LINEAR,
     Protocol,
 )
@@ -20,6 +21,11 @@ from clocs_core.plugins.host import Plugin
 OWN = {
     LINEAR: Protocol(name=LINEAR, summary="A linear model on the representations of the frozen encoder."),
     FINETUNE: Protocol(name=FINETUNE, summary="All weights and a new linear head are trained.", validation=True),
+    IDENTIFICATION: Protocol(
+        name=IDENTIFICATION,
+        summary="Find each patient by another recording of theirs, with the encoder frozen and without labels.",
+        rows="record",
+    ),
 }
 """The protocols of core, which trains them by itself."""
 
@@ -46,7 +52,7 @@ def refuse_other_task(protocol: Chosen[Protocol], task: Task) -> None:
             f"Protocol {offer.name!r} is for tasks of the kind {' and '.join(offer.tasks)}, and {task.name!r} is "
             f"of the kind {task.kind}. Choose another `protocol` or `task`."
         )
-    if offer.rows == "record" and task.per == "frame":
+    if offer.rows == "record" and task.per == "frame" and offer.name != IDENTIFICATION:
         raise SettingsError(
             f"Protocol {offer.name!r} predicts recordings, and {task.name!r} has a label for each frame. Choose "
             "another `protocol` or `task`."

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 # A phone shows the first columns: the weights, the value and its interval. What was measured comes after them.
 SCORE_ORDER = (1, 5, 6, 3, 4, 0, 2)
-COMPARISON_ORDER = (0, 1, 6, 7, 8, 4, 5, 2, 3)
+COMPARISON_ORDER = (0, 1, 6, 7, 8, 9, 4, 5, 2, 3)
 
 _SECTION_OF = {
     "scores": "scores",

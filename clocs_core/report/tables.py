@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clocs_core.artifacts.reports import RetrievalRow
 
 SCORE_HEADINGS = ("protocol", "init", "labels F", "metric", "level", "value", "95 % interval")
-COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading")
+COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading", "p")
 RETRIEVAL_HEADINGS = (
     "right is",
     "encoder",
@@ -106,6 +106,7 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...],
             show_number(compared.difference),
             _interval(compared.low, compared.high),
             _READING[outcome(compared)],
+            "–" if compared.p is None else show_number(compared.p),
         )
         for compared in comparisons
     )
@@ -166,7 +167,10 @@ def _gain(compared: Comparison) -> tuple[float, float]:
 
 
 def comparison_sentence(compared: Comparison) -> str:
-    """Write the comparison as a sentence that says what the interval is over, and whether it contains 0."""
+    """Write the comparison as a sentence that says what the interval is over, and whether it contains 0.
+
+    The interval alone decides between the words. The p of the permutation test is beside it, where there is one.
+    """
     a, b, found = compared.a, compared.b, outcome(compared)
     several = compared.seeds > 1
     seeds = f"{compared.seeds} seeds" if several else "one seed"
@@ -176,16 +180,18 @@ def comparison_sentence(compared: Comparison) -> str:
     where = f"({compared.protocol}, {metric}, {compared.level} level, F = {labels!r}, {seeds})"
     interval = f"the interval over {'seeds and patients' if several else 'patients'}"
     by, low, high = compared.difference, compared.low, compared.high
+    tested = "" if compared.p is None else f" Permutation test over patients: p = {show_number(compared.p)}."
     if found == "undefined":
         return f"{a} and {b} cannot be compared {where}: the difference or its interval is not defined."
     if found == "undecided":
         size = f"{show_number(by)} {_interval(low, high)}"
-        return f"{a} and {b} differ by {size} {where}: {interval} contains 0, so this test cannot tell them apart."
+        said = f"{a} and {b} differ by {size} {where}: {interval} contains 0, so this test cannot tell them apart."
+        return said + tested
     size = f"{show_number(by)} {_interval(low, high)}"
     if by < 0:
         size = f"{show_number(-by)} {_interval(-high, -low)}"
     position = found if not lower else "better than" if found == "above" else "worse than"
-    return f"{a} is {position} {b} by {size} {where}: {interval} excludes 0."
+    return f"{a} is {position} {b} by {size} {where}: {interval} excludes 0.{tested}"
 
 
 def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:

@@ -195,6 +195,11 @@ class ScoringSettings:
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")
     resamples: int = option(1000, "Bootstrap samples of the scored patients, for 95 % intervals.", check=_samples)
+    permutations: int = option(
+        1000,
+        "Permutations of the paired test of each comparison; 0: no test.",
+        check=(lambda count: 0 <= count <= 100_000, "be between 0 and 100,000"),
+    )
     metrics: tuple[str, ...] = option(
         (), "Metrics to report, the one to look at first in front; default: all that suit the task.", metavar="NAMES"
     )
@@ -227,7 +232,8 @@ class EvaluationSettings:
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
     protocol: str = option(
         "linear",
-        "linear: a linear model on the frozen encoder; finetune: train all weights; or a plugin's protocol.",
+        "linear: a linear model on the frozen encoder; finetune: train all weights; patient-identification: find "
+        "patients by another recording of theirs; or a plugin's protocol.",
         metavar="NAME",
     )
     fraction_of: Literal["frames", "patients"] = option("frames", "Unit of the label fraction: frames or patients.")

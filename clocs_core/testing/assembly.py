@@ -19,13 +19,14 @@ from clocs_core.contracts.offers import (
     Offer,
     Perturb,
     Reader,
-    Setup,
     SignalFacts,
     ViewGenerator,
 )
 from clocs_core.contracts.records import Column, Task
+from clocs_core.contracts.setup import Setup
 from clocs_core.errors import ClocsError
 from clocs_core.plan.data import Chosen
+from clocs_core.plan.parts import with_parts
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.testing.perturbations import LEADS
@@ -138,7 +139,7 @@ def parts_of(method: Method, catalogue: Catalogue) -> dict[str, Offer]:
     if method.loss is not None:
         parts["loss"] = catalogue.losses.get(method.loss).offer
     if method.objective is not None:
-        parts["objective"] = catalogue.objectives.get(method.objective).offer
+        parts["objective"] = with_parts(catalogue.objectives.get(method.objective).offer, catalogue)
     for reader in _needs_of(method, parts).readers:
         parts[table_of(reader)] = catalogue.encoders.get(reader.encoder or method.encoder).offer
     return parts | {name: catalogue.perturbations.get(name).offer for name in method.perturbations}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from clocs_core.contracts.result_offers import (
     ReportSection,
     Tracker,
 )
+from clocs_core.errors import ClocsError
+from clocs_core.plan.parts import with_parts
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.testing.checks import Check, label_of, skipped
 from clocs_core.testing.every_offer import checks_of_every_offer
@@ -91,6 +94,11 @@ def _by_kind(
             from clocs_core.testing.assembly import source_for
             from clocs_core.testing.objectives import checks_of_objective
 
+            if catalogue is not None:
+                with suppress(
+                    ClocsError
+                ):  # the parts that it builds on are missing: it cannot be built, which is reported
+                    offer = with_parts(offer, catalogue)
             return checks_of_objective(offer, options, source_for(offer, catalogue), clock)
         case Method():
             from clocs_core.testing.methods import checks_of_method

@@ -9,8 +9,9 @@ import attrs
 import torch
 from torch import nn
 
-from clocs_core.contracts.offers import Method, Offer, Presets, Setup
+from clocs_core.contracts.offers import Method, Offer, Presets
 from clocs_core.contracts.records import Framing
+from clocs_core.contracts.setup import Setup
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure

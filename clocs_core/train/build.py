@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
 from clocs_core.artifacts.reading import Reading, build_coarser
-from clocs_core.contracts.offers import Encoder, Reader, Setup, SignalFacts
+from clocs_core.contracts.offers import Encoder, Reader, SignalFacts
 from clocs_core.contracts.records import Column
+from clocs_core.contracts.setup import Setup
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
@@ -238,7 +239,8 @@ def build_learner(
         try:
             objective = plan.objective.offer.build(plan.objective.options, setup)
         except ValueError as problem:
-            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {problem}") from None
+            why = str(problem).removesuffix(".")
+            raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {why}.") from None
         if projector is not None and not any(one is projector for one in objective.modules()):
             raise SettingsError(
                 f"The objective {plan.objective.offer.name!r} of method {plan.method.name!r} has no place for a "

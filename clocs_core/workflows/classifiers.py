@@ -14,9 +14,11 @@ from clocs_core.artifacts.predictions import Classifier
 from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.contracts.result_offers import (
     FINETUNE,
+    IDENTIFICATION,
     LINEAR,
     PRIOR,
 )
+from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers
@@ -175,8 +177,11 @@ class KeptClassifiers:
 
 
 _DOING = {LINEAR: "linear evaluation of {}", FINETUNE: "fine-tuning {}", PRIOR: "class prior"}
+_WITHOUT_LABELS = {IDENTIFICATION: "patient identification by {}", CHANCE: "chance"}
 
 
 def _say(key: Classifier) -> str:
     protocol, init, fraction = key
+    if protocol in _WITHOUT_LABELS:
+        return _WITHOUT_LABELS[protocol].format(init)
     return f"{_DOING.get(protocol, protocol + ' on {}').format(init)}, F = {fraction:g}"

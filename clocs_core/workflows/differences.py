@@ -11,13 +11,16 @@ from itertools import product
 import attrs
 
 from clocs_core import seeds
+from clocs_core.artifacts.predictions import Predictions
 from clocs_core.artifacts.results import Candidate, Group
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.identification import RECALLS
 from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.over_seeds import difference_over_seeds
 from clocs_core.evaluation.pairing import why_not_same
+from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
 from clocs_core.report.compared import Compares, Refusal
@@ -45,7 +48,7 @@ def find_differences(
     groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted, catalogue: Catalogue, show: Display
 ) -> Differences:
     """Pair the first group with each of the others, where their test rows are the same; `wanted` names everything."""
-    drawn = _Drawn(groups[0][0], {name: catalogue.metrics.get(name).offer for name in wanted.metrics})
+    drawn = _Drawn(groups[0][0], {name: _metric(name, catalogue) for name in wanted.metrics})
     differences: list[Comparison] = []
     refused: list[Refusal] = []
     missing: list[str] = []
@@ -59,9 +62,14 @@ def find_differences(
             mine, other = (drawn.by_seed(_in_order(one), fraction, metric, level) for one in pair)
             if mine and other:
                 gain = difference_over_seeds(mine, other, paired=sorted(a.seeds) == sorted(b.seeds))
-                differences.append(_comparison(a, b, fraction, drawn.metrics[metric], level, gain))
+                p = drawn.test(pair, fraction, metric, level)
+                differences.append(_comparison(a, b, fraction, drawn.metrics[metric], level, gain, p))
         show.tick(number, len(groups) - 1)
     return Differences(tuple(differences), tuple(refused), tuple(missing))
+
+
+def _metric(name: str, catalogue: Catalogue) -> Metric:
+    return next((one for one in RECALLS if one.name == name), None) or catalogue.metrics.get(name).offer
 
 
 def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
@@ -138,22 +146,44 @@ class _Drawn:
             self.known[key] = self._draw(one, fraction, self.metrics[metric], level)
         return self.known[key]
 
+    def test(self, pair: tuple[Group, Group], fraction: float, metric: str, level: str) -> float | None:
+        """Return p of the permutation test over patients; None where a side has several seeds, which vary as well."""
+        if len(pair[0]) > 1 or len(pair[1]) > 1:
+            return None
+        mine, other = (_rows(group[0], f"{fraction:g}", level) for group in pair)
+        assert mine is not None, "both sides have a score"
+        assert other is not None, "both sides have a score"
+        return permutation_p(mine, other, self.metrics[metric], *self._how_often("permutations", "permutation"))
+
     def _draw(self, one: Candidate, fraction: str, metric: Metric, level: str) -> Interval | None:
         assert one.rows is not None  # candidates without rows are not paired
-        mine = (one.protocol, one.weights, fraction)
-        rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
+        rows = _rows(one, fraction, level)
         if rows is None or one.rows.kind not in metric.tasks:
             return None
-        resamples, seed = self.first.settings["evaluate.resamples"], seeds.derive(self.first.split.seed, "bootstrap")
-        assert isinstance(resamples, int)
-        return bootstrap(by_record(rows) if level == "record" else rows, metric, resamples, seed)
+        return bootstrap(rows, metric, *self._how_often("resamples", "bootstrap"))
+
+    def _how_often(self, setting: str, purpose: str) -> tuple[int, int]:
+        """Return how many draws to make, and their seed."""
+        count = self.first.settings[f"evaluate.{setting}"]
+        assert isinstance(count, int)
+        return count, seeds.derive(self.first.split.seed, purpose)
+
+
+def _rows(one: Candidate, fraction: str, level: str) -> Predictions | None:
+    """Return the predictions that the scored weights made, at a level."""
+    assert one.rows is not None
+    mine = (one.protocol, one.weights, fraction)
+    rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
+    return by_record(rows) if rows is not None and level == "record" else rows
 
 
 def _in_order(group: Group) -> Group:
     return tuple(sorted(group, key=lambda one: one.seed))
 
 
-def _comparison(a: Compares, b: Compares, fraction: float, metric: Metric, level: str, gain: Interval) -> Comparison:
+def _comparison(
+    a: Compares, b: Compares, fraction: float, metric: Metric, level: str, gain: Interval, p: float | None
+) -> Comparison:
     return Comparison(
         a=a.name,
         b=b.name,
@@ -167,4 +197,5 @@ def _comparison(a: Compares, b: Compares, fraction: float, metric: Metric, level
         high=gain.high,
         seeds=min(len(a.seeds), len(b.seeds)),
         better=metric.better,
+        p=p,
     )

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import attrs
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clocs_core.artifacts.clinical import Clinical
 from clocs_core.artifacts.evaluation_folder import (
@@ -38,6 +41,7 @@ from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.clinical import clinical_results
+from clocs_core.evaluation.identification import RECALLS, line_up, refuse_single_recordings
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
@@ -47,7 +51,7 @@ from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.options import plain
 from clocs_core.settings.toml_file import Tables, seal_tables
-from clocs_core.train.build import choose_device, choose_steps
+from clocs_core.train.build import build_encoder, choose_device, choose_steps
 from clocs_core.train.normalise import normaliser
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.clinical import show_clinical
@@ -142,11 +146,10 @@ def _in_folder(
         trained = clock()
         show.stage("scoring")
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
-        names = _names(ready.frames, plan.scoring.part)
+        names = _names(ready)
         evaluation = attrs.evolve(evaluation, clinical=_clinical(ready, finished, names))
         if evaluation.predicted:
-            beside = ready.frames.places(plan.scoring.part, ready.cohort)
-            save_predictions(evaluation.predicted, *names, folder.predictions, beside)
+            save_predictions(evaluation.predicted, *names, folder.predictions, _beside(ready))
         report = attrs.evolve(
             _report(ready, tables, finished, evaluation, versions, heard),
             seconds={
@@ -182,28 +185,40 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     scoring = Scoring(
         plan.task,
         plan.dataset.offer.name,
-        plan.metrics,
+        RECALLS if plan.identifies else plan.metrics,
         plan.scoring,
         plan.data.split_seed,
         device,
         plan.protocol.offer.rows,
     )
-    if cohort.listing.no_score:
-        raise DataError(f"There is no score: {cohort.listing.no_score}.")
-    if why := scoring.why_no_metric():
-        raise SettingsError(f"There is no score: {why}.")
+    if not plan.identifies:
+        _refuse_no_score(cohort, scoring)
     refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
+    # An encoder that cannot be built is refused before a folder is begun; its warnings are heard when it is used.
+    with torch.random.fork_rng(devices=[]), collect_warnings():
+        build_encoder(plan.encoder, plan.framing.frame_samples, plan.settings.seed, False, device)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
-    needed: tuple[Part, ...] = plan.scoring.parts
-    refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
+    if plan.identifies:
+        part = plan.scoring.part
+        refuse_single_recordings(frames.recordings(part), frames.store.records, plan.dataset.offer.name, part)
+    else:
+        needed: tuple[Part, ...] = plan.scoring.parts
+        refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split)
     show.say(_found(plan, cohort, frames))
     notes = _notes(plan, cohort, leaks)
     for note in (*cohort.listing.notes, leaks.sentence(), *notes):
         show.say(note)
     return _Ready(plan, cohort, frames, scoring, leaks, notes, device)
+
+
+def _refuse_no_score(cohort: Cohort, scoring: Scoring) -> None:
+    if cohort.listing.no_score:
+        raise DataError(f"There is no score: {cohort.listing.no_score}.")
+    if why := scoring.why_no_metric():
+        raise SettingsError(f"There is no score: {why}.")
 
 
 def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Predictions]:
@@ -214,6 +229,8 @@ def _clinical(
     ready: _Ready, finished: Mapping[Classifier, Finished], names: tuple[Sequence[str], Sequence[str]]
 ) -> Clinical | None:
     """Compute the results for clinicians. names: of patients and records, by their numbers in the predictions."""
+    if ready.plan.identifies:
+        return None
     summaries = {key: one.summary for key, one in finished.items()}
     return clinical_results(_predicted(finished), summaries, ready.frames, ready.cohort, ready.scoring, names)
 
@@ -226,9 +243,20 @@ def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
     return FinishedEvaluation(folder.read_report(), rows)
 
 
-def _names(frames: LabelledFrames, part: Part) -> tuple[list[str], list[str]]:
+def _beside(ready: _Ready) -> dict[str, NDArray[Any]]:
+    """Return the names of the columns of the predictions and, where these are of frames, where each lies."""
+    if ready.plan.identifies:
+        return {"classes": np.array([metric.name for metric in RECALLS])}
+    return ready.frames.places(ready.plan.scoring.part, ready.cohort)
+
+
+def _names(ready: _Ready) -> tuple[list[str], list[str]]:
     """Return the sorted patients and records of the scored rows; predictions read from a file are numbered by them."""
-    rows, store = frames.rows[part], frames.store
+    part, store = ready.plan.scoring.part, ready.frames.store
+    rows = ready.frames.rows[part]
+    if ready.plan.identifies:
+        recordings = ready.frames.recordings(part)
+        rows = recordings.take(line_up(recordings, store.records).probes)
     return sorted({store.patients[n] for n in rows.patient}), sorted({store.records[n] for n in rows.record})
 
 

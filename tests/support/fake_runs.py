@@ -16,9 +16,11 @@ from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.cli import main
 
 TUNE = ["--protocol", "finetune", "--epochs", "2", "--batch-size", "64", "--learning-rate", "0.01"]
-RUN = ["run", "--plugin", "together", "--dataset", "tiny", "--epochs", "2", "-o", "resamples=20", "--device", "cpu"]
-QUICK = ["-o", "resamples=20", "--device", "cpu", "--workers", "1"]
-ARGUMENTS: dict[str, Any] = {"epochs": 2, "embedding_dim": 8, "resamples": 20, "device": "cpu", "progress": False}
+FEW = ["-o", "resamples=20", "-o", "permutations=30"]
+RUN = ["run", "--plugin", "together", "--dataset", "tiny", "--epochs", "2", *FEW, "--device", "cpu"]
+QUICK = [*FEW, "--device", "cpu", "--workers", "1"]
+ARGUMENTS: dict[str, Any] = {"epochs": 2, "embedding_dim": 8, "device": "cpu", "progress": False}
+ARGUMENTS |= {"resamples": 20, "permutations": 30}
 """Arguments of `clocs.pretrain` that train on `recordings_in_memory` in a second."""
 
 

@@ -39,6 +39,8 @@ def clocs_objectives() -> list[Objective]:
             options=RhythmAndPatientOptions,
             build=build_rhythm_and_patient,
             sequence=True,
+            objectives=("cpc",),
+            losses=("patient-nce",),
         )
     ]
 

@@ -11,14 +11,10 @@ The encoder is called for the sequences, and again for the embeddings: a step of
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 
 from clocs_core import Encode, Setup, Views
-from clocs_plugins.contrastive_losses.patient_nce import patient_nce
-from clocs_plugins.cpc import CpcOptions, build_cpc
 from clocs_plugins.rhythm_and_patient import RhythmAndPatientOptions
 
 
@@ -30,9 +26,9 @@ class RhythmAndPatient(nn.Module):
         if not options.rhythm and not options.patient:
             raise ValueError("`rhythm` and `patient` are both 0: give one of them a weight")
         self.weights = {"rhythm": options.rhythm, "patient": options.patient}
-        self.cpc = build_cpc(CpcOptions(ahead=options.ahead), setup) if options.rhythm else None
+        self.cpc = setup.objective("cpc", ahead=options.ahead) if options.rhythm else None
         self.projector = setup.projector
-        self.nce = partial(patient_nce, temperature=options.temperature)
+        self.nce = setup.loss("patient-nce", temperature=options.temperature)
 
     def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of one batch, and each part's own, without its weight."""

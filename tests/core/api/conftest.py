@@ -32,6 +32,7 @@ def tuned(run: clocs.Run, data: clocs.Recordings, tmp_path_factory: pytest.TempP
         batch_size=16,
         learning_rate=0.01,
         resamples=20,
+        permutations=20,
         out=tmp_path_factory.mktemp("evaluation") / "e",
         progress=False,
     )

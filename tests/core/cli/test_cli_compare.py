@@ -62,7 +62,7 @@ def test_settings_scores_and_differences_are_printed(place: Path, capsys: pytest
     assert "±" in scores[1]
     sentences = " ".join(word for line in rest for word in line)
     assert "A (together) and B (together) differ by" in sentences or "(together) is" in sentences
-    assert "A: The test part has only 2 patients" in sentences
+    assert "A: Only 2 test patients are scored" in sentences
     assert sorted(place.rglob("*")) == before  # it only reads
 
 

@@ -21,11 +21,17 @@ def scoring(task: Task, **settings: object) -> Scoring:
 
 def estimate(task: Task = ONE_OF, train: int = 60, scored: int = 30, **settings: object) -> float:
     """Estimate with a clock that stands still while nobody looks: each part takes one second."""
+    settings = {"permutations": 0, **settings}
     return estimate_scoring(scoring(task, **settings), 4, train, scored, 2, iter(range(9)).__next__)
 
 
 def test_two_encoders_are_fitted_once_and_scored_with_all_bootstrap_samples():
     assert estimate(resamples=2000) == 2 * (1 + 2000 / 200)
+
+
+def test_a_permutation_counts_as_four_bootstrap_samples_of_each_comparison():
+    """It scores the rows of both encoders, once for each of the two."""
+    assert estimate(resamples=200, permutations=1000) == 2 * (1 + 1) + 4 * 1000 / 200
 
 
 def test_each_label_fraction_is_fitted_in_proportion_and_scored_as_a_whole():

@@ -28,7 +28,7 @@ from clocs_core.train.normalise import leave
 CPU = torch.device("cpu")
 WATCH = Watch(clock=lambda: 0.0, tick=lambda done, total: None, epoch_done=pytest.fail, warn=pytest.fail)
 HITS = Metric(name="hits", summary="Share of rows that are right.", score=hit_rate, tasks=("one_of",))
-FEW = "The test part has only 1 patients: bootstrap intervals over so few patients are too narrow to rely on."
+FEW = "Only 1 test patients are scored: bootstrap intervals over so few patients are too narrow to rely on."
 
 
 def network(seed):
@@ -43,7 +43,7 @@ def plan_of(metrics=(HITS,), **scoring):
         settings=EvaluationSettings(dataset="tiny", encoder="flat", embedding_dim=DIM, seed=3),
         data=DataSettings(channels=CHANNELS, normalise="none"),
         finetune=FinetuneSettings(),
-        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, **scoring}),
+        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, "permutations": 20, **scoring}),
         framing=Framing(frame_samples=FRAME),
         dataset=Chosen(tiny(), TinyOptions()),
         encoder=Pretrained(init="method", encoder=encoder, embedding_dim=DIM, weights=network(7).state_dict()),

@@ -10,7 +10,8 @@ from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.bootstrap import bootstrap
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.linear import linear, prior
+from clocs_core.evaluation.linear import by_record, linear, prior
+from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.evaluation.scoring import Scoring, score_predictions
 from clocs_core.settings.sections import ScoringSettings
 
@@ -20,7 +21,7 @@ def accuracy(probability, label, weight):
 
 
 ACCURACY = Metric(name="accuracy", summary="Share of rows that are right.", score=accuracy)
-SETTINGS = ScoringSettings(label_fraction=(0.5, 1.0), resamples=40)
+SETTINGS = ScoringSettings(label_fraction=(0.5, 1.0), resamples=40, permutations=20)
 
 
 def features(seed, signal, n=120):
@@ -144,6 +145,22 @@ def test_draws_and_label_fractions_follow_from_the_split_seed_each_for_itself():
     rows = predicted_of()["finetune", "good", 0.5]
     expected = bootstrap(rows, ACCURACY, SETTINGS.resamples, seeds.derive(0, "bootstrap"))
     assert low == expected.low
+
+
+def test_every_comparison_is_tested_at_its_own_level_with_swaps_of_their_own_seed():
+    predicted = predicted_of(fractions=(1.0,))
+    for rows in predicted.values():
+        rows.record[:] = np.arange(60) // 3 * 2 + (np.arange(60) % 3 == 0)  # two recordings per patient
+        rows.label[:] = rows.record % 3
+    scoring = Scoring(TASK, "tiny", (ACCURACY,), attrs.evolve(SETTINGS, permutations=50), 4)
+    found = score_predictions(predicted, "random", scoring).comparisons
+    frames = [predicted["finetune", init, 1.0] for init in ("good", "random")]
+    seed = seeds.derive(4, "permutation")
+    expected = [permutation_p(*rows, ACCURACY, 50, seed) for rows in (frames, map(by_record, frames))]
+    assert [one.p for one in found] == expected
+    assert len(set(expected)) == 2
+    none = attrs.evolve(scoring, settings=attrs.evolve(SETTINGS, permutations=0))
+    assert [one.p for one in score_predictions(predicted, "random", none).comparisons] == [None, None]
 
 
 def test_each_protocol_differs_from_its_own_control():

@@ -23,7 +23,7 @@ SIDE = Compares(
 SCORE = ComparedScore(
     letter="A", weights="own", label_fraction=1.0, metric="auroc", level="record", values=(0.8,), low=0.7, high=0.9
 )
-DIFFERENCE = Comparison("A (cmsc)", "B (byol)", "linear", "d", 1.0, "auroc", "record", 0.05, 0.01, 0.09)
+DIFFERENCE = Comparison("A (cmsc)", "B (byol)", "linear", "d", 1.0, "auroc", "record", 0.05, 0.01, 0.09, p=0.0123)
 
 
 def compared(**changes):
@@ -46,6 +46,8 @@ def test_everything_that_the_terminal_shows_is_on_the_page():
         "0.800 [0.700, 0.900]",
         "A (cmsc) is above B (byol) by 0.050 [0.010, 0.090]",
         '<td class="above-text">excludes 0</td>',
+        '<td class="">0.012</td>',
+        "Permutation test over patients: p = 0.012.",
         "A and C are not paired at the frame level: other patients.",
         '<td class="">run.method</td>',
         "runs/b",

@@ -28,7 +28,9 @@ def report(**changes):
         "split": SplitSummary("c0ffee", "60/20/20", 7, *parts, 0, 0),
         "environment": {"python": "3.11"},
         "scores": (SCORE,),
-        "comparisons": (Comparison("cmsc", "random", "finetune", "d", 1.0, "auroc", "record", -0.2, -0.3, -0.1),),
+        "comparisons": (
+            Comparison("cmsc", "random", "finetune", "d", 1.0, "auroc", "record", -0.2, -0.3, -0.1, p=0.0123),
+        ),
         "cells": (CellSummary(**WHICH, epochs=3, frames=1200, seconds=65.0),),
         "curves": (Curve(**WHICH, metric="auroc", values=(CurvePoint(1, 0.5, 0.6, 0.7),)),),
         "drops": DropReport({"flat": 2}, {"flat": (EVIL,)}),
@@ -45,6 +47,7 @@ def test_every_fact_of_the_report_is_on_the_page():
     for text in (
         "cmsc is below random by 0.200",
         "All weights are trained.",
+        ">0.012<",
         "0.800",
         "[0.700, 0.900]",
         "1,200",

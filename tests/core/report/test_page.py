@@ -211,6 +211,12 @@ def test_the_first_sentence_says_what_the_interval_says(difference, low, high, o
     assert f'class="verdict {outcome}"' in page
 
 
+def test_the_table_of_differences_has_the_p_of_each_test_and_what_it_is_of():
+    page = render(report(comparisons=(attrs.evolve(compared(0.12, -0.08, 0.16), p=0.0123),)), [], [])
+    assert '<td class="undecided-text">contains 0</td>\n      <td class="number">0.012</td>' in page
+    assert "p is of a permutation test over the same patients, for this seed alone." in page
+
+
 def test_a_run_without_scores_says_why():
     """Unlabelled data are no failure, but the page must not look as if something were missing by accident."""
     page = render(report(scores=(), comparisons=(), task=None, notes=("No frame has a label.",)), [row(1)], [])

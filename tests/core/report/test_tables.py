@@ -43,9 +43,10 @@ def test_the_class_prior_is_not_called_random():
 
 def test_a_comparison_is_a_row_with_its_reading():
     (row,) = comparison_rows([compared(0.12, 0.08, 0.16)])
-    assert row == ("m", "random", "linear", "1", "auroc", "frame", "0.120", "[0.080, 0.160]", "excludes 0")
+    assert row == ("m", "random", "linear", "1", "auroc", "frame", "0.120", "[0.080, 0.160]", "excludes 0", "–")
     assert len(row) == len(COMPARISON_HEADINGS)
-    assert comparison_rows([compared(0.12, -0.08, 0.16)])[0][-1] == "contains 0"
+    assert comparison_rows([compared(0.12, -0.08, 0.16)])[0][-2] == "contains 0"
+    assert comparison_rows([attrs.evolve(compared(0.12, -0.08, 0.16), p=0.0123)])[0][-1] == "0.012"
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,18 @@ def test_the_sentence_does_not_claim_what_the_interval_does_not_show():
         "m and random differ by 0.020 [-0.030, 0.070] (linear, auroc, frame level, F = 0.1, one seed): "
         "the interval over patients contains 0, so this test cannot tell them apart."
     )
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.08, 0.16), (-0.03, 0.16), (-0.2, -0.1)])
+def test_p_stands_behind_the_sentence_and_changes_none_of_its_words(low, high):
+    """The interval is the judge: a small p does not make "above" of an interval that contains 0."""
+    without = compared(0.12, low, high)
+    for p, shown in ((0.001, "0.001"), (0.0004, "0.0004"), (0.9, "0.900")):
+        tested = attrs.evolve(without, p=p)
+        said = f"{comparison_sentence(without)} Permutation test over patients: p = {shown}."
+        assert comparison_sentence(tested) == said
+        assert outcome(tested) == outcome(without)
+        assert verdict([score()], [tested], []).outcome == verdict([score()], [without], []).outcome
 
 
 def test_a_difference_that_is_not_defined_is_said_to_be_so():

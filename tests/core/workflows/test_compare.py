@@ -14,9 +14,12 @@ from fake_plugins import points
 from fake_runs import TUNE, evaluate_run, make_run
 
 from clocs_core import seeds
+from clocs_core.artifacts.predictions import read_predicted_rows
 from clocs_core.artifacts.reports import read_report
 from clocs_core.artifacts.results import group_by_seed, open_candidate
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.plugins.session import open_session
 from clocs_core.report.compared import ComparedScore, score_table, setting_rows
 from clocs_core.workflows.compare import compare_folders
@@ -204,6 +207,16 @@ def test_a_difference_is_that_of_the_same_draws_of_the_same_patients(compared, r
         assert (one.a, one.b, one.protocol) == ("A (together)", "B (together)", "linear")
 
 
+@pytest.mark.parametrize("level", ["frame", "record"])
+def test_p_is_that_of_a_test_on_the_two_files_of_predictions(compared, runs, catalogue, level):
+    metric = catalogue.metrics.get("hits").offer
+    for one in compared("warm", "first", levels=(level,)).differences:
+        files = (read_predicted_rows(runs[name] / "predictions.npz").predicted for name in ("warm", "first"))
+        rows = [held["linear", "together", one.label_fraction] for held in files]
+        at_level = map(by_record, rows) if level == "record" else rows
+        assert one.p == permutation_p(*at_level, metric, 30, seeds.derive(0, "permutation"))
+
+
 def _same(score, one):
     return (score.label_fraction, score.metric, score.level) == (one.label_fraction, one.metric, one.level)
 
@@ -215,6 +228,7 @@ def test_the_difference_to_several_seeds_is_that_to_their_mean(compared, runs):
     draws = {name: draws_by_loops(runs[name], key, "record", 20, seed) for name in ("warm", "first", "second")}
     expected = draws["warm"] - (draws["first"] + draws["second"]) / 2
     assert one.seeds == 1  # of the side with fewer: its interval is over patients alone
+    assert one.p is None  # a test over the patients of one seed would say nothing of the other seeds
     assert (one.low, one.high) == pytest.approx(tuple(np.percentile(expected, [2.5, 97.5])))
 
 

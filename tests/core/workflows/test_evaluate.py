@@ -10,12 +10,15 @@ import attrs
 import numpy as np
 import pytest
 from edited_files import edit_json
+from fake_offers import flat
 from fake_plugins import points
 from fake_runs import make_run
 from safetensors import safe_open
 
+from clocs_core import Encoder
 from clocs_core.artifacts.predictions import read_predictions
 from clocs_core.artifacts.reports import read_report
+from clocs_core.cli import main
 from clocs_core.errors import ClocsWarning, DataError, RunFolderError, SettingsError
 from clocs_core.evaluation import classifiers
 from clocs_core.plan.evaluation import resolve_evaluation
@@ -70,7 +73,8 @@ def evaluate(session, run, data):
         encoder = None if opened is None else open_encoder(opened, session.catalogue)
         tables = {"evaluation": {"device": "cpu", **evaluation}, "data": {"data_root": data}}
         quick = ["batch_size=64", "epochs=2"] if evaluation.get("protocol") == "finetune" else []
-        asked = resolve_evaluation(session.catalogue, encoder, tables, ["resamples=20", *quick, *assignments])
+        few = ["resamples=20", "permutations=20"]
+        asked = resolve_evaluation(session.catalogue, encoder, tables, [*few, *quick, *assignments])
         ticking = clock or itertools.count().__next__
         return evaluate_encoder(asked, path, Surroundings(session.host, screen or Screen(), 1, ticking)).report
 
@@ -478,3 +482,17 @@ def test_listeners_hear_of_an_evaluation_that_is_kept_once_it_is_finished(evalua
     evaluate(tmp_path / "e", "diary.every=1", dataset="many")
     evaluate(tmp_path / "e", "diary.every=1", dataset="many")  # reads the report again
     assert (tmp_path / "e" / "diary.txt").read_text().splitlines() == ["evaluated by linear"]
+
+
+def refuse_short(options, channels, samples, embedding_dim):
+    raise ValueError("a patch is longer than a frame")
+
+
+def test_an_encoder_that_cannot_be_built_is_refused_before_a_folder_is_begun(tmp_path, capsys):
+    """Otherwise a mistake would leave settings behind that nothing can go on with."""
+    picky = Encoder(name="picky", summary="Refuses all frames.", build=refuse_short)
+    words = f"evaluate --random --encoder picky --dataset tiny --device cpu --workers 1 --data-root {tmp_path / 'data'}"
+    code = main([*words.split(), "--out", str(tmp_path / "out")], points(clocs_encoders=lambda: [flat(), picky]))
+    assert code == 2
+    assert "Encoder 'picky' cannot be built: a patch is longer than a frame" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

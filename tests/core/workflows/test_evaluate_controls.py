@@ -75,7 +75,8 @@ def evaluate(runs: tuple[Path, Path]) -> Callable[..., EvaluationReport]:
         how = {"dataset": "many", "protocol": "finetune", "seed": 0, "device": "cpu", **evaluation}
         tables = {"evaluation": how, "data": {"data_root": str(runs[0].parent / "data")}}
         quick = QUICK if how["protocol"] == "finetune" else ()
-        asked = resolve_evaluation(session.catalogue, opened, tables, ["resamples=20", *quick, *assignments])
+        few = ["resamples=20", "permutations=20"]
+        asked = resolve_evaluation(session.catalogue, opened, tables, [*few, *quick, *assignments])
         ticking = clock or itertools.count().__next__
         around = Surroundings(session.host, screen or Screen(), 1, ticking)
         return evaluate_encoder(asked, path, around, controls).report

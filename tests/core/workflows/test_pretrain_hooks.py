@@ -67,7 +67,7 @@ def run(folder: Path, points: list[FakePoint], *assignments: str) -> tuple[Repor
     tables: dict[str, dict[str, object]] = {
         "run": {"method": "together", "dataset": "tiny", "embedding_dim": 8, "device": "cpu"},
         "data": {"data_root": str(folder / "data")},
-        "evaluate": {"resamples": 5},
+        "evaluate": {"resamples": 5, "permutations": 5},
     }
     ticking = count()
     show = Quiet()

@@ -82,7 +82,7 @@ def plan_of(folder, *assignments):
     tables = {
         "run": {"method": "together", "dataset": "tiny", "embedding_dim": 8, "device": "cpu"},
         "data": {"data_root": str(folder / "data")},
-        "evaluate": {"resamples": 5},
+        "evaluate": {"resamples": 5, "permutations": 5},
     }
     return resolve(catalogue, tables, assignments), host
 

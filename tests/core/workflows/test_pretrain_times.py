@@ -103,7 +103,7 @@ def asked(tmp_path: Path) -> tuple[Plan, Host]:
     tables: dict[str, dict[str, object]] = {
         "run": {"method": "together", "dataset": "tiny", "embedding_dim": 8, "device": "cpu"},
         "data": {"data_root": str(tmp_path / "data")},
-        "evaluate": {"resamples": 5},
+        "evaluate": {"resamples": 5, "permutations": 5},
     }
     return resolve(catalogue, tables, ["epochs=2"]), host
 

@@ -10,6 +10,7 @@ import torch
 from clocs_core import Batch, Setup, SignalFacts, Task, Views
 from clocs_core.train.projector import Projector
 from clocs_core.train.step import Encoding
+from clocs_plugins import contrastive_losses, cpc
 from clocs_plugins.rhythm_and_patient import clocs_methods, clocs_objectives
 from clocs_plugins.s4d.network import S4d
 
@@ -27,7 +28,8 @@ def build(reader, **options):
     torch.manual_seed(0)
     projector = Projector(6, (4,))
     task = Task("rhythm", classes=("a", "b"))
-    setup = Setup(encoder=reader, embedding_dim=6, task=task, signals=signals, projector=projector)
+    parts = (*cpc.clocs_objectives(), *contrastive_losses.clocs_losses())
+    setup = Setup(encoder=reader, embedding_dim=6, task=task, signals=signals, projector=projector, parts=parts)
     return offer.build(offer.options(**{"ahead": 2, "temperature": TAU, **options}), setup).double()
 
 
