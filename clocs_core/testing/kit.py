@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clocs_core.contracts.grids import GridOffer
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -114,4 +115,8 @@ def _by_kind(
             from clocs_core.testing.listeners import checks_of_tracker
 
             return checks_of_tracker(offer, options)
+        case GridOffer():
+            from clocs_core.testing.grids import checks_of_grid
+
+            return checks_of_grid(offer)
     return []
