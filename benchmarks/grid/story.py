@@ -77,7 +77,8 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
     if request.extent == "dry-run":
         print(list_cells(wanted_cells(grid.presets, grid.repeats), Results(request.out)))
         return 0
-    with ConsoleGrid(Console(stderr=True)) as show:
+    show = ConsoleGrid(Console(stderr=True))
+    with show:
         if request.extent != "report-only":
             executor = open_executor(request, show.say)
             run_grid(grid, work, _place(request, shelf), executor, call, show, known)

@@ -102,7 +102,8 @@ def run_command(context: click.Context, session: Session, what: tuple[str, ...],
         return 0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup … &` ignores it; it asks jobs to save themselves
     call = _call()
-    with _display(context, grid, out, call) as show:
+    show = _display(context, grid, out, call)
+    with show:
         executor = _open_executor(session, flags, show.say)
         place = attrs.evolve(_place(flags, out), presets=shelf.presets(), encoder=grid.encoder)
         run_grid(grid, work, place, executor, call, show, {})
@@ -145,7 +146,8 @@ def page_command(context: click.Context, session: Session, out: Path, jobs: int)
     from clocs_core.grids.story import make_page
 
     grid, call = load_grid(out), _call()
-    with _display(context, grid, out, call) as show:
+    show = _display(context, grid, out, call)
+    with show:
         page = make_page(grid, out, session.catalogue, call, jobs, show.tick)
     return _tell(page, out)
 

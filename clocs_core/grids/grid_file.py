@@ -142,7 +142,7 @@ def _own(asked: Asked) -> Preset:
     """Make the table of a user: all combinations of the axes, or the named cells with the axes that they leave open."""
     conditions: list[Condition] = []
     for name, own in (asked.cells or {"": {}}).items():
-        values = {"leads": ("",), "label_fraction": ("1",)} | asked.axes | own
+        values: Values = {"leads": ("",), "label_fraction": ("1",), **asked.axes, **own}
         for axis in ("method", "dataset"):
             if axis not in values and (axis, values.get("method")) != ("dataset", (RANDOM,)):
                 raise SettingsError(f"{f'The cell {name!r}' if name else 'The grid'} needs an axis {axis!r}.")

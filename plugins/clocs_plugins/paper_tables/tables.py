@@ -86,8 +86,12 @@ class Distances:
 
     def __call__(self) -> tuple[Condition, ...]:
         """List a condition for each dimension and method."""
-        place = {"pretraining": "physionet2020", "downstream": "physionet2020", "protocol": "linear"}
-        return tuple(Condition(method=one, embedding_dim=dim, **place) for dim in self.dims for one in self.methods)
+        name = "physionet2020"
+        return tuple(
+            Condition(method=one, pretraining=name, downstream=name, protocol="linear", embedding_dim=dim)
+            for dim in self.dims
+            for one in self.methods
+        )
 
 
 def _table(name: str, where: str, title: str) -> GridOffer:
