@@ -27,6 +27,7 @@ from clocs_core.contracts.result_offers import (
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.testing.checks import Check, label_of, skipped
 from clocs_core.testing.every_offer import checks_of_every_offer
+from clocs_core.testing.grids import checks_of_grid
 from clocs_core.testing.pace import Clock
 
 
@@ -116,7 +117,5 @@ def _by_kind(
 
             return checks_of_tracker(offer, options)
         case GridOffer():
-            from clocs_core.testing.grids import checks_of_grid
-
             return checks_of_grid(offer)
     return []
