@@ -59,12 +59,13 @@ def flush(file: IO[bytes]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder survive a power cut, where the system supports it."""
+    """Make renames in a folder survive a power cut, where the system supports it. Raises OSError that names it."""
     if os.name != "posix":  # Windows has no handle for a folder
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(folder):
+            os.fsync(handle)
     except OSError as problem:
         if problem.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems over a network cannot flush a folder
             raise

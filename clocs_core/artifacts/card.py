@@ -58,6 +58,7 @@ class NetworkCard:
     says_rate: whether the file has a frame rate at all.
     constant: divisor of its signals in their unit, where `normalise` is "constant"; else None.
     settings: settings tables of the run or evaluation that made it.
+    command, date: the command line that made it, and when; empty where the file does not say.
     """
 
     what: ClassVar[str] = "network"
@@ -84,6 +85,8 @@ class NetworkCard:
     versions: Mapping[str, str] = attrs.field(metadata=_texts)
     run_channels: tuple[str, ...] = attrs.field(default=(), metadata=_names)
     licence: str = attrs.field(default="", metadata=_text)  # licence of the recordings that it was trained on
+    command: str = attrs.field(default="", metadata=_text)
+    date: str = attrs.field(default="", metadata=_text)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -313,6 +316,8 @@ def _origin(card: NetworkCard) -> dict[str, object]:
         "settings": card.settings,
         "licence_of_the_data": card.licence,
         "versions": dict(card.versions),
+        **({"command": card.command} if card.command else {}),  # Python has none
+        **({"date": card.date} if card.date else {}),  # nor has a file of an earlier version
     }
 
 
@@ -339,4 +344,5 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
         "task": _task(_table(description, "task")),
         **{name: description[name] for name in ("split_hash", "settings", "versions")},
         "licence": description["licence_of_the_data"],
+        **{name: description.get(name, "") for name in ("command", "date")},
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import SettingsError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_runs)
 @click.option(
     "--metric", "metrics", metavar="NAME", multiple=True, help="Metric; default: the first of the reports. Repeatable."
 )

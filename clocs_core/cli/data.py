@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from clocs_core.cli.completing import COMPLETED
 from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
 from clocs_core.cli.output import echo
@@ -121,7 +122,7 @@ def _bytes(size: int) -> str:
 
 
 @data_group.command("download")
-@click.argument("name")
+@click.argument("name", shell_complete=COMPLETED["dataset"])
 @click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
 @click.option(
     "--connections",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clocs_core.cli.flags import with_dataset_options, with_workers
+from clocs_core.cli.completing import COMPLETED
+from clocs_core.cli.flags import AnyOption, plugin_flags, read_assignments, with_dataset_options, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -29,7 +31,7 @@ def recordings_options(command: F) -> F:
         click.option("--task", metavar="NAME", help="Task of the data set; default: its first."),
         click.option("--root", metavar="PATH", help="Folder or file of this data set."),
         click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA."),
-        click.argument("name"),
+        click.argument("name", shell_complete=COMPLETED["dataset"]),
     ):
         command = add(command)
     return command
@@ -54,15 +56,16 @@ def framing_options(command: F) -> F:
 def ask_recordings(
     session: Session, name: str, data_root: str | None, root: str | None, task: str | None, assignments: tuple[str, ...]
 ) -> DataPlan:
-    """Resolve the recordings that the options of `recordings_options` choose."""
+    """Resolve the recordings that the options of `recordings_options` choose, and flags such as --sampling-rate."""
     from clocs_core.plan.data import resolve_data
 
     given = {"data_root": data_root, "root": root, "task": task}
     table: dict[str, object] = {key: value for key, value in given.items() if value is not None}
-    return resolve_data(session.catalogue, name, {"data": table}, assignments)
+    flags = read_assignments(click.get_current_context(), {}, assignments)
+    return resolve_data(session.catalogue, name, {"data": table}, flags)
 
 
-@click.command("prepare")
+@click.command("prepare", cls=AnyOption)
 @recordings_options
 @framing_options
 @with_workers
@@ -77,15 +80,15 @@ def prepare_command(
     """Read recordings once and keep their frames for every method.
 
     Prints what was found and what was left out. A second call is instant. A changed recording is detected. An
-    interrupted preparation resumes where it stopped.
+    interrupted preparation resumes where it stopped. Options of the data set are flags too: --sampling-rate 125.
     """
     given = _framing_given(asked)
     cohort = _cohort(ask_recordings(session, name, **asked), workers, given)
     _print(cohort)
-    echo(f"Now: clocs run --plugin METHOD --dataset {name}" + (f" --root {asked['root']}" if asked["root"] else ""))
+    echo(f"Now: clocs run --plugin METHOD --dataset {name}{_said_again(asked)}")
 
 
-@click.command("verify")
+@click.command("verify", cls=AnyOption)
 @recordings_options
 @framing_options
 @pass_session
@@ -110,6 +113,19 @@ def verify_command(session: Session, /, name: str, **asked: Any) -> None:
         size = sum(path.stat().st_size for path in prepared.folder.iterdir())
         echo(f"{prepared.fingerprint}: {len(prepared.frames):,} frames, {size / 1e6:,.0f} MB, checksums are right")
     _print(cohort)
+
+
+def _said_again(asked: dict[str, Any]) -> str:
+    """Return the words that a run needs, to read the same recordings."""
+    flags = [word for one in plugin_flags(click.get_current_context()) for word in one.split("=", 1)]
+    named = [word for name in ("root", "data_root", "task") if asked[name] for word in (_flag(name), asked[name])]
+    options = [word for one in asked["assignments"] for word in ("-o", one)]
+    words = shlex.join([*named, *flags, *options])
+    return f" {words}" if words else ""
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _framing_given(asked: dict[str, Any]) -> dict[str, object]:

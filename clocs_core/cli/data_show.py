@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clocs_core.cli.data_prepare import ask_recordings, recordings_options
+from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import refuse_unwritable
 from clocs_core.cli.session import pass_session
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from clocs_core.contracts.records import Entry, Label, Listing, Task
 
 
-@click.command("show")
+@click.command("show", cls=AnyOption)
 @recordings_options
 @click.option("--record", metavar="ID", help="Name of the recording; default: the first.")
 @click.option(
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 def show_command(session: Session, /, name: str, record: str | None, seconds: float, out: str, **where: Any) -> None:
     """Draw a recording on ruled paper.
 
-    The picture has every channel at 25 mm/s, and the patient and the label of the recording.
+    The picture has every channel at 25 mm/s, and the patient and the label of the recording. Options of the data set
+    are flags too: --sampling-rate 125.
     """
     from clocs_core.data.cohort import scan
     from clocs_core.files import write_atomically

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
@@ -15,7 +15,10 @@ from clocs_core.progress import collect_warnings
 if TYPE_CHECKING:
     from clocs_core.report.console import ConsoleDisplay
 
-QUIET = "clocs.quiet"  # key of a context: whether progress is left out
+Loudness: TypeAlias = Literal["quiet", "usual", "verbose"]
+"""How much progress is shown: none, the usual, or a line for every epoch."""
+
+LOUDNESS = "clocs.loudness"  # key of a context
 
 
 @contextmanager
@@ -25,8 +28,9 @@ def console_display() -> Iterator[ConsoleDisplay]:
 
     context = click.get_current_context(silent=True)
     wording = partial(as_flags, flags=flags_of(None if context is None else context.command))
-    quiet = context is not None and bool(context.meta.get(QUIET))
-    with collect_warnings(lambda text: None) as warnings, ConsoleDisplay(wording=wording, quiet=quiet) as show:
+    loudness: Loudness = "usual" if context is None else context.meta.get(LOUDNESS, "usual")
+    display = ConsoleDisplay(wording=wording, quiet=loudness == "quiet", verbose=loudness == "verbose")
+    with collect_warnings(lambda text: None) as warnings, display as show:
         try:
             yield show
         except Exception as problem:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, refuse_unwritable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("embed", cls=AnyOption)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @data_options
 @file_options
 @click.option("--out", metavar="FILE", required=True, help="File to write, .npz or .csv.")

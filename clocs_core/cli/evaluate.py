@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import AnyOption, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
@@ -27,7 +28,7 @@ SECTIONS = {
 
 
 @click.command("evaluate", cls=AnyOption)
-@click.argument("run", metavar="[RUN]", required=False)
+@click.argument("run", metavar="[RUN]", required=False, shell_complete=complete_runs)
 @click.option("--random", is_flag=True, help="Instead of RUN: evaluate an untrained encoder, see --encoder.")
 @with_settings(
     SECTIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "completion": ("clocs completion bash > ~/.clocs-complete.bash", "clocs completion zsh", "clocs completion fish"),
     "doctor": ("clocs doctor", "clocs doctor --json"),
     "run": (
         "clocs run --method METHOD --dataset DATASET --out runs/first",
@@ -33,7 +34,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "grid export": ("clocs grid export runs/grids/mine --csv scores.csv",),
     "data list": ("clocs data list",),
     "data download": ("clocs data download DATASET",),
-    "data prepare": ("clocs data prepare DATASET --root FOLDER",),
+    "data prepare": (
+        "clocs data prepare DATASET --root FOLDER",
+        "clocs data prepare DATASET --root FILE --sampling-rate 125 --patients ids.csv",
+    ),
     "data verify": ("clocs data verify DATASET --root FOLDER",),
     "data show": ("clocs data show DATASET --out ecg.png", "clocs data show DATASET --record ID --seconds 5"),
     "plugins": ("clocs plugins", "clocs plugins --json"),

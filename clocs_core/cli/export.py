@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import hertz, refuse_unwritable
 from clocs_core.cli.session import pass_session
@@ -13,7 +14,7 @@ from clocs_core.plugins.session import Session
 
 
 @click.command("export")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @click.option(
     "--format", "kind", type=click.Choice(["onnx"]), default="onnx", show_default=True, help="Format of the file."
 )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 import click
 
+from clocs_core.cli.completing import COMPLETED, complete_choices
 from clocs_core.cli.wording import as_flags
 from clocs_core.errors import SettingsError
 from clocs_core.plan.layers import Assignment, split_assignment
@@ -61,7 +62,7 @@ class AnyOption(click.Command):
             return super().invoke(ctx)
         except SettingsError as problem:
             flags = [name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")]
-            for word, flag in _near(ctx.meta[_OTHERS], flags):
+            for word, flag in _near(plugin_flags(ctx), flags):
                 field, right = (one.removeprefix("--").replace("-", "_") for one in (word, flag))
                 text = str(problem)
                 if (f"option {field!r}." in text and "Did you mean" not in text) or f"`{right}=" in text:
@@ -123,14 +124,27 @@ def _option(cls: type[Any], field: attrs.Attribute[Any], other_help: str) -> Cal
     text = as_flags(other_help or help_of(field), ("random", "root"))
     plain_default = isinstance(field.default, (int, float, str)) and field.default not in ("", False)
     shown = f"  [default: {field.default}]" if plain_default and not other_help and "default" not in text else ""
-    metavar = metavar_of(field, field_types(cls)[field.name])
+    kind = field_types(cls)[field.name]
+    metavar = metavar_of(field, kind)
     flag = f"--{field.name.replace('_', '-')}"
-    option = click.option(flag, field.name, metavar=metavar, help=f"{text}{shown}")
+    names = COMPLETED.get(field.name) or complete_choices(kind)
+    option = click.option(flag, field.name, metavar=metavar, help=f"{text}{shown}", shell_complete=names)
     other = _OTHER_NAMES.get(field.name)
     if other is None:
         return option
-    second = click.option(f"--{other}", f"{field.name}_as_{other}", metavar=metavar, help=f"The same as {flag}.")
+    second = click.option(
+        f"--{other}",
+        f"{field.name}_as_{other}",
+        metavar=metavar,
+        help=f"The same as {flag}.",
+        shell_complete=names,
+    )
     return lambda command: option(second(command))
+
+
+def plugin_flags(context: click.Context) -> tuple[str, ...]:
+    """Return the flags that are options of plugins, such as `--temperature=0.05`."""
+    return tuple(context.meta[_OTHERS])
 
 
 def given_flags(context: click.Context, sections: Sections) -> list[str]:
@@ -140,7 +154,7 @@ def given_flags(context: click.Context, sections: Sections) -> list[str]:
     given = [name.rpartition("_as_")[2] for name in both if context.params.get(name) is not None]
     return [
         *(f"--{name.replace('_', '-')}" for name in given),
-        *(word.partition("=")[0] for word in context.meta[_OTHERS]),
+        *(word.partition("=")[0] for word in plugin_flags(context)),
     ]
 
 
@@ -152,7 +166,7 @@ def read_assignments(context: click.Context, sections: Sections, assignments: Se
         for field in attrs.fields(cls)
         if (text := _text_of(context, field.name)) is not None
     ]
-    return [*given, *map(_other_flag, context.meta[_OTHERS]), *map(split_assignment, assignments)]
+    return [*given, *map(_other_flag, plugin_flags(context)), *map(split_assignment, assignments)]
 
 
 def _text_of(context: click.Context, name: str) -> str | None:

@@ -10,13 +10,15 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import click
 
 from clocs_core import __version__
 from clocs_core.cli.compare import compare_command
+from clocs_core.cli.completing import completion_command
 from clocs_core.cli.data import data_group
-from clocs_core.cli.display import QUIET
+from clocs_core.cli.display import LOUDNESS, Loudness
 from clocs_core.cli.doctor import doctor_command
 from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
@@ -73,7 +75,7 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         trace = (lambda text: echo(text.rstrip(), err=True)) if ours.trace_hooks else None
         session = open_session(entry_points, ours.without, trace)
         plugins = session.host.plugins
-        cli = build_cli(session, ours.quiet)
+        cli = build_cli(session, _loudness(ours))
         command = _find_command(cli, rest)
         with only_results_on_stdout() if "--json" in rest else nullcontext(), _named(given):
             result = cli.main(rest, prog_name="clocs", standalone_mode=False)
@@ -106,8 +108,8 @@ def _named(given: Sequence[str]) -> Iterator[None]:
         COMMAND.reset(token)
 
 
-def build_cli(session: Session, hushed: bool = False) -> click.Group:
-    """Build the commands of clocs, and those that plugins add. hushed: whether --quiet was given."""
+def build_cli(session: Session, loudness: Loudness = "usual") -> click.Group:
+    """Build the commands of clocs, and those that plugins add. loudness: how much progress is shown."""
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
     @click.version_option(__version__, prog_name="clocs")
@@ -120,11 +122,12 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
     @click.option("--trace-hooks", is_flag=True, help="Print every hook call to stderr. Allowed anywhere.")
     @click.option("--traceback", is_flag=True, help="Print where an error comes from. Allowed anywhere.")
     @click.option("--quiet", is_flag=True, help="Print results and warnings, but no progress. Allowed anywhere.")
+    @click.option("--verbose", is_flag=True, help="Print a line for every epoch. Allowed anywhere.")
     @click.pass_context
-    def cli(context: click.Context, without: tuple[str, ...], trace_hooks: bool, traceback: bool, quiet: bool) -> None:
+    def cli(context: click.Context, /, **_read_before_plugins_were_loaded: Any) -> None:
         """Contrastive learning of physiological signals across space, time and patients."""
-        context.obj = session  # the four options were read before plugins were loaded
-        context.meta[QUIET] = hushed
+        context.obj = session
+        context.meta[LOUDNESS] = loudness
         conflicts = [problem for shelf in session.catalogue.shelves() for problem in shelf.conflicts()]
         problems = [*(broken.problem for broken in session.host.broken), *session.host.remarks, *conflicts]
         for problem in () if is_repeating() else problems:
@@ -142,6 +145,7 @@ def build_cli(session: Session, hushed: bool = False) -> click.Group:
     cli.add_command(similar_command)
     cli.add_command(export_command)
     cli.add_command(doctor_command)
+    cli.add_command(completion_command)
     add_examples(cli)
     with redirect_stdout(sys.stderr):
         add_commands(cli, session.host, lambda text: echo(f"Warning: {text}", err=True))
@@ -167,10 +171,17 @@ def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list
     parser.add_argument("--trace-hooks", action="store_true")
     parser.add_argument("--traceback", action="store_true")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
     try:
         return parser.parse_known_args(arguments)
     except argparse.ArgumentError as problem:
         raise click.UsageError(str(problem)) from None
+
+
+def _loudness(ours: argparse.Namespace) -> Loudness:
+    if ours.quiet and ours.verbose:
+        raise click.UsageError("--quiet leaves progress out, and --verbose prints more of it; give one of them.")
+    return "quiet" if ours.quiet else "verbose" if ours.verbose else "usual"
 
 
 def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command:

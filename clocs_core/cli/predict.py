@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, ask_files, data_options, file_options, hertz, refuse_unwritable
@@ -26,7 +27,7 @@ _SHOWN = 10  # rows printed; `--out` writes all
 
 
 @click.command("predict", cls=AnyOption)
-@click.argument("classifier", metavar="CLASSIFIER")
+@click.argument("classifier", metavar="CLASSIFIER", shell_complete=complete_runs)
 @click.option("--init", metavar="NAME", help="Initial weights of the classifier, where there are several.")
 @click.option(
     "--label-fraction", type=float, metavar="F", help="Label fraction of the classifier. Default: the largest."

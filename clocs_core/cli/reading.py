@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from clocs_core.cli.completing import COMPLETED
 from clocs_core.cli.flags import (
     given_flags,
     read_assignments,
@@ -52,7 +53,12 @@ def data_options(command: F) -> F:
             type=click.Choice(["train", "validation", "test", "all"]),
             help="Part of the patients whose recordings are read.",
         ),
-        click.option("--dataset", metavar="NAME", help="Data set to read. Default: the one that it was trained on."),
+        click.option(
+            "--dataset",
+            metavar="NAME",
+            help="Data set to read. Default: the one that it was trained on.",
+            shell_complete=COMPLETED["dataset"],
+        ),
     ):
         command = add(command)
     return command

@@ -13,6 +13,7 @@ import attrs
 import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.processes import Place, joined, meeting, own_place, refuse_missing_gpus, start_processes
@@ -35,7 +36,9 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
 @with_settings(SECTIONS)
 @click.option("--out", metavar="FOLDER", help="Run folder. Default: a new one under runs/.")
 @click.option("--config", metavar="FILE", help="Settings as TOML, such as the settings.toml of another run.")
-@click.option("--resume", metavar="RUN", help="Resume an interrupted run, with its own settings.")
+@click.option(
+    "--resume", metavar="RUN", help="Resume an interrupted run, with its own settings.", shell_complete=complete_runs
+)
 @with_options
 @with_workers
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import AnyOption
 from clocs_core.cli.output import echo
 from clocs_core.cli.reading import ask_dataset, data_options, refuse_unwritable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("similar", cls=AnyOption)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @data_options
 @click.option("--record", metavar="ID", required=True, help="Recording to search with.")
 @click.option(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
 
@@ -40,6 +42,13 @@ class Ranks(Protocol):
 
     def gather_with_gradient(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join as `gather` does. The backward pass adds up the gradients of all processes."""
+
+    def around(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the place in the batch and the rows (instance, ...) of each process that has any, the own first.
+
+        Each process passes on what it got, so that no process has all rows. The next rows come while these are used.
+        Take all of them. Has no gradient.
+        """
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Add up tensors of one shape over all processes. Has no gradient."""

@@ -81,6 +81,8 @@ def audit(prepared: Prepared, split: Split) -> Audit:
 def certified_audit(prepared: Prepared, split: Split) -> Audit:
     """Read the audit of a split from the certificate beside the frames, or make it and save it there."""
     kept = prepared.folder / f"certificate-{split.hash[:16]}.json"
+    with suppress(OSError):  # the data root is read-only
+        sweep(kept.parent)  # a killed process may have been writing it; another may have finished it since
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         held = json.loads(kept.read_text(encoding="utf-8"))
         if is_sealed(held) and held["split"] == split.hash:  # an audit is not taken from a damaged file
@@ -88,8 +90,7 @@ def certified_audit(prepared: Prepared, split: Split) -> Audit:
             return Audit(held["shared_patients"], held["frames"], twins)
     found = audit(prepared, split)
     held = as_plain({"split": split.hash, "patients": split.counts(), **attrs.asdict(found)})
-    with suppress(OSError):  # the data root is read-only: the audit is made again next time
-        sweep(kept.parent)
+    with suppress(OSError):  # the audit is made again next time
         write_atomically(kept, json.dumps(seal(held), indent=1) + "\n")
     return found
 

@@ -34,7 +34,7 @@ class ConsoleDisplay(Display):
     """A display on stderr, so that a command's output can be piped. Use as a context manager.
 
     wording: changes a message before it is shown; for example, turns names of arguments into flags.
-    quiet: show warnings alone. clock: in seconds.
+    quiet: show warnings alone. verbose: print a line for every epoch. clock: in seconds.
 
     Where there is no terminal, a line is printed for each stage, for each tenth of the epochs, and after a minute
     without one.
@@ -45,10 +45,11 @@ class ConsoleDisplay(Display):
         console: Console | None = None,
         wording: Callable[[str], str] = str,
         quiet: bool = False,
+        verbose: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console = console or Terminal(stderr=True)
-        self.wording, self.quiet, self.clock = wording, quiet, clock
+        self.wording, self.quiet, self.verbose, self.clock = wording, quiet, verbose, clock
         self.began = self.told = clock()  # the stage; the last line
         self.seen = 0  # epochs of this stage
         self.progress = Progress(
@@ -115,15 +116,15 @@ class ConsoleDisplay(Display):
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
         if done.last:
             self.say(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {detail}")
-        elif not self.console.is_terminal:
+        elif self.verbose or not self.console.is_terminal:
             self._say_epoch(done, epochs, detail)
 
     def _say_epoch(self, done: EpochDone, epochs: int, detail: str) -> None:
-        """Print a line for a tenth of the epochs, or where there was none for a minute."""
+        """Print a line for a tenth of the epochs, or where there was none for a minute; if verbose, for every epoch."""
         self.seen += 1
         now = self.clock()
         tenth = done.epoch * 10 // epochs > (done.epoch - 1) * 10 // epochs
-        if now - self.told < (_SOON if tenth else _MINUTE):
+        if not self.verbose and now - self.told < (_SOON if tenth else _MINUTE):
             return
         left = (now - self.began) / self.seen * (epochs - done.epoch)
         rate = done.instances / done.seconds if done.seconds > 0 else 0.0

@@ -47,6 +47,11 @@ class ThreadWire:
         total = torch.stack(self._exchange("sum", tensor)).sum(0)
         tensor.copy_(total)
 
+    def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Send a tensor to the next thread."""
+        got = self._exchange("pass on", tensor)[self.rank - 1]
+        return lambda: got
+
     def _exchange(self, kind: str, tensor: Tensor) -> list[Tensor]:
         assert tensor.is_contiguous()
         assert not tensor.requires_grad

@@ -6,7 +6,7 @@ gloo and NCCL serve alike, and threads in tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -34,6 +34,9 @@ class Wire(Protocol):
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over all processes, with the same bits in each."""
 
+    def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Begin to send a tensor to the next process. Return a function that waits for that of the one before."""
+
 
 @attrs.frozen(eq=False)
 class TorchWire:
@@ -54,6 +57,23 @@ class TorchWire:
         """Replace a tensor by its sum."""
         with _naming_losses():
             torch.distributed.all_reduce(tensor, group=self.group)
+
+    def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
+        """Begin to send a tensor to the next process."""
+        got, after, before = torch.empty_like(tensor), (self.rank + 1) % self.count, (self.rank - 1) % self.count
+        ways = (torch.distributed.isend, tensor, after), (torch.distributed.irecv, got, before)
+        with _naming_losses():
+            begun = torch.distributed.batch_isend_irecv(
+                [torch.distributed.P2POp(way, sent, peer, self.group) for way, sent, peer in ways]
+            )
+
+        def wait() -> Tensor:
+            with _naming_losses():
+                for one in begun:
+                    one.wait()
+            return got
+
+        return wait
 
 
 @contextmanager
@@ -148,8 +168,11 @@ class Part:
     @property
     def own(self) -> slice:
         """Place of the own instances in the whole batch."""
-        before = sum(self.sizes[: self.rank])
-        return slice(before, before + self.sizes[self.rank])
+        return self._place(self.rank)
+
+    def _place(self, rank: int) -> slice:
+        before = sum(self.sizes[:rank])
+        return slice(before, before + self.sizes[rank])
 
     @property
     def whole(self) -> int:
@@ -167,6 +190,19 @@ class Part:
         parts = self.group.wire.gather(padded)
         whole = torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)])
         return whole.movedim(0, dim)
+
+    def around(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the place and the rows of each process that has any, the own first. Has no gradient."""
+        own = tensor.detach()
+        held = own.new_zeros((max(self.sizes), *own.shape[1:]))  # connections send equal lengths
+        held[: len(own)] = own
+        for turn in range(self.group.count):
+            owner = (self.rank - turn) % self.group.count
+            coming = self.group.wire.pass_on(held) if turn + 1 < self.group.count else None
+            if self.sizes[owner]:
+                yield self._place(owner), held[: self.sizes[owner]]
+            if coming is not None:
+                held = coming()
 
     def gather_with_gradient(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join as `gather` does. The backward pass adds up the gradients of all processes."""

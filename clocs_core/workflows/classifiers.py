@@ -22,8 +22,9 @@ from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers
 from clocs_core.evaluation.controls import control_facts, control_name, digest_rows, is_control
 from clocs_core.files import write_atomically
-from clocs_core.progress import Display
+from clocs_core.progress import COMMAND, Display
 from clocs_core.settings.options import plain
+from clocs_core.workflows.environment import now
 
 
 @attrs.frozen(eq=False)
@@ -140,6 +141,8 @@ class KeptClassifiers:
             settings=plan.tables(),
             licence=plan.dataset.offer.licence,
             versions=self.versions,
+            command=COMMAND.get(),
+            date=now(),
         )
 
     def _take(self, key: Classifier, control: EvaluationFolder) -> bool:

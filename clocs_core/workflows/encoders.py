@@ -14,7 +14,9 @@ from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder
 from clocs_core.plan.evaluation import own_evaluation
 from clocs_core.plan.pretraining import EncoderPart
+from clocs_core.progress import COMMAND
 from clocs_core.settings.options import plain
+from clocs_core.workflows.environment import now
 from clocs_core.workflows.training import Ready
 
 
@@ -73,6 +75,8 @@ def _card(ready: Ready, part: EncoderPart, count: int, versions: dict[str, str])
         settings=plan.tables(),
         licence=plan.dataset.offer.licence,
         versions=versions,
+        command=COMMAND.get(),
+        date=now(),
     )
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import attrs
+import torch
 
-from clocs_core.contracts.records import Entry, Part
+from clocs_core.contracts.records import Entry, Listing, Part
 from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.store import fill_store, list_instances
+from clocs_core.evaluation.duration import estimate_scoring
+from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import Stopwatch
 from clocs_core.report.times import show_duration
@@ -41,6 +44,7 @@ class Preview:
     device: str
     preparing: float
     training: float
+    evaluating: float
     writes: str
     notes: tuple[str, ...]
 
@@ -53,11 +57,31 @@ class Preview:
             f"channels {', '.join(self.channels)}: about {show_duration(self.preparing)}, less if prepared already.",
             f"Would train {self.parameters:,} weights on about {self.instances:,} instances{lasting}, {self.steps:,} "
             f"steps an epoch, at most {self.epochs:,} epochs on {self.device}: about {show_duration(self.training)}, "
-            "less if it stops early. The evaluation comes on top.",
+            "less if it stops early.",
+            f"Would evaluate the encoder and its untrained control: about {show_duration(self.evaluating)}, and some "
+            "seconds for the report.",
             f"Would write {self.writes}: settings, metrics, checkpoint, encoder, predictions and a report.",
             *self.notes,
             "Nothing was written.",
         )
+
+
+@attrs.frozen
+class _Sample:
+    """A few recordings that were prepared and trained on. Times are in seconds.
+
+    instances, frames: in all of them. trains, validates: time of an epoch over all instances.
+    """
+
+    recordings: int
+    instances: int
+    frames: int
+    channels: tuple[str, ...]
+    frame_rate: float | None
+    parameters: int
+    prepares: float
+    trains: float
+    validates: float
 
 
 def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float]) -> Preview:
@@ -70,46 +94,86 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float])
     if plan.data.normalise == "constant" and plan.data.constant is None:
         plan = attrs.evolve(plan, data=attrs.evolve(plan.data, constant=1.0))  # a run measures it; any takes as long
     split = divide(asked, listing)
-    pretrain = plan.pretrain_framing
     if asked.fit and listing.shortest is not None:
-        pretrain = pretrain.fitted(listing.shortest, asked.fit)
-    few = _spread(listing.entries)
-    watch = Stopwatch(clock)
+        plan = attrs.evolve(plan, pretrain_framing=plan.pretrain_framing.fitted(listing.shortest, asked.fit))
     with TemporaryDirectory() as folder:
-        data = attrs.evolve(asked.data, root=find_root(asked), data_root=Path(folder))
-        with watch.part("prepare"):
-            prepared = prepare_recordings(attrs.evolve(asked, data=data), few, pretrain, 1, lambda done, total: None)
-        channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
-        labels = {entry.record: entry.label for entry in few}
-        owners = frozenset(entry.patient for entry in few)
-        wanted = choose_columns(asked.columns, listing.columns or plan.dataset.offer.columns, asked.name)
-        columns, about = read_columns(wanted, few, prepared.records, owners)
-        store = fill_store(prepared, labels, plan.task, channels, device, about)
-        needs, together = plan.needs, plan.needs.channels == "all"
-        instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device, needs.recordings)
-        signals = describe_signals(plan, prepared, channels)
-        learner = build_learner(plan, signals, device, len(instances), columns)
-        settings = attrs.evolve(plan.train, epochs=_EPOCHS, keep="last", instances=None)
-        training = Training(store, build_views(plan, signals), instances, instances, settings, plan.run.seed)
-        trains, validates = _measure(learner, training, run_epoch, clock)
-    each = len(instances) / len(few) * len(listing.entries) / max(1, sum(split.counts().values()))  # per patient
-    train, held_out = (max(1, round(each * split.counts()[part])) for part in ("train", "validation"))
+        few = _try(plan, listing, Path(folder), run_epoch, device, clock)
+    patients = split.counts()
+    times = len(listing.entries) / few.recordings / max(1, sum(patients.values()))  # how often, per patient
+    train, held_out = (max(1, round(few.instances * times * patients[part])) for part in ("train", "validation"))
+    frames = {part: round(few.frames * times * patients[part]) for part in patients}
     expected = min(train, plan.train.instances or train)
     return Preview(
         recordings=len(listing.entries),
-        patients=split.counts(),
-        channels=channels,
-        seconds_of_frame=None if prepared.frame_rate is None else pretrain.frame_samples / prepared.frame_rate,
+        patients=patients,
+        channels=few.channels,
+        seconds_of_frame=None if few.frame_rate is None else plan.pretrain_framing.frame_samples / few.frame_rate,
         instances=expected,
         steps=-(-expected // plan.train.batch_size),
         epochs=plan.train.epochs,
-        parameters=sum(one.numel() for one in learner.encoders.parameters()),
+        parameters=few.parameters,
         device=str(device),
-        preparing=watch.seconds["prepare"] / len(few) * len(listing.entries) / max(1, workers),
-        training=(trains * expected + validates * held_out) / max(1, len(instances)) * plan.train.epochs,
+        preparing=few.prepares / few.recordings * len(listing.entries) / max(1, workers),
+        training=(few.trains * expected + few.validates * held_out) / max(1, few.instances) * plan.train.epochs,
+        evaluating=_evaluating(plan, few, frames, device, clock) if _is_scored(listing) else 0.0,
         writes=str(out),
         notes=listing.notes,
     )
+
+
+def _try(
+    plan: Plan, listing: Listing, folder: Path, run_epoch: RunEpoch, device: torch.device, clock: Callable[[], float]
+) -> _Sample:
+    """Prepare a few recordings in a folder, and train on them for a few epochs."""
+    few, asked = _spread(listing.entries), plan.recordings
+    watch = Stopwatch(clock)
+    data = attrs.evolve(asked.data, root=find_root(asked), data_root=folder)
+    with watch.part("prepare"):
+        prepared = prepare_recordings(
+            attrs.evolve(asked, data=data), few, plan.pretrain_framing, 1, lambda done, total: None
+        )
+    channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
+    labels = {entry.record: entry.label for entry in few}
+    owners = frozenset(entry.patient for entry in few)
+    wanted = choose_columns(asked.columns, listing.columns or plan.dataset.offer.columns, asked.name)
+    columns, about = read_columns(wanted, few, prepared.records, owners)
+    store = fill_store(prepared, labels, plan.task, channels, device, about)
+    needs, together = plan.needs, plan.needs.channels == "all"
+    instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device, needs.recordings)
+    first = plan.encoder_parts(channels)[0]
+    frames, _ = list_instances(prepared, owners, first.channels, 1, first.inputs > 1, device)
+    signals = describe_signals(plan, prepared, channels)
+    learner = build_learner(plan, signals, device, len(instances), columns)
+    settings = attrs.evolve(plan.train, epochs=_EPOCHS, keep="last", instances=None)
+    training = Training(store, build_views(plan, signals), instances, instances, settings, plan.run.seed)
+    trains, validates = _measure(learner, training, run_epoch, clock)
+    return _Sample(
+        recordings=len(few),
+        instances=len(instances),
+        frames=len(frames),
+        channels=channels,
+        frame_rate=prepared.frame_rate,
+        parameters=sum(one.numel() for one in learner.encoders.parameters()),
+        prepares=watch.seconds["prepare"],
+        trains=trains,
+        validates=validates,
+    )
+
+
+def _evaluating(
+    plan: Plan, few: _Sample, frames: Mapping[Part, int], device: torch.device, clock: Callable[[], float]
+) -> float:
+    """Return seconds to embed, fit and score with the encoder and its control. frames: expected, of each part."""
+    inits, part = 2, plan.evaluate.part
+    embedding = few.validates / max(1, few.frames) * (frames["train"] + frames[part])  # validation passes all frames
+    scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.evaluate, plan.data.split_seed, device)
+    return inits * embedding + estimate_scoring(
+        scoring, plan.run.embedding_dim, frames["train"], frames[part], inits, clock
+    )
+
+
+def _is_scored(listing: Listing) -> bool:
+    return not listing.no_score and any(entry.label is not None for entry in listing.entries)
 
 
 def _spread(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -78,6 +78,12 @@ def test_a_folder_that_cannot_be_flushed_is_no_error(tmp_path, monkeypatch):
         write_atomically(tmp_path / "a.txt", "newer")
 
 
+def test_a_full_disk_names_the_folder_that_it_could_not_flush(tmp_path, monkeypatch):
+    monkeypatch.setattr("clocs_core.files.os.fsync", failing(errno.ENOSPC))
+    with pytest.raises(OSError, match=rf"No space left on device \(.* free\): '{re.escape(str(tmp_path))}'"):
+        files.sync_folder(tmp_path)
+
+
 def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_call_ends(tmp_path, monkeypatch):
     """A power cut after a rename that was not synced can leave a name without data, or the old name."""
     events = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+from unittest import mock
 
 import attrs
 import torch
@@ -16,7 +17,13 @@ from clocs_core.train.projector import Projector
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of
 from clocs_plugins.byol import BYOLOptions, build_byol
-from clocs_plugins.contrastive_losses import NTXentOptions, PatientNCEOptions, build_nt_xent, build_patient_nce
+from clocs_plugins.contrastive_losses import (
+    NTXentOptions,
+    PatientNCEOptions,
+    build_nt_xent,
+    build_patient_nce,
+    row_owner,
+)
 from clocs_plugins.cpc import CpcOptions, build_cpc
 from clocs_plugins.masked_prediction import JepaOptions, MaskOptions, build_jepa, build_mae
 from clocs_plugins.mtssl import PretextOptions, build_pretext
@@ -29,7 +36,10 @@ DIM, CHANNELS, SAMPLES, STRIDE, CLASSES = 5, 2, 24, 4, 3
 
 @attrs.frozen
 class Case:
-    """One step. sizes: instances of each process. patients: one of each instance. norm: BatchNorm of all processes."""
+    """One step. sizes: instances of each process. patients: one of each instance. norm: BatchNorm of all processes.
+
+    ring: no process has all embeddings.
+    """
 
     objective: str
     sizes: tuple[int, ...]
@@ -38,6 +48,7 @@ class Case:
     seed: int = 0
     double: bool = True
     norm: bool = False
+    ring: bool = False
 
 
 @attrs.frozen(eq=False)
@@ -148,7 +159,8 @@ def on_rank(case: Case, group: Group) -> Outcome:
     for network in (encoder, objective):
         share_norms(network, group)
     ranks = Part(group, case.sizes)
-    loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
+    with mock.patch.object(row_owner, "_MOST", 0 if case.ring else 2**30):
+        loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
     loss.backward()
     group.sum_gradients([*encoder.parameters(), *objective.parameters()])
     return _outcome(loss, components, encoder, objective)

@@ -34,12 +34,14 @@ def clocs_metrics() -> list[Metric]:
             summary="F1 of the decisions, mean over the classes that occur.",
             score=Deferred("decisions", "macro_f1"),
             score_draws=Deferred("draws", "draw_f1"),
+            score_tensors=Deferred("draws", "tensor_f1"),
         ),
         Metric(
             name="calibration",
             summary="One minus the expected calibration error, 15 bins.",
             score=Deferred("decisions", "calibration"),
             score_draws=Deferred("draws", "draw_calibration"),
+            score_tensors=Deferred("draws", "tensor_calibration"),
         ),
     ]
 

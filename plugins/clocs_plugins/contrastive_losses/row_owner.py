@@ -5,24 +5,36 @@ log-sum-exps are exchanged too. They are all that the backward pass needs: a pro
 columns of everybody's rows, so that no gradient of an embedding is sent. The closed form is that of weights.py.
 
 For a batch of K instances with V views of E numbers, a process receives V·K·E numbers, K ids and, if a gradient is
-needed, V²·K log-sum-exps. Memory: those, and one chunk of similarities.
+needed, V²·K log-sum-exps. Memory: those, and one chunk of similarities. Where V·K·E numbers are too many, ring.py has
+a block of them at a time, and sends twice as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clocs_plugins.contrastive_losses.chunked import AT_ONCE
 from clocs_plugins.contrastive_losses.cosines import directions
+from clocs_plugins.contrastive_losses.ring import RingShare
+from clocs_plugins.contrastive_losses.rows_and_columns import (
+    add_view_itself,
+    beside,
+    chunks,
+    refuse_second_derivative,
+    repulsion_weights,
+    with_itself,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from clocs_core import Ranks
     from clocs_plugins.contrastive_losses.weights import Groups, Strengths
+
+
+_MOST = 2**30  # bytes of all directions; above, no process has all of them
 
 
 def row_owner_loss(
@@ -37,8 +49,11 @@ def row_owner_loss(
 
     strengths, groups: of the whole batch. Without groups, a view also repels itself.
     """
-    share: Tensor = _Share.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
-        directions(views), temperature, strengths, groups, ranks, at_once
+    direction = directions(views)
+    size = len(direction) * ranks.whole * direction.shape[2] * direction.element_size()
+    way = _Share if size <= _MOST else RingShare
+    share: Tensor = way.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
+        direction, temperature, strengths, groups, ranks, at_once
     )
     return share
 
@@ -68,17 +83,17 @@ class _Share(torch.autograd.Function):
         alone, views = groups is None, len(direction)
         everyone = ranks.gather(direction, 1)  # (view, batch, dim)
         lse = direction.new_full((views, views, direction.shape[1]), -torch.inf)  # [v, w]: rows of v, columns of w
-        for v, rows, s in _chunks(direction, everyone, ranks.own.start, temperature, alone, at_once):
-            lse[v, :, rows] = _with_itself(s.logsumexp(2).T, v, alone)  # s: (row, view, column)
+        for v, rows, s in chunks(direction, everyone, ranks.own.start, temperature, alone, at_once):
+            lse[v, :, rows] = with_itself(s.logsumexp(2).T, v, alone)  # s: (row, view, column)
         if alone:
-            lse = torch.logaddexp(lse, lse.diagonal(dim1=0, dim2=1).T[:, None])  # (view, 1, row): view with itself
+            lse = add_view_itself(lse)
         own = torch.eye(views, dtype=torch.bool, device=lse.device)[:, :, None]
         repel = strengths.repel[ranks.own]
         pull = _pull(everyone, strengths, groups)[:, ranks.own]  # (view, own, dim)
         repulsion = (torch.where(own, 0.0, lse) * repel).sum()
         if any(ctx.needs_input_grad):
             learnt = isinstance(temperature, torch.Tensor)
-            weight, shift = _weights(ranks.gather(lse, 2), strengths.repel, own)
+            weight, shift = repulsion_weights(ranks.gather(lse, 2), strengths.repel, own)
             ctx.save_for_backward(direction, everyone, pull, weight, shift, *([temperature] if learnt else []))
             ctx.temperature, ctx.alone, ctx.at_once = None if learnt else temperature, alone, at_once
             ctx.own = ranks.own
@@ -114,30 +129,17 @@ class _Gradient(torch.autograd.Function):
         everyone, pull, weight, shift = known
         gradient = -pull
         with torch.autocast(direction.device.type, enabled=False):
-            for v, rows, s in _chunks(direction, everyone, mine.start, temperature, alone, at_once):
+            for v, rows, s in chunks(direction, everyone, mine.start, temperature, alone, at_once):
                 # As a row of its own, and as a column of everybody's rows.
-                a, lse = (_beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
-                b, others = (_beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
+                a, lse = (beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
+                b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
                 g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
-                gradient[v, rows] += torch.tensordot(g, _beside(everyone, v, alone), 2)
+                gradient[v, rows] += torch.tensordot(g, beside(everyone, v, alone), 2)
         return gradient * (outer / temperature)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        raise RuntimeError(
-            "Over several processes the loss has a first derivative only. Use impl='reference' for a second one."
-        )
-
-
-def _weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
-
-    Rows of one view repel each other in every pair of views that includes the view: their shares are added.
-    The weight is not part of the exponent: the rounding of log w - m would be that of 1/tau.
-    """
-    least = torch.where(own, torch.inf, lse).amin(1, keepdim=True)  # (view, 1, batch)
-    within = torch.where(own, 0.0, repel * (least - lse).exp()).sum(1, keepdim=True)
-    return torch.where(own, within, repel), torch.where(own, least, lse)
+        refuse_second_derivative()
 
 
 def _pull(everyone: Tensor, strengths: Strengths, groups: Groups | None) -> Tensor:
@@ -149,33 +151,3 @@ def _pull(everyone: Tensor, strengths: Strengths, groups: Groups | None) -> Tens
         others = of_patient.index_select(1, groups.first) - elsewhere
         found = found + strengths.same_patient * others
     return found
-
-
-def _chunks(
-    direction: Tensor, everyone: Tensor, start: int, temperature: float | Tensor, alone: bool, at_once: int
-) -> Iterator[tuple[int, slice, Tensor]]:
-    """Yield similarities (row, view, column) of some own rows of view v with all instances in the other views.
-
-    With `alone` also in view v, where the similarity of an instance with itself is minus infinity.
-    start: place of the first own row in the batch.
-    """
-    for v in range(len(direction)):
-        beside = _beside(everyone, v, alone)
-        own, columns = direction.shape[1], beside.shape[:2]
-        step = max(1, at_once // columns.numel())
-        for first in range(0, own, step):
-            rows = slice(first, min(first + step, own))
-            s = (direction[v, rows] @ beside.flatten(0, 1).T / temperature).unflatten(1, columns)
-            if alone:
-                s[:, v].diagonal(start + first).fill_(-torch.inf)
-            yield v, rows, s
-
-
-def _beside(of_views: Tensor, v: int, alone: bool) -> Tensor:
-    """Return the views (view, ...) that view v is compared with."""
-    return of_views if alone else torch.cat([of_views[:v], of_views[v + 1 :]])
-
-
-def _with_itself(beside: Tensor, v: int, alone: bool) -> Tensor:
-    """Return (view, row) with minus infinity in the place of view v, where `_beside` left it out."""
-    return beside if alone else torch.cat([beside[:v], torch.full_like(beside[:1], -torch.inf), beside[v:]])

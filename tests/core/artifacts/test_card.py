@@ -34,6 +34,8 @@ OTHER_THAN_DEFAULT = {
     "settings": {"run": {"seed": 3}},
     "versions": {"clocs": "1.0", "plugin net": "nets 2.0"},
     "licence": "CC BY 4.0",
+    "command": "clocs run --plugin m",
+    "date": "2026-11-16 13:00 UTC",
 }
 
 
@@ -159,7 +161,7 @@ def test_each_kind_of_file_is_refused_as_the_other():
 
 def faults(about):
     """Every way to leave out one key, or to put something else in the place of a table."""
-    optional = {"schema", "scores", "protocol", "encoder_sha256", "head"}
+    optional = {"schema", "scores", "protocol", "encoder_sha256", "head", "command", "date"}
     inner_optional = {"first_channels", "frame_rate", "recorded", "average"}
     for key in about.keys() - optional - {"encoder"}:
         yield (key,), None

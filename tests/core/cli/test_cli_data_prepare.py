@@ -120,3 +120,25 @@ def test_filters_that_are_none_are_refused(tmp_path, capsys, words, problem):
     code, _, err = clocs(capsys, "data", "prepare", "demo", "--data-root", tmp_path, *words)
     assert code == 2
     assert problem in " ".join(err.split())
+
+
+def test_the_flags_of_a_run_describe_an_array_to_every_command(tmp_path, capsys):
+    """`clocs run`, `embed` and `predict` take --sampling-rate, --patients, --channels and --unit; so do these."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.normal(size=(20, 1, 2000)))
+    np.save(tmp_path / "ids.npy", np.repeat([f"p{n}" for n in range(10)], 2))
+    flags = ["--sampling-rate", "200", "--patients", tmp_path / "ids.npy", "--channels", "ECG", "--unit", "mV"]
+    asked = ["arrays", "--root", tmp_path / "x.npy", *flags]
+    code, out, err = clocs(capsys, "data", "prepare", *asked, "--data-root", tmp_path, "--workers", 1)
+    assert code == 0, err
+    assert "Found 20 recordings of 10 patients" in out
+    command = out.split("Now: clocs ")[1].strip()
+    assert command == " ".join(
+        ["run", "--plugin", "METHOD", "--dataset", *map(str, asked[:3]), "--data-root", str(tmp_path), *map(str, flags)]
+    )
+    code, out, err = clocs(capsys, "data", "show", *asked, "--out", tmp_path / "ecg.svg")
+    assert code == 0, err
+    assert "x[0]: patient p0, no label; 1 channels, 2,000 samples at 200 Hz (10 s), mV" in out
+    code, _, err = clocs(capsys, "data", "show", *asked, "--recrod", "x[1]")
+    assert code == 2
+    assert "Did you mean `--record` by `--recrod`?" in err

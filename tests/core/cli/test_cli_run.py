@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from clocs_process import run_clocs
+from safetensors import safe_open
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.reports import Report, SplitSummary, read_report
@@ -287,6 +289,12 @@ def lasting(folder: Path) -> dict[str, Any]:
     }
 
 
+def encoder_file(folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The bytes of every tensor, and the description."""
+    with safe_open(folder / "encoder.safetensors", "np") as file:
+        return {name: file.get_tensor(name).tobytes() for name in file.keys()}, json.loads(file.metadata()["clocs"])  # noqa: SIM118
+
+
 def test_a_run_says_what_it_saw_and_can_be_given_less(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Methods are compared on equal terms only if each sees as many instances."""
     seen = document(finished)["exposure"]
@@ -351,7 +359,11 @@ def test_the_settings_of_a_run_repeat_it_to_the_last_bit(finished: Path, capsys:
     assert main(["run", "--config", str(finished / "settings.toml"), "--out", str(again)]) == 0
     assert lasting(again) == lasting(finished)
     assert (again / "settings.toml").read_bytes() == (finished / "settings.toml").read_bytes()
-    assert (again / "encoder.safetensors").read_bytes() == (finished / "encoder.safetensors").read_bytes()
+    (weights, card), (expected, of_first) = (encoder_file(one) for one in (again, finished))
+    assert weights == expected
+    assert card == {**of_first, "command": card["command"], "date": card["date"], "sha256": card["sha256"]}
+    assert card["command"] == f"clocs run --config {finished / 'settings.toml'} --out {again}"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", card["date"])
     out = capsys.readouterr().out
     assert f"Report: {again / 'report.html'}" in out
     assert "cmsc" in out

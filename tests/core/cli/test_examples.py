@@ -10,6 +10,7 @@ import pytest
 
 from clocs_core.cli import build_cli, main
 from clocs_core.cli.examples import EXAMPLES
+from clocs_core.cli.flags import AnyOption
 from clocs_core.plugins.session import open_session
 
 
@@ -35,7 +36,7 @@ def test_an_example_has_only_flags_that_there_are(line: str) -> None:
         if isinstance(command, click.Group) and word in command.commands:
             command = command.commands[word]
     known = {name for one in command.params for name in one.opts}
-    options_of_data_sets = {"--sampling-rate", "--patients"} if command.name == "run" else set()
+    options_of_data_sets = {"--sampling-rate", "--patients"} if isinstance(command, AnyOption) else set()
     assert {word for word in shlex.split(line) if word.startswith("--")} <= known | options_of_data_sets
 
 

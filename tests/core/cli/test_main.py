@@ -135,3 +135,8 @@ def test_the_list_of_commands_has_whole_sentences(words: list[str], capsys: pyte
     assert main([*words, "--help"]) == 0
     commands = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0]
     assert all(line.endswith(".") and not line.endswith("...") for line in commands.splitlines()), commands
+
+
+def test_quiet_and_verbose_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--quiet", "--verbose"]) == 2
+    assert "give one of them" in capsys.readouterr().err

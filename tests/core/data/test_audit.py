@@ -92,3 +92,15 @@ def test_the_audit_is_kept_beside_the_frames_and_made_again_where_that_file_was_
         kept.write_text(damaged, encoding="utf-8")
         assert certified_audit(prepared, split) == first
         assert kept.read_text(encoding="utf-8") == whole
+
+
+def test_a_certificate_that_a_killed_process_was_writing_is_swept_though_another_finished_it(tmp_path):
+    """Two processes that train together write it both; one may be killed while the other ends well."""
+    entries = fake_entries()
+    prepared, split = prepared_with_copies(tmp_path, entries), parts_of(entries, p0="train")
+    certified_audit(prepared, split)
+    (kept,) = prepared.folder.glob("certificate-*.json")
+    left = kept.with_name(f".{kept.name}.999999999.tmp")  # no process has this number
+    left.touch()
+    certified_audit(prepared, split)
+    assert not left.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 import attrs
+import pytest
 from fake_events import EPOCH
 from rich.console import Console
 
@@ -97,6 +98,13 @@ def test_slow_epochs_are_a_line_a_minute_and_quick_ones_none():
     assert [line.partition(":")[0] for line in told_of_epochs(3, 3600.0)[1:-1]] == ["epoch 1 of 3", "epoch 2 of 3"]
     assert "at most 2 h 00 min left" in told_of_epochs(3, 3600.0)[1]
     assert len(told_of_epochs(10, 0.01)) == 2, "the stage and the end"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_verbose_prints_a_line_for_every_epoch(terminal):
+    lines = told_of_epochs(10, 0.01, verbose=True, terminal=terminal)
+    for number in range(1, 10):
+        assert sum(f"epoch {number} of 10: loss" in line for line in lines) == 1
 
 
 def test_a_long_stage_without_a_terminal_says_how_far_it_is_once_a_minute():

@@ -85,3 +85,18 @@ def test_shares_of_a_mean_add_up_to_it() -> None:
         return part.share_of_mean(values[part.own].mean())
 
     assert sum(on_ranks(3, share)) == values.mean()
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (1, 0, 2), (0, 0, 4), (1, 1, 1, 1)])
+def test_every_rank_sees_all_parts_once_its_own_first(sizes: tuple[int, ...]) -> None:
+    whole = torch.arange(2 * sum(sizes)).reshape(-1, 2)
+
+    def look(group: Group) -> list[tuple[slice, torch.Tensor]]:
+        part = Part(group, sizes)
+        return [(place, rows.clone()) for place, rows in part.around(whole[part.own])]
+
+    for rank, seen in enumerate(on_ranks(len(sizes), look)):
+        assert all(torch.equal(rows, whole[place]) for place, rows in seen)
+        assert sorted(place.start for place, _ in seen) == [sum(sizes[:n]) for n, size in enumerate(sizes) if size]
+        if sizes[rank]:
+            assert seen[0][0] == slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))

@@ -35,6 +35,7 @@ def cases(draw: st.DrawFn) -> Case:
         seed=draw(st.integers(0, 2**31)),
         double=draw(st.booleans()),
         norm=draw(st.booleans()),
+        ring=draw(st.booleans()),
     )
 
 

@@ -26,6 +26,7 @@ def test_a_preview_counts_what_the_run_will_count(tmp_path: Path):
     assert found.seconds_of_frame == pytest.approx(5.0)
     assert found.preparing > 0
     assert found.training > 0
+    assert found.evaluating > 0
     assert not list(tmp_path.iterdir())
 
 
@@ -46,6 +47,7 @@ def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pyt
     said = " ".join(capsys.readouterr().out.split())
     assert re.search(r"Would read \d+ recordings of 12 patients \(7 to train, 2 to validation, 3 to test\)", said)
     assert re.search(r"at most 2 epochs on cpu: about [\d.]+ s", said)
+    assert re.search(r"Would evaluate the encoder and its untrained control: about [\d.]+ s, and some seconds", said)
     assert "Would write here: " in said
     assert said.endswith("Nothing was written.")
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,8 @@ def test_draws_together_score_as_each_by_itself(name, seed, count, classes, any_
     found = METRICS[name].score_draws(probability, label, weights)
     expected = [METRICS[name].score(probability, label, weight) for weight in weights]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    as_tensors = METRICS[name].score_tensors(*map(torch.from_numpy, (probability, label, weights)))
+    np.testing.assert_allclose(as_tensors.numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -42,3 +45,13 @@ def test_a_row_without_a_prediction_leaves_the_draws_without_it_alone(name):
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+    as_tensors = METRICS[name].score_tensors(*map(torch.from_numpy, (probability, label, weights)))
+    np.testing.assert_allclose(as_tensors.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", METRICS)
+def test_a_gpu_scores_as_the_cpu(name):
+    probability, label, weights = rows(1, 4000, 5, False, True)
+    on_gpu = METRICS[name].score_tensors(*(torch.from_numpy(one).cuda() for one in (probability, label, weights)))
+    np.testing.assert_allclose(on_gpu.cpu().numpy(), METRICS[name].score_draws(probability, label, weights), atol=1e-9)

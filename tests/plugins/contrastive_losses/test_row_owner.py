@@ -100,3 +100,59 @@ def test_a_second_derivative_is_refused() -> None:
             first.square().sum().backward()
 
     on_ranks(2, ask)
+
+
+@pytest.fixture
+def in_a_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clocs_plugins.contrastive_losses.row_owner._MOST", 0)
+
+
+def with_gradient(group: Group, sizes: tuple[int, ...], loss: str, impl: str) -> tuple[torch.Tensor, ...]:
+    """The share of one process, and the gradients of its embeddings and of the temperature."""
+    part = Part(group, sizes)
+    own = Z[:, part.own].clone().requires_grad_()
+    tau = torch.tensor(0.2, dtype=torch.float64, requires_grad=True)
+    if loss == "nt-xent":
+        share = nt_xent(own, tau, impl=impl, ranks=part)
+    else:
+        share = patient_nce(own, PATIENT[part.own], tau, impl=impl, ranks=part)
+    share.backward()
+    return share.detach(), own.grad, tau.grad
+
+
+@pytest.mark.usefixtures("in_a_ring")
+@pytest.mark.parametrize("loss", ["patient-nce", "nt-xent"])
+@pytest.mark.parametrize("sizes", [SIZES, (9, 0), (0, 9), (4, 5), (1, 2, 3, 3), (0, 0, 9)])
+def test_a_ring_gives_what_gathered_embeddings_give(loss: str, sizes: tuple[int, ...]) -> None:
+    ring = on_ranks(len(sizes), lambda group: with_gradient(group, sizes, loss, "chunked"))
+    gathered = on_ranks(len(sizes), lambda group: with_gradient(group, sizes, loss, "reference"))
+    assert torch.allclose(sum(share for share, _, _ in ring), sum(share for share, _, _ in gathered), rtol=1e-12)
+    assert torch.allclose(sum(tau for _, _, tau in ring), sum(tau for _, _, tau in gathered), rtol=1e-11)
+    for (_, found, _), (_, expected, _) in zip(ring, gathered, strict=True):
+        assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("in_a_ring")
+def test_in_a_ring_no_process_gets_more_than_a_block_at_a_time_and_the_backward_pass_sends_nothing() -> None:
+    """The bytes of docs/scale.md: in each round a block of V·K/W·E numbers a turn, in the second 2·V²·K/W more."""
+    meeting = new_meeting(3)
+
+    def step(group: Group) -> torch.Tensor:
+        part = Part(group, SIZES)
+        return patient_nce(Z[:, part.own].clone().requires_grad_(), PATIENT[part.own], 0.1, ranks=part)
+
+    losses = on_meeting(meeting, step)
+    most = max(SIZES)
+    first, second = 8 * most * V * DIM, 8 * most * (V * DIM + 2 * V * V)
+    for rank in range(3):
+        sent = [(kind, size) for one, kind, size in meeting.sent if one == rank]
+        assert sent == [("gather", 8 * most), *[("pass on", first)] * 2, *[("pass on", second)] * 2]
+    before = len(meeting.sent)
+    for loss in losses:
+        loss.backward()
+    assert len(meeting.sent) == before
+
+
+@pytest.mark.usefixtures("in_a_ring")
+def test_a_ring_has_no_second_derivative() -> None:
+    test_a_second_derivative_is_refused()

@@ -1,0 +1,67 @@
+"""Similarities of own rows with some columns, in chunks, and the weights of repulsion that follow from their sums.
+
+Both ways to compute the losses over several processes use them: row_owner.py has all columns, ring.py one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def repulsion_weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
+
+    Rows of one view repel each other in every pair of views that includes the view: their shares are added.
+    The weight is not part of the exponent: the rounding of log w - m would be that of 1/tau.
+    """
+    least = torch.where(own, torch.inf, lse).amin(1, keepdim=True)  # (view, 1, batch)
+    within = torch.where(own, 0.0, repel * (least - lse).exp()).sum(1, keepdim=True)
+    return torch.where(own, within, repel), torch.where(own, least, lse)
+
+
+def chunks(
+    direction: Tensor, columns: Tensor, start: int, temperature: float | Tensor, alone: bool, at_once: int
+) -> Iterator[tuple[int, slice, Tensor]]:
+    """Yield similarities (row, view, column) of some own rows of view v with columns (view, column, dim) of others.
+
+    With `alone` also with those of view v, where the similarity of an instance with itself is minus infinity.
+    start: place of the first own row, counted from the first column.
+    """
+    for v in range(len(direction)):
+        others = beside(columns, v, alone)
+        own, shape = direction.shape[1], others.shape[:2]
+        step = max(1, at_once // shape.numel())
+        for first in range(0, own, step):
+            rows = slice(first, min(first + step, own))
+            s = (direction[v, rows] @ others.flatten(0, 1).T / temperature).unflatten(1, shape)
+            if alone:
+                s[:, v].diagonal(start + first).fill_(-torch.inf)
+            yield v, rows, s
+
+
+def beside(of_views: Tensor, v: int, alone: bool) -> Tensor:
+    """Return the views (view, ...) that view v is compared with."""
+    return of_views if alone else torch.cat([of_views[:v], of_views[v + 1 :]])
+
+
+def with_itself(beside: Tensor, v: int, alone: bool) -> Tensor:
+    """Return (view, row) with minus infinity in the place of view v, where `beside` left it out."""
+    return beside if alone else torch.cat([beside[:v], torch.full_like(beside[:1], -torch.inf), beside[v:]])
+
+
+def add_view_itself(lse: Tensor) -> Tensor:
+    """Add the columns of the row's own view to each pair of views. lse: (view, view, row)."""
+    return torch.logaddexp(lse, lse.diagonal(dim1=0, dim2=1).T[:, None])  # (view, 1, row)
+
+
+def refuse_second_derivative() -> NoReturn:
+    """Raise RuntimeError."""
+    raise RuntimeError(
+        "Over several processes the loss has a first derivative only. Use impl='reference' for a second one."
+    )
