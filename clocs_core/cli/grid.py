@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from clocs_core.cli.display import QUIET
+from clocs_core.cli.display import LOUDNESS
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import RunFolderError, SettingsError
@@ -249,7 +249,8 @@ def _display(context: click.Context, grid: Grid, out: Path, call: Call) -> Conso
     from clocs_core.grids.display import ConsoleGrid
     from clocs_core.grids.story import write_progress
 
-    return ConsoleGrid(quiet=bool(context.meta.get(QUIET)), keep=lambda: write_progress(grid, out, call))
+    quiet = context.meta.get(LOUDNESS) == "quiet"
+    return ConsoleGrid(quiet=quiet, keep=lambda: write_progress(grid, out, call))
 
 
 def _tell(page: Page, out: Path) -> int:
