@@ -31,7 +31,7 @@ def test_every_file_of_the_page_is_a_grid(tmp_path: Path) -> None:
 def test_the_commands_of_the_page_fill_its_grid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_figures: None
 ) -> None:
-    """In their order, with a quick command in place of clocs."""
+    """In their order, with a quick command in place of clocs, and this machine in place of a cluster."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
     local = executor.LOCAL
@@ -39,7 +39,8 @@ def test_the_commands_of_the_page_fill_its_grid(
     monkeypatch.setattr(executor, "LOCAL", quick)
     write_files(PAGE, tmp_path)
     for line in in_order(PAGE):
-        assert main(shlex.split(line)[1:]) == 0, line
+        here = line.replace(" --engine ray --address auto --jobs 30 -e gpus=0.25", "")
+        assert main(shlex.split(here)[1:]) == 0, line
     said = capsys.readouterr().out
     assert "12 cells: 12 done" in said
     assert "| simclr | 0." in said

@@ -50,6 +50,7 @@ RUN_ELSEWHERE = {
     "clocs grid run mine.toml --dry-run": _GRIDS,
     "clocs grid run mine.toml --jobs 2": _GRIDS,
     "clocs grid run linear-main --axis dataset=chapman=demo,physionet2020=demo --axis method=cmsc": _GRIDS,
+    "clocs grid run mine.toml --engine ray --address auto --jobs 30 -e gpus=0.25": _GRIDS,
     "clocs grid status runs/grids/mine": _GRIDS,
     "clocs grid page runs/grids/mine": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
