@@ -97,6 +97,11 @@ def explain(problem: OSError, path: Path, size: int | None = None) -> str:
     return f"{why} ({asked}{show_bytes(shutil.disk_usage(above).free)} free)"
 
 
+def is_full_disk(problem: BaseException) -> bool:
+    """Return whether an error says that the disk, or a user's share of it, is full."""
+    return isinstance(problem, OSError) and problem.errno in _FULL
+
+
 def show_bytes(count: int) -> str:
     """Return a number of bytes in a unit that people read."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -150,6 +150,8 @@ def _tell(page: Page, grid: Grid, request: Request) -> int:
     """Print the tables, and say whether all is well."""
     print(page.markdown_tables())
     print(f"Page: {request.out / 'grid.html'}", file=sys.stderr)
+    for name, why in page.failures:
+        print(f"Error: {name} failed: {why.rstrip('.')}. The same command tries it again.", file=sys.stderr)
     results = Results(request.out)
     if request.mode == "record-reference":
         record(grid.presets[0], results, REFERENCE)

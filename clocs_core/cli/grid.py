@@ -256,4 +256,6 @@ def _display(context: click.Context, grid: Grid, out: Path, call: Call) -> Conso
 def _tell(page: Page, out: Path) -> int:
     echo(page.markdown_tables(), nl=False)
     echo(f"Page: {out / 'grid.html'}", err=True)
+    for name, why in page.failures:
+        echo(f"Error: {name} failed: {why.rstrip('.')}. The same command tries it again.", err=True)
     return 1 if page.failures else 0

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from clocs_core.contracts.scores import Comparison, Score
 
+TOLD_AGAIN = ("epoch_done", "run_done")
+"""Events that a resumed run announces again where a listener was not told: a full disk stops the run there."""
+
 
 @attrs.frozen
 class RunStarted:

@@ -19,7 +19,9 @@ import attrs
 import pluggy
 
 from clocs_core.contracts import hookspecs
+from clocs_core.contracts.events import TOLD_AGAIN
 from clocs_core.errors import PluginError, neighbours
+from clocs_core.files import is_full_disk
 from clocs_core.plugins.api_version import DECLARED, what_to_upgrade
 
 OFFER_HOOKS = (
@@ -100,7 +102,10 @@ class Host:
         return sum(one.plugin is plugin.module and not (one.wrapper or one.hookwrapper) for one in found)
 
     def announce(self, hook: str, warn: Callable[[str], None], **arguments: object) -> None:
-        """Announce an event to every plugin. One that fails causes a warning, the first time; the run continues."""
+        """Announce an event to every plugin. One that fails causes a warning, the first time; the run continues.
+
+        A full disk is no fault of a plugin: it stops the run, which can be resumed where there is room.
+        """
         for plugin in self.plugins:
             self.tell(plugin, hook, warn, **arguments)
 
@@ -109,6 +114,8 @@ class Host:
         try:
             self.call(plugin, hook, **arguments)
         except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
+            if is_full_disk(problem) and hook.removeprefix("clocs_") in TOLD_AGAIN:
+                raise
             if (plugin.name, hook) in self._failed:
                 return
             self._failed.add((plugin.name, hook))

@@ -8,8 +8,17 @@ from contextlib import contextmanager
 
 import attrs
 
-from clocs_core.contracts.events import EpochDone, EvaluationDone, Listener, RunDone, RunStarted, RunStopped
+from clocs_core.contracts.events import (
+    TOLD_AGAIN,
+    EpochDone,
+    EvaluationDone,
+    Listener,
+    RunDone,
+    RunStarted,
+    RunStopped,
+)
 from clocs_core.contracts.result_offers import Tracker
+from clocs_core.files import is_full_disk
 from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import Host
 from clocs_core.progress import Display
@@ -89,6 +98,8 @@ class Surroundings:
                 if method := getattr(listener, event, None):  # an older listener lacks later events
                     method(*arguments.values())  # in the order of `Listener`: a subclass may name them otherwise
             except (Exception, SystemExit) as problem:  # a listener may raise anything; training continues
+                if is_full_disk(problem) and event in TOLD_AGAIN:
+                    raise
                 if (name, event) not in self._failed:
                     self._failed.add((name, event))
                     self.show.warn(f"{name}.{event} failed: {type(problem).__name__}: {problem}")

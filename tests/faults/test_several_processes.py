@@ -100,6 +100,21 @@ def test_a_killed_process_ends_all_in_a_sentence_and_the_run_is_resumed(tmp_path
         assert found["validation_loss"] == pytest.approx(expected["validation_loss"], rel=1e-4)
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+def test_torchrun_starts_all_again_after_one_was_killed_and_they_go_on(tmp_path: Path) -> None:
+    settings = ("run", *EXACT, "--epochs", "30", "--data-root", tmp_path)
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1")
+    ended(start(*settings, "--out", tmp_path / "whole", module=torchrun))
+    process = start(*settings, "--out", tmp_path / "killed", module=torchrun)
+    wait_for_epochs(tmp_path / "killed", 3)
+    os.kill(process_of_rank(1, process.pid), signal.SIGKILL)
+    ended(process)
+    whole, killed = (epochs(tmp_path / name) for name in ("whole", "killed"))
+    assert [one["validation_loss"] for one in killed] == [one["validation_loss"] for one in whole]
+    assert (tmp_path / "killed" / "report.html").exists()
+
+
 def by_hand(*words: list[object]) -> list[tuple[int, str]]:
     """Start a process for each command line, as ranks 0, 1 …; return the code and the errors of each."""
     with socket.socket() as free:

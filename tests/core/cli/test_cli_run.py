@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -402,3 +403,24 @@ def test_a_finished_run_is_not_run_again(finished: Path, capsys: pytest.CaptureF
 
 def test_a_run_is_not_written_over(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert mistake(capsys, *FLAGS, "--out", str(finished)).startswith(f"{finished} is there already.")
+
+
+def test_a_disk_that_is_full_at_the_last_event_is_an_error_and_resuming_tells_it_again(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report is there already; the curves of TensorBoard would lack their last values for ever."""
+    out = finished.parent / "full"
+    results = "clocs_plugins.tensorboard.writer.replace"
+
+    def full(file: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(results, full)
+        assert main([*FLAGS, "--data-root", str(finished.parent / "data"), "--out", str(out)]) == 2
+    err = capsys.readouterr().err
+    assert "No space left on device" in err
+    assert str(out) in err
+    assert main(["run", "--resume", str(out)]) == 0
+    assert list(out.glob("events.out.tfevents.*.results.clocs"))
+    assert lasting(out)["scores"] == lasting(finished)["scores"]

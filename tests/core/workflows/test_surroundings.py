@@ -1,7 +1,8 @@
-"""Events of a workflow reach plugins first, then listeners, each in order; none of them can end a run."""
+"""Events reach plugins first, then listeners, each in order; none of them can end a run, but a full disk can."""
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,45 @@ def test_a_listener_that_always_fails_is_warned_of_once_and_still_told():
         "plugin 'bad' (fakes 1.0) failed in clocs_epoch_done: OSError: no server",
         "Broken.epoch_done failed: ValueError: full",
     ]
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device", "events")
+
+
+@pytest.mark.parametrize("event", ["epoch_done", "run_done"])
+@pytest.mark.parametrize("of", ["plugin", "listener"])
+def test_a_full_disk_stops_the_run_where_it_can_go_on(event, of):
+    """A warning would end a run whose curves lack their last values for ever; resumed, it tells them again."""
+
+    class Full(Listener):
+        def epoch_done(self, run, epoch):
+            raise FULL
+
+        def run_done(self, run, done):
+            raise FULL
+
+    def clocs_epoch_done(run, epoch):
+        raise FULL
+
+    def clocs_run_done(run, done):
+        raise FULL
+
+    hooks = {"clocs_epoch_done": clocs_epoch_done, "clocs_run_done": clocs_run_done}
+    host = load_plugins([fake_point("full", **hooks)] if of == "plugin" else [])
+    around = Surroundings(host, show=Warnings(), listeners=[Full()] if of == "listener" else [])
+    with pytest.raises(OSError, match="No space left on device"):
+        around.epoch(RUN, EPOCH) if event == "epoch_done" else around.done(RUN, DONE)
+    assert around.show.heard == []
+
+
+def test_a_full_disk_at_an_event_that_is_not_told_again_costs_a_warning():
+    class Full(Listener):
+        def evaluation_done(self, done):
+            raise FULL
+
+    around = Surroundings(load_plugins([]), show=Warnings(), listeners=[Full()])
+    around.evaluated(DONE)
+    assert len(around.show.heard) == 1
 
 
 def stop(around, problem, *before):
