@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 from command_line import command_line
-from grid.machine import describe_machine
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.bootstrap import bootstrap
+from clocs_core.grids.machine import describe_machine
 from clocs_plugins.classification import clocs_metrics
 
 SIZES = ((8000, 4), (2000, 71))  # rows and classes; more than ten classes are any-of

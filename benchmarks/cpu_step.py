@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from command_line import command_line
-from grid.machine import describe_machine
+
+from clocs_core.grids.machine import describe_machine
 
 if TYPE_CHECKING:  # torch is imported once the threads and the allocator of the process are set
     import torch

@@ -1,6 +1,6 @@
-r"""Read the tables of the paper from its TeX, and write the TOML that paper_results.py loads.
+r"""Read the tables of the paper from its TeX, and write the TOML that the plugin paper_tables loads.
 
-    python benchmarks/extract_paper_results.py --tex PATH --out benchmarks/paper_results.toml
+    python benchmarks/extract_paper_results.py --tex PATH --out plugins/clocs_plugins/paper_tables/printed.toml
 
 Tables are known by where they stand, since labels are used again and again: section and subsection are counted as
 LaTeX counts them, E comes from the heading, F from the caption, the leads from the caption of the whole table, and

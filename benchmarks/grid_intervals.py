@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
-from grid.rows import INTERVAL, say_gain, say_range, say_reading
 
 from clocs_core.evaluation.over_seeds import NORMAL, interval_from_spreads
+from clocs_core.grids.rows import INTERVAL, say_gain, say_range, say_reading
 
 GRID = Path(__file__).parent / "results" / "grid"
 

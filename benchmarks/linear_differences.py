@@ -26,7 +26,6 @@ import attrs
 import numpy as np
 import torch
 from command_line import command_line
-from grid.machine import describe_machine
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
@@ -36,6 +35,7 @@ from clocs_core.contracts.records import Task
 from clocs_core.evaluation import classifiers
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import by_record, linear
+from clocs_core.grids.machine import describe_machine
 from clocs_plugins.classification.decisions import calibration, macro_f1
 from clocs_plugins.classification.metrics import macro_auprc, macro_auroc
 

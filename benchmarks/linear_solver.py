@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from command_line import command_line
-from grid.machine import describe_machine
 
 from clocs_core.contracts.records import Task
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import linear
 from clocs_core.evaluation.scoring import Scoring, score_predictions
+from clocs_core.grids.machine import describe_machine
 from clocs_core.settings.sections import ScoringSettings
 from clocs_plugins.classification import clocs_metrics
 

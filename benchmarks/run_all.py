@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
     open_executor: what runs the jobs, such as those of a cluster; processes of this machine without it.
     """
     from grid.flags import build_parser, read_request
-    from grid.invocations import Call, say_command
     from grid.story import carry_out, local_processes
+
+    from clocs_core.grids.invocations import Call, say_command
 
     given = build_parser(__doc__ or "").parse_args(arguments)
     # Behind `nohup … &` it is ignored, here and in the jobs, which are asked by it to save themselves and stop.

@@ -93,11 +93,35 @@ from .contracts.events import (
 from .contracts.events import (
     RunStopped as RunStopped,
 )
+from .contracts.grids import (
+    Condition as Condition,
+)
+from .contracts.grids import (
+    GridOffer as GridOffer,
+)
+from .contracts.grids import (
+    Published as Published,
+)
 from .contracts.hookspecs import (
     API_VERSION as API_VERSION,
 )
 from .contracts.hookspecs import (
     hookimpl as hookimpl,
+)
+from .contracts.jobs import (
+    Executor as Executor,
+)
+from .contracts.jobs import (
+    ExecutorOffer as ExecutorOffer,
+)
+from .contracts.jobs import (
+    Job as Job,
+)
+from .contracts.jobs import (
+    Outcome as Outcome,
+)
+from .contracts.jobs import (
+    Workplace as Workplace,
 )
 from .contracts.offers import (
     Dataset as Dataset,
@@ -308,6 +332,9 @@ from .errors import (
 )
 from .errors import (
     UnknownName as UnknownName,
+)
+from .grids.executor import (
+    run_job as run_job,
 )
 from .settings.options import (
     option as option,

@@ -111,3 +111,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("cuda"):
                 item.add_marker(pytest.mark.skip(reason="torch finds no NVIDIA GPU"))
+
+
+@pytest.fixture(scope="module")
+def no_figures() -> Iterator[None]:
+    """Leave out the drawing of figures, which takes most of the time of a small grid, where no test looks at them."""
+    from clocs_core.grids import drawing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "to_png", lambda figure: b"\x89PNG")
+        patch.setattr(drawing, "to_svg", lambda figure, name: b"<?xml")
+        yield

@@ -15,10 +15,10 @@ import pytest
 import run_all
 from doc_commands import ROOT, RUN_ELSEWHERE, shown, smaller
 from grid import reference, smoke, story
-from grid.executor import Job, Outcome
-from grid.notes import read_notes
 
 from clocs_core.cli import main
+from clocs_core.grids.executor import Job, Outcome
+from clocs_core.grids.notes import read_notes
 
 BENCHMARKS = sorted(line for line in shown() if line.startswith("python benchmarks/"))
 LISTING, CHECK = "python benchmarks/run_all.py --list", "python benchmarks/run_all.py --check"

@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from grid.rows import INTERVAL
 from grid_intervals import Place, read_committed, rewrite
-from paper_results import load_results
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
+from clocs_core.grids.rows import INTERVAL
+from clocs_plugins.paper_tables.printed import load_results
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

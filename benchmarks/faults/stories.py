@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any
 
 import attrs
-from grid.executor import Job, Outcome
 
+from clocs_core.contracts.jobs import Job, Outcome
 from faults.processes import PATIENCE, Work, clocs, run
 from faults.ranks import over_two
 

@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 import attrs
 
 from clocs_core.errors import SettingsError
-from grid.axes import Repeats
-from grid.choose import Axes
-from grid.measure import Measure
+from clocs_core.grids.axes import Repeats
+from clocs_core.grids.choose import Axes
+from clocs_core.grids.measure import Measure
 
 Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
 Extent = Literal["run", "dry-run", "report-only"]

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import attrs
 
+from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.files import write_atomically
-from grid.axes import Condition, Repeats
-from grid.results import Results
-from grid.tables import Preset
+from clocs_core.grids.axes import Repeats
+from clocs_core.grids.presets import Preset
+from clocs_core.grids.results import Results
 
 REFERENCE = Path(__file__).with_name("reference.json")
 
@@ -74,7 +75,7 @@ def reference_preset(methods: Sequence[str]) -> Preset:
         for method in methods
     )
     title = "Every built-in method on simulated ECGs"
-    return Preset(name="reference", printed_in="", section="", title=title, conditions=conditions)
+    return Preset(name="reference", title=title, conditions=conditions)
 
 
 def reference_repeats() -> Repeats:
@@ -114,7 +115,7 @@ def check(preset: Preset, results: Results, reference: dict[str, dict[str, float
 
 
 def _score(one: Condition, results: Results) -> Score | None:
-    (cell,) = one.cells(reference_repeats())
+    (cell,) = reference_repeats().cells(one)
     report = results.evaluated(cell)
     for score in report.scores if report else ():
         if (score.protocol, score.init, score.metric, score.level) == ("linear", one.method, "auroc", "frame"):

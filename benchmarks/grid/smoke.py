@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import attrs
-from paper_results import DATASETS, PaperResults
 
-from grid.axes import Condition, Repeats, replace_datasets
-from grid.measure import Measure
-from grid.tables import Preset, paper_presets
+from clocs_core.contracts.grids import Condition
+from clocs_core.grids.axes import Repeats, replace_datasets
+from clocs_core.grids.measure import Measure
+from clocs_core.grids.presets import Preset
+from clocs_plugins.paper_tables.printed import DATASETS
+from clocs_plugins.paper_tables.tables import paper_grids
 
 DATASET = "demo"
 
@@ -30,12 +32,11 @@ _DIMS = {"patient-distances-by-dimension": frozenset({32, 64, 128, 256}), "effec
 _SHARES = {"effect-of-labels": frozenset({0.25, 0.5, 0.75, 1.0}), "more-with-less": frozenset({0.25, 1.0})}
 
 
-def smoke_presets(paper: PaperResults) -> tuple[Preset, ...]:
+def smoke_presets() -> tuple[Preset, ...]:
     """Make every table and figure with a few of its conditions, on the simulated data set in place of all others."""
     stand_ins = [f"{name}={DATASET}" for name in DATASETS]
-    return tuple(
-        attrs.evolve(preset, conditions=replace_datasets(_few(preset), stand_ins)) for preset in paper_presets(paper)
-    )
+    presets = [Preset.of(offer) for offer in paper_grids()]
+    return tuple(attrs.evolve(one, conditions=replace_datasets(_few(one), stand_ins)) for one in presets)
 
 
 def smoke_repeats() -> Repeats:

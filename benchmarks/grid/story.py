@@ -1,42 +1,59 @@
-"""Carry out a request from beginning to end: choose, find what is missing, run it, summarise, show."""
+"""Repeat tables of the paper from the flags of `run_all.py`: choose, run what is missing, show, and check the gates."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
-from paper_results import PaperResults, load_results
 from rich.console import Console
 
-from clocs_core.errors import RunFolderError, SettingsError
-from clocs_core.files import sweep
+from clocs_core.contracts.grids import RANDOM
+from clocs_core.contracts.jobs import Executor
+from clocs_core.errors import SettingsError
+from clocs_core.grids.axes import read_method
+from clocs_core.grids.choose import choose_presets
+from clocs_core.grids.definition import Grid
+from clocs_core.grids.display import ConsoleGrid
+from clocs_core.grids.executor import LocalProcesses
+from clocs_core.grids.invocations import Call
+from clocs_core.grids.jobs import Place
+from clocs_core.grids.listing import list_cells, list_presets
+from clocs_core.grids.presence import Shelf, open_shelf
+from clocs_core.grids.presets import Preset, wanted_cells
+from clocs_core.grids.results import Results
+from clocs_core.grids.schedule import Known
+from clocs_core.grids.story import find_work, keep_possible, keep_told, make_page, run_grid, say_work
+from clocs_core.plan.protocols import find_protocol
+from clocs_core.plugins.session import installed_session
+from clocs_plugins.paper_tables.tables import CLAIM, paper_grids
 from grid import smoke
-from grid.axes import Condition, Repeats, read_method
-from grid.cells import RANDOM
-from grid.choose import choose_presets, wanted_cells, wanted_runs
-from grid.commit import source_commit
-from grid.display import ConsoleGrid
-from grid.executor import Executor, LocalProcesses
-from grid.flags import Mode, Request
-from grid.invocations import Call, noted
-from grid.jobs import Place
-from grid.listing import list_cells, list_presets
-from grid.machine import describe_machine
-from grid.measure import Inputs
-from grid.notes import Stamp, read_notes
-from grid.pace import read_known, say_duration
-from grid.presence import Shelf, leave_out_absent, open_shelf
+from grid.flags import Request
 from grid.reference import REFERENCE, check, read_reference, record, reference_preset, reference_repeats
-from grid.results import Results
-from grid.schedule import missing_work, run_work, seconds_left
-from grid.tables import Preset, paper_presets
+
+if TYPE_CHECKING:
+    from clocs_core.grids.page import Page
+
+PACE = Path(__file__).with_name("pace.json")
+"""How long jobs took on two machines, by kind, for a first guess where nothing was run yet."""
 
 _DISTRIBUTION = "clocs"  # whose methods the gate watches
+_ENCODER = "cnn"  # the paper's
+_METHODS = ("mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc")  # what the paper pre-trains without labels
 
+_ELSEWHERE = """
+Others of the paper:
+  Figures 1, 2: drawings of the methods: docs/methods.md
+  Tables 3, 4: sizes of the parts: every split certificate of a page has ours
+  Tables 5, 6: the network and the batch sizes: defaults of the encoder and of the data sets
+  Figures 7, 8: perturbed frames: docs/perturbations.md
+
+Any data set can stand in for another: --datasets chapman=ptbxl,physionet2020=ptbxl"""
 
 OpenExecutor = Callable[[Request, Callable[[str], None]], Executor]
 """Makes what runs the jobs of a request. The function is told what a person should know, a line each."""
@@ -49,62 +66,61 @@ def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
 
 def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_processes) -> int:
     """Do what was asked for. Returns 0, or 1 where cells failed or a score left its interval."""
-    paper, shelf = load_results(), open_shelf(request.data_root, request.roots)
+    shelf = open_shelf(installed_session().catalogue, request.data_root, request.roots)
     if request.mode == "list":
-        print(list_presets(paper_presets(paper), shelf, request.repeats))
+        print(list_presets([Preset.of(offer) for offer in paper_grids()], shelf, request.repeats) + "\n" + _ELSEWHERE)
         return 0
-    asked, repeats = _asked(request, paper, shelf)
-    results = Results(request.out)
-    for folder in (request.out / "invocations", request.out / "pretrained", *request.out.glob("evaluated/*")):
-        sweep(folder)  # what a killed grid was writing
-    presets = _possible(asked, repeats, results, request, shelf)
-    cells = wanted_cells(presets, repeats)
-    work = missing_work(cells, wanted_runs(presets, repeats), results)
-    known, notes = _known_pace(request), [note for _, note in read_notes(request.out)]
-    took = say_duration(seconds_left(work.pieces(), notes, request.jobs, known))
-    print(f"{len(cells):,} cells; {len(work):,} jobs to do, {request.jobs} at once: {took}", file=sys.stderr)
+    keep = keep_told if request.extent == "report-only" else keep_possible
+    grid = keep(_asked(request, shelf), shelf, request.out, lambda text: print(f"Warning: {text}", file=sys.stderr))
+    work, known = find_work(grid, request.out), _known_pace(request)
+    print(say_work(grid, work, request.out, request.jobs, known), file=sys.stderr)
     if request.extent == "dry-run":
-        print(list_cells(cells, results))
+        print(list_cells(wanted_cells(grid.presets, grid.repeats), Results(request.out)))
         return 0
-    if request.mode == "smoke":
-        request = attrs.evolve(request, measure=smoke.smoke_measure(request.measure))
     show = ConsoleGrid(Console(stderr=True))
     with show:
         if request.extent != "report-only":
-            stamp = Stamp(source_commit(Path(__file__).parent), call.now, call.mark)
             executor = open_executor(request, show.say)
-            with noted(call, request.out, executor.at_once, describe_machine()), executor as running:
-                run_work(work, _place(request, shelf), running, stamp, show, known)
-        inputs = Inputs(
-            repeats=repeats,
-            results=Results(request.out),
-            paper=paper,
-            measure=request.measure,
-            at_once=request.jobs,
-            tick=show.tick,
-        )
-        return _tell(presets, inputs, request.mode, call)
+            run_grid(grid, work, _place(request, shelf), executor, call, show, known)
+        page = make_page(grid, request.out, shelf.catalogue, call, request.jobs, show.tick)
+        return _tell(page, grid, request)
 
 
-def _asked(request: Request, paper: PaperResults, shelf: Shelf) -> tuple[tuple[Preset, ...], Repeats]:
+def _asked(request: Request, shelf: Shelf) -> Grid:
     """Choose the tables that were asked for, and how often each of their cells is repeated."""
     # A name that is misspelt costs a second, not a grid of failures or a page that cannot be made in the end.
     shelf.catalogue.metrics.get(request.measure.metric)
     if request.mode == "smoke":
         repeats = smoke.smoke_repeats()
         seeds = request.repeats.seeds if request.seeds_given else repeats.seeds
-        return smoke.smoke_presets(paper), attrs.evolve(repeats, seeds=seeds, splits=request.repeats.splits)
+        repeats = attrs.evolve(repeats, seeds=seeds, splits=request.repeats.splits)
+        return Grid(presets=smoke.smoke_presets(), repeats=repeats, measure=smoke.smoke_measure(request.measure))
     if request.mode in ("check", "record-reference"):
         built_in = [item.offer.name for item in shelf.catalogue.methods if item.plugin.distribution == _DISTRIBUTION]
         methods = read_reference(REFERENCE) if request.mode == "check" else sorted(built_in)
-        return (reference_preset(list(methods)),), reference_repeats()
+        return Grid(presets=(reference_preset(list(methods)),), repeats=reference_repeats(), measure=request.measure)
     for method in request.axes.methods:
         if method != RANDOM:
             shelf.catalogue.methods.get(read_method(method)[0])
-    return choose_presets(request.tables, request.axes, paper), request.repeats
+    for protocol in request.axes.protocols:
+        find_protocol(shelf.catalogue, protocol)
+    return Grid(presets=_tables(request, shelf), repeats=request.repeats, measure=request.measure)
 
 
-def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
+def _tables(request: Request, shelf: Shelf) -> tuple[Preset, ...]:
+    axes = request.axes
+    if request.tables:
+        return choose_presets(request.tables, axes, lambda name: shelf.catalogue.grids.get(name).offer)
+    if not axes.datasets and not axes.only_random:
+        raise SettingsError(
+            "Nothing was asked for: name a table (`--list` shows them), or give a grid of your own with "
+            "`--datasets` and, if you like, `--methods`, `--downstream`, `--embedding-dims`, `--label-fractions`."
+        )
+    (own,) = choose_presets((), attrs.evolve(axes, methods=axes.methods or _METHODS), lambda name: paper_grids()[0])
+    return (attrs.evolve(own, claim=CLAIM, offer="linear-main"),)  # with the paper's numbers, where it has some
+
+
+def _known_pace(request: Request) -> Known:
     """Read what jobs of full size took on a machine like this one. Asking torch for a GPU would take seconds."""
     if request.mode != "tables":
         return {}
@@ -112,30 +128,10 @@ def _known_pace(request: Request) -> dict[tuple[str, ...], float]:
     return read_known("cuda" if has_gpu or request.device == "cuda" else "cpu")
 
 
-def _possible(
-    asked: tuple[Preset, ...], repeats: Repeats, results: Results, request: Request, shelf: Shelf
-) -> tuple[Preset, ...]:
-    """Leave out what needs data that is not here. A report needs no data for what was run elsewhere."""
-    only_told = request.extent == "report-only"
-    if only_told and results.is_empty:
-        raise RunFolderError(
-            f"There is nothing to report: {request.out} holds no job of a grid. Run the grid first, or say "
-            "where its folder is with `--out`."
-        )
-
-    def is_known(one: Condition, preset: Preset) -> bool:
-        return only_told and _is_told(one, preset.needs_scores, repeats, results)
-
-    presets, absent = leave_out_absent(asked, shelf, is_known)
-    for name in absent:
-        print(f"Warning: {name} is not on this machine; what needs it is left out.", file=sys.stderr)
-    return presets
-
-
-def _is_told(one: Condition, needs_scores: bool, repeats: Repeats, results: Results) -> bool:
-    if needs_scores:
-        return any(results.cell(cell) for cell in one.cells(repeats))
-    return any(results.pretraining(run) for run in one.pretrainings(repeats))
+def read_known(device: str) -> dict[tuple[str, ...], float]:
+    """Read what jobs took on "cpu" or "cuda", by kind: a protocol, a method where it matters, and a data set."""
+    found: dict[str, float] = json.loads(PACE.read_text(encoding="utf-8"))[device]["seconds"]
+    return {tuple(name.split("/")): seconds for name, seconds in found.items()}
 
 
 def _place(request: Request, shelf: Shelf) -> Place:
@@ -146,24 +142,21 @@ def _place(request: Request, shelf: Shelf) -> Place:
         data_root=request.data_root,
         roots=request.roots,
         presets=shelf.presets(),
+        encoder=_ENCODER,
     )
 
 
-def _tell(presets: tuple[Preset, ...], inputs: Inputs, mode: Mode, call: Call) -> int:
-    """Write the page, print the tables, and say whether all is well."""
-    from grid.page import build_page, write_page  # draws and computes: seconds of imports that a list does not need
-
-    results = inputs.results
-    page = build_page(presets, inputs, call)
-    write_page(page, results.out)
+def _tell(page: Page, grid: Grid, request: Request) -> int:
+    """Print the tables, and say whether all is well."""
     print(page.markdown_tables())
-    print(f"Page: {results.out / 'grid.html'}", file=sys.stderr)
+    print(f"Page: {request.out / 'grid.html'}", file=sys.stderr)
     for name, why in page.failures:
         print(f"Error: {name} failed: {why.rstrip('.')}. The same command tries it again.", file=sys.stderr)
-    if mode == "record-reference":
-        record(presets[0], results, REFERENCE)
-    elif mode == "check":
-        return _judge(presets[0], results)
+    results = Results(request.out)
+    if request.mode == "record-reference":
+        record(grid.presets[0], results, REFERENCE)
+    elif request.mode == "check":
+        return _judge(grid.presets[0], results)
     return 1 if page.failures else 0
 
 

@@ -23,6 +23,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "clocs predict runs/first --input my_ecg.csv --sampling-rate 400 --channels II",
     ),
     "compare": ("clocs compare runs/first runs/second", "clocs compare runs/first runs/second --html page.html"),
+    "grid list": ("clocs grid list",),
+    "grid run": (
+        "clocs grid run mine.toml --jobs 4",
+        "clocs grid run mine.toml --axis seed=0,1,2 --dry-run",
+        "clocs grid run NAME --axis dataset=THEIRS=MINE --engine ENGINE --address ADDRESS",
+    ),
+    "grid status": ("clocs grid status runs/grids/mine",),
+    "grid page": ("clocs grid page runs/grids/mine",),
+    "grid export": ("clocs grid export runs/grids/mine --csv scores.csv",),
     "data list": ("clocs data list",),
     "data download": ("clocs data download DATASET",),
     "data prepare": (

@@ -24,6 +24,7 @@ from clocs_core.cli.embed import embed_command
 from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
+from clocs_core.cli.grid import grid_group
 from clocs_core.cli.last_resort import describe_io, describe_unforeseen
 from clocs_core.cli.output import echo, only_results_on_stdout
 from clocs_core.cli.own_commands import add_commands
@@ -136,6 +137,7 @@ def build_cli(session: Session, loudness: Loudness = "usual") -> click.Group:
     cli.add_command(evaluate_command)
     cli.add_command(predict_command)
     cli.add_command(compare_command)
+    cli.add_command(grid_group)
     cli.add_command(data_group)
     cli.add_command(plugins_command)
     cli.add_command(verify_command)

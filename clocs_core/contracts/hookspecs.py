@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pluggy
 
+from clocs_core.contracts.grids import GridOffer
+from clocs_core.contracts.jobs import ExecutorOffer
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 PROJECT = "clocs"
 
-API_VERSION = (1, 2)
+API_VERSION = (1, 3)
 """(major, minor) version of the plugin API: the hooks, the offers and the other public names.
 
 The minor rises with an addition, the major when plugins have to change; `docs/stability.md` gives the rules.
@@ -105,6 +107,16 @@ def clocs_report_sections() -> Iterable[ReportSection]:
 @hookspec
 def clocs_listeners() -> Iterable[Tracker]:
     """Offer listeners that have options. Called once, after `clocs_report_sections`."""
+
+
+@hookspec
+def clocs_grids() -> Iterable[GridOffer]:
+    """Offer grids of experiments by name. Called once, after `clocs_listeners`."""
+
+
+@hookspec
+def clocs_executors() -> Iterable[ExecutorOffer]:
+    """Offer executors, which run the jobs of a grid, such as on a cluster. Called once, after `clocs_grids`."""
 
 
 # ------------------------------------------------------------------- the command line, while it is being built

@@ -9,7 +9,9 @@ from typing import Generic, TypeVar
 
 import attrs
 
+from clocs_core.contracts.grids import GridOffer
 from clocs_core.contracts.hookspecs import PROJECT
+from clocs_core.contracts.jobs import ExecutorOffer
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -114,6 +116,8 @@ class Catalogue:
     protocols: Shelf[Protocol] = Shelf(Protocol, ())
     sections: Shelf[ReportSection] = Shelf(ReportSection, ())
     trackers: Shelf[Tracker] = Shelf(Tracker, ())
+    grids: Shelf[GridOffer] = Shelf(GridOffer, ())
+    executors: Shelf[ExecutorOffer] = Shelf(ExecutorOffer, ())
 
     def shelves(self) -> tuple[Shelf[Offer], ...]:
         """Return all shelves, in the order in which the hooks are called."""
@@ -132,6 +136,8 @@ _KINDS: tuple[type[Offer], ...] = (
     Protocol,
     ReportSection,
     Tracker,
+    GridOffer,
+    ExecutorOffer,
 )
 
 

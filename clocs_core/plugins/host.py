@@ -36,6 +36,8 @@ OFFER_HOOKS = (
     "clocs_protocols",
     "clocs_report_sections",
     "clocs_listeners",
+    "clocs_grids",
+    "clocs_executors",
 )
 
 

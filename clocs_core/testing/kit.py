@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from clocs_core.contracts.grids import GridOffer
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -29,6 +30,7 @@ from clocs_core.plan.parts import with_parts
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.testing.checks import Check, label_of, skipped
 from clocs_core.testing.every_offer import checks_of_every_offer
+from clocs_core.testing.grids import checks_of_grid
 from clocs_core.testing.pace import Clock
 
 
@@ -122,4 +124,6 @@ def _by_kind(
             from clocs_core.testing.listeners import checks_of_tracker
 
             return checks_of_tracker(offer, options)
+        case GridOffer():
+            return checks_of_grid(offer)
     return []

@@ -19,10 +19,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import grid.page
 import run_all
 
-assert grid.page  # imported here, so that children need not
+import clocs_core.grids.page
+
+assert clocs_core.grids.page  # imported here, so that children need not
 
 
 def main() -> int:

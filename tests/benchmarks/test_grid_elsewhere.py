@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 import run_all
-from grid.executor import Job, Outcome
 from grid.flags import Request
+
+from clocs_core.grids.executor import Job, Outcome
 
 FAKE = (sys.executable, "-S", "-E", str(Path(__file__).parent / "fake_grid_command.py"))
 GRID = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--command", " ".join(FAKE))

@@ -15,14 +15,14 @@ from pathlib import Path
 import attrs
 import pytest
 import run_all
-from grid.cells import Pretraining
-from grid.executor import Job, LocalProcesses, Outcome
 from grid.flags import Request
-from grid.invocations import Call, Invocation, noted, read_invocations, say_command
-from grid.notes import Note, note_path
 
 from clocs_core.artifacts.documents import dump_record
 from clocs_core.errors import RunFolderError
+from clocs_core.grids.cells import Pretraining
+from clocs_core.grids.executor import Job, LocalProcesses, Outcome
+from clocs_core.grids.invocations import Call, Invocation, noted, read_invocations, say_command
+from clocs_core.grids.notes import Note, note_path
 
 FAKE = f"{sys.executable} -S -E {Path(__file__).parent / 'fake_grid_command.py'}"
 BEGAN = datetime(2026, 3, 1, 12, 0, 0, 250, tzinfo=UTC)

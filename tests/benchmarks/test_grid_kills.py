@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from grid.invocations import read_invocations
-from grid.notes import read_notes
+
+from clocs_core.grids.invocations import read_invocations
+from clocs_core.grids.notes import read_notes
 
 HERE = Path(__file__).parent
 KILLS = 10

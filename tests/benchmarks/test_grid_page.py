@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import run_all
-from grid.commit import source_commit
+
+from clocs_core.grids.commit import source_commit
 
 HERE = Path(__file__).parent
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import run_all
-from grid.notes import read_notes
+
+from clocs_core.grids.notes import read_notes
 
 HERE = Path(__file__).parent
 FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"

@@ -13,7 +13,8 @@ import attrs
 import extract_paper_results
 import pytest
 from extract_paper_results import extract, find_tabulars
-from paper_results import RESULTS, PaperCondition, PaperResults, PrintedScore, load_results
+
+from clocs_plugins.paper_tables.printed import RESULTS, PaperCondition, PaperResults, PrintedScore, load_results
 
 CHAPMAN, P2020, P2017, CARDIOLOGY = "chapman", "physionet2020", "physionet2017", "cardiology"
 SAME = ((CHAPMAN, CHAPMAN), (P2020, P2020))

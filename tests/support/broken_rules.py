@@ -31,7 +31,7 @@ def shelf(offer: Offer) -> Shelf[Any]:
 
 CATALOGUE = Catalogue(
     *map(shelf, [fake.DATASET, fake.VIEWS, fake.PERTURBATION, fake.ENCODER, fake.LOSS, fake.OBJECTIVE]),
-    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL, fake.SECTION, fake.TRACKER]),
+    *map(shelf, [fake.METHOD, fake.METRIC, fake.PROTOCOL, fake.SECTION, fake.TRACKER, fake.GRID, fake.EXECUTOR]),
 )
 
 
@@ -464,6 +464,10 @@ LISTENERS = [
     *by_flaw(fake.TRACKER, {"object": "listens hears", "deaf": "hears"}),  # what cannot listen hears nothing
     Mutant("no-listener", changed(fake.TRACKER, listen=fake.Quacks), "listens", Flaw()),
     *by_flaw(fake.SECTION, {"text": "makes makes-without-scores", "needs-scores": "makes-without-scores"}),
+    Mutant("twice", changed(fake.GRID, conditions=fake.same_conditions), "lists", Flaw()),
+    Mutant("empty", changed(fake.GRID, conditions=fake.no_conditions), "lists", Flaw()),
+    Mutant("names", changed(fake.GRID, conditions=fake.names_only), "lists", Flaw()),
+    Mutant("number", changed(fake.GRID, published=fake.number_published), "publishes", Flaw()),
     Mutant("needs-no-scores", changed(fake.SECTION, make=fake.only_without_scores), "makes", Flaw()),
 ]
 

@@ -17,6 +17,8 @@ _EXAMPLES = "tests/test_examples.py::test_"
 _OWN = "clocs run --method cmsc --dataset arrays --root "
 _FILES = "tests/test_own_data.py::test_a_folder_of_files_becomes_a_report_by_the_command_of_the_page"
 
+_GRIDS = "tests/test_doc_grids.py::test_the_commands_of_the_page_fill_its_grid"
+
 # Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
 # test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
 RUN_ELSEWHERE = {
@@ -45,6 +47,13 @@ RUN_ELSEWHERE = {
     + "two_modalities_have_an_encoder_each_and_both_are_scored_and_used",
     "clocs run --plugin cmsc --dataset demo --processes 2 --device cpu": "tests/faults/test_several_processes.py"
     "::test_one_two_and_four_processes_train_alike",
+    "clocs grid run mine.toml --dry-run": _GRIDS,
+    "clocs grid run mine.toml --jobs 2": _GRIDS,
+    "clocs grid run linear-main --axis dataset=chapman=demo,physionet2020=demo --axis method=cmsc": _GRIDS,
+    "clocs grid run mine.toml --engine ray --address auto --jobs 30 -e gpus=0.25": _GRIDS,
+    "clocs grid status runs/grids/mine": _GRIDS,
+    "clocs grid page runs/grids/mine": _GRIDS,
+    "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
@@ -80,8 +89,10 @@ SMALLER = (
 )
 
 # Of what stands in sentences: names of commands, and parts of one that the sentence is about.
-_COMMANDS = "compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
-_NAMES = rf"clocs( (data|plugins))?( ({_COMMANDS}))?"
+_COMMANDS = (
+    "grid|list|page|status|compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
+)
+_NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"

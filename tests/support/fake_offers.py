@@ -290,6 +290,10 @@ def keep_diary(options: DiaryOptions) -> Listener:
     return Diary(options.every)
 
 
+def nothing() -> list[Any]:
+    return []
+
+
 def trackers() -> list[Tracker]:
     return [Tracker(name="diary", summary="A diary.", options=DiaryOptions, listen=keep_diary)]
 
@@ -385,6 +389,8 @@ def offers() -> dict[str, Callable[[], list[Any]]]:
         "clocs_protocols": protocols,
         "clocs_report_sections": sections,
         "clocs_listeners": trackers,
+        "clocs_grids": nothing,
+        "clocs_executors": nothing,
     }
 
 

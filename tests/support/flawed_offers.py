@@ -24,6 +24,7 @@ from clocs_core import (
     Answer,
     Batch,
     Column,
+    Condition,
     Dataset,
     Defaults,
     Drop,
@@ -31,8 +32,11 @@ from clocs_core import (
     Entry,
     Episode,
     EpochDone,
+    Executor,
+    ExecutorOffer,
     Findings,
     Framing,
+    GridOffer,
     Listener,
     Listing,
     Loss,
@@ -42,6 +46,7 @@ from clocs_core import (
     Objective,
     Perturbation,
     Protocol,
+    Published,
     Record,
     ReportSection,
     ReportTable,
@@ -53,6 +58,7 @@ from clocs_core import (
     Trial,
     ViewGenerator,
     Views,
+    Workplace,
     option,
 )
 
@@ -559,5 +565,31 @@ def only_without_scores(_options: Flaw, findings: Findings) -> list[ReportTable]
     return [] if not findings.scores else [object()]  # type: ignore[list-item]  # the flaw
 
 
+def conditions() -> list[Condition]:
+    return [Condition(method="fake", pretraining="fake", downstream="fake", protocol="linear")]
+
+
+def same_conditions() -> list[Condition]:
+    return conditions() * 2
+
+
+def no_conditions() -> list[Condition]:
+    return []
+
+
+def names_only() -> list[Condition]:
+    return ["fake"]  # type: ignore[list-item]  # the flaw
+
+
+def number_published(one: Condition) -> Published | None:
+    return 0.5  # type: ignore[return-value]  # the flaw
+
+
+def open_nothing(_options: Flaw, _workplace: Workplace) -> Executor:
+    raise NotImplementedError
+
+
+GRID = GridOffer(name="fake", summary="a table", options=Flaw, conditions=conditions)
+EXECUTOR = ExecutorOffer(name="fake", summary="a cluster", options=Flaw, open=open_nothing)
 TRACKER = Tracker(name="fake", summary="a diary", options=Flaw, listen=listen)
 SECTION = ReportSection(name="fake", summary="inits", options=Flaw, make=make)

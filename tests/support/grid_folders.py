@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from grid.cells import GridCell, Pretraining
-from grid.jobs import evaluation_folder, pretraining_folder
-from grid.notes import Note, note_path
 
 from clocs_core.artifacts.documents import dump_record
 from clocs_core.artifacts.reports import (
@@ -21,6 +18,9 @@ from clocs_core.artifacts.reports import (
     SplitSummary,
 )
 from clocs_core.contracts.scores import Score
+from clocs_core.grids.cells import GridCell, Pretraining
+from clocs_core.grids.jobs import evaluation_folder, pretraining_folder
+from clocs_core.grids.notes import Note, note_path
 
 SPLIT = SplitSummary(
     hash="of the patients",

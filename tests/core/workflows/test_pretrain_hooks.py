@@ -93,21 +93,23 @@ def test_a_run_calls_offers_then_events_each_in_its_order(tmp_path: Path) -> Non
         "clocs_protocols",
         "clocs_report_sections",
         "clocs_listeners",
+        "clocs_grids",
+        "clocs_executors",
         "clocs_run_started",
         "clocs_epoch_done",
         "clocs_epoch_done",
         "clocs_run_done",
     ]
     assert warnings == []
-    started = calls[11][1]
+    started = calls[13][1]
     assert (started.method, started.dataset, started.first_epoch) == ("together", "tiny", 1)
-    assert [calls[place][1][1].epoch for place in (12, 13)] == [1, 2]
-    assert [calls[place][1][1].last for place in (12, 13)] == [False, True]
-    done = calls[14][1][1]
+    assert [calls[place][1][1].epoch for place in (14, 15)] == [1, 2]
+    assert [calls[place][1][1].last for place in (14, 15)] == [False, True]
+    done = calls[16][1][1]
     assert (done.epochs_run, done.scores) == (report.epochs_run, report.scores)
     assert report.scores
     # A listener keeps its file by the run it was told of.
-    runs = [calls[11][1], calls[12][1][0], calls[13][1][0], calls[14][1][0]]
+    runs = [calls[13][1], calls[14][1][0], calls[15][1][0], calls[16][1][0]]
     assert all(one == runs[0] for one in runs)
     assert runs[0].folder == tmp_path / "run"
 

@@ -1,0 +1,261 @@
+"""`clocs grid`: run grids of experiments, and show, page or export what they found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from clocs_core.cli.display import LOUDNESS
+from clocs_core.cli.output import echo
+from clocs_core.cli.session import pass_session
+from clocs_core.errors import RunFolderError, SettingsError
+from clocs_core.files import write_atomically
+from clocs_core.plugins.session import Session
+from clocs_core.progress import COMMAND
+
+if TYPE_CHECKING:
+    from clocs_core.contracts.jobs import Executor
+    from clocs_core.grids.definition import Grid
+    from clocs_core.grids.display import ConsoleGrid
+    from clocs_core.grids.invocations import Call
+    from clocs_core.grids.jobs import Place
+    from clocs_core.grids.page import Page
+
+
+@click.group("grid")
+def grid_group() -> None:
+    """Run grids of experiments: methods, data sets, seeds and settings in one table."""
+
+
+@grid_group.command("list")
+@click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set.")
+@pass_session
+def list_command(session: Session, data_root: str | None) -> None:
+    """List the grids that plugins offer, with the data that each needs."""
+    from clocs_core.grids.axes import Repeats
+    from clocs_core.grids.listing import list_presets
+    from clocs_core.grids.presence import open_shelf
+    from clocs_core.grids.presets import Preset
+
+    shelf = open_shelf(session.catalogue, data_root, {})
+    echo(list_presets([Preset.of(item.offer) for item in session.catalogue.grids], shelf, Repeats()))
+
+
+@grid_group.command("run")
+@click.argument("what", metavar="FILE_OR_NAME…", nargs=-1, required=True)
+@click.option("--out", metavar="FOLDER", help="Folder of the grid. Default: runs/grids/NAME.")
+@click.option(
+    "--axis",
+    multiple=True,
+    metavar="NAME=A,B",
+    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, seed, "
+    "split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
+)
+@click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Jobs at a time.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
+@click.option("--engine", default="local", show_default=True, help="Executor, see `clocs plugins`.")
+@click.option("--address", help="Address of the engine, if it has one; the same as -e address=….")
+@click.option("-e", "--engine-option", multiple=True, metavar="NAME=VALUE", help="An option of the engine. Repeatable.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device of the jobs.")
+@click.option("--workers", type=click.IntRange(1), default=1, help="Processes of a job that read recordings.")
+@click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA.")
+@click.option("--root", multiple=True, metavar="NAME=PATH", help="A data set's own folder. Repeatable.")
+@click.option("--encoder", default="", help="Encoder of the method `random`.")
+@click.option("--metric", default="auroc", show_default=True, help="Metric that is shown.")
+@click.option(
+    "--level", type=click.Choice(["frame", "record"]), default="frame", help="Scores of frames or recordings."
+)
+@click.option("--resamples", type=click.IntRange(1), default=1000, help="Bootstrap samples of patients.")
+@pass_session
+@click.pass_context
+def run_command(context: click.Context, session: Session, what: tuple[str, ...], **given: Any) -> int:
+    """Run what is missing of a grid, and make its page.
+
+    FILE_OR_NAME is a TOML file with the axes of a grid, or the name of a grid that a plugin offers; several names make
+    one page. What is done is read from the folders of the runs: the same command goes on after an interruption, and
+    tries again what failed.
+    """
+    from clocs_core.grids.listing import list_cells
+    from clocs_core.grids.presence import open_shelf
+    from clocs_core.grids.presets import wanted_cells
+    from clocs_core.grids.results import Results
+    from clocs_core.grids.story import find_work, keep_possible, make_page, run_grid, say_work
+
+    flags = _Flags(**given)
+    grid = _asked(session, what, flags)
+    out = Path(flags.out or Path("runs", "grids", "-".join(preset.name for preset in grid.presets))).absolute()
+    shelf = open_shelf(session.catalogue, flags.data_root, _roots(flags.root))
+    grid = keep_possible(grid, shelf, out, lambda text: echo(f"Warning: {text}", err=True))
+    work = find_work(grid, out)
+    echo(say_work(grid, work, out, flags.jobs, {}), err=True)
+    if flags.dry_run:
+        echo(list_cells(wanted_cells(grid.presets, grid.repeats), Results(out)))
+        return 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup … &` ignores it; it asks jobs to save themselves
+    call = _call()
+    show = _display(context, grid, out, call)
+    with show:
+        executor = _open_executor(session, flags, show.say)
+        place = attrs.evolve(_place(flags, out), presets=shelf.presets(), encoder=grid.encoder)
+        run_grid(grid, work, place, executor, call, show, {})
+        page = make_page(grid, out, session.catalogue, call, flags.jobs, show.tick)
+    return _tell(page, out)
+
+
+@grid_group.command("status")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--all", "every", is_flag=True, help="List the cells that are done, too.")
+def status_command(out: Path, every: bool) -> int:
+    """Count the cells of a grid, and say which are missing and why.
+
+    OUT is the folder of a grid; the grid may be running. Ends with 1 where something failed.
+    """
+    from clocs_core.grids.definition import load_grid
+    from clocs_core.grids.results import Results
+    from clocs_core.grids.status import HEADINGS, count_states, states_of
+    from clocs_core.report.terminal import Terminal
+
+    states = states_of(load_grid(out), Results(out))
+    echo(count_states(states))
+    rows = [(one.state, *one.words, one.why) for one in states if every or one.state != "done"]
+    if rows:
+        Terminal(200).print_table(("state", *HEADINGS, "why"), rows)
+    return 1 if any(one.state == "failed" for one in states) else 0
+
+
+@grid_group.command("page")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that draw samples.")
+@pass_session
+@click.pass_context
+def page_command(context: click.Context, session: Session, out: Path, jobs: int) -> int:
+    """Make the page of a grid from its folders as they stand, without running anything.
+
+    OUT is the folder of a grid, here or copied from another machine; the grid may be running.
+    """
+    from clocs_core.grids.definition import load_grid
+    from clocs_core.grids.story import make_page
+
+    grid, call = load_grid(out), _call()
+    show = _display(context, grid, out, call)
+    with show:
+        page = make_page(grid, out, session.catalogue, call, jobs, show.tick)
+    return _tell(page, out)
+
+
+@grid_group.command("export")
+@click.argument("out", metavar="OUT…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--csv", "file", required=True, type=click.Path(path_type=Path), help="The .csv file to write.")
+def export_command(out: tuple[Path, ...], file: Path) -> None:
+    """Write every score of one or more grids as a line of a .csv file."""
+    from clocs_core.grids.export import as_csv, score_rows
+    from clocs_core.grids.results import Results
+
+    for one in out:
+        if Results(one).is_empty:
+            raise RunFolderError(f"{one} holds no job of a grid. `clocs grid run` makes one.")
+    rows = score_rows(out)
+    write_atomically(file, as_csv(rows).encode())
+    echo(f"{len(rows):,} scores: {file}")
+
+
+@attrs.frozen(kw_only=True)
+class _Flags:
+    """The flags of `clocs grid run`."""
+
+    out: str | None
+    axis: tuple[str, ...]
+    dry_run: bool
+    jobs: int
+    threads: int | None
+    engine: str
+    address: str | None
+    engine_option: tuple[str, ...]
+    device: str
+    workers: int
+    data_root: str | None
+    root: tuple[str, ...]
+    encoder: str
+    metric: str
+    level: str
+    resamples: int
+
+
+def _asked(session: Session, what: tuple[str, ...], flags: _Flags) -> Grid:
+    from clocs_core.grids.grid_file import Asked, read_axes, read_grid_file, settle_grid
+    from clocs_core.grids.measure import Measure
+
+    files = [name for name in what if name.endswith(".toml") or os.sep in name]
+    if files and len(what) > 1:
+        raise SettingsError(f"Give one file, or names of grids, got {', '.join(what)}.")
+    session.catalogue.metrics.get(flags.metric)
+    asked = read_grid_file(Path(files[0])) if files else Asked(name="-".join(what), grids=what)
+    axes = {**asked.axes, **read_axes(flags.axis)}
+    asked = attrs.evolve(asked, axes=axes, encoder=flags.encoder or asked.encoder)
+    return attrs.evolve(
+        settle_grid(asked, session.catalogue), measure=Measure(flags.metric, flags.level, flags.resamples)
+    )
+
+
+def _roots(given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, path in pairs:
+        if not (name and equals and path):
+            raise SettingsError(f"--root takes NAME=PATH, such as mine=/data/mine, got {name + equals + path!r}.")
+    return {name: str(Path(path).expanduser().absolute()) for name, _, path in pairs}
+
+
+def _place(flags: _Flags, out: Path) -> Place:
+    from clocs_core.grids.jobs import Place
+
+    above = str(Path(flags.data_root).absolute()) if flags.data_root else None
+    return Place(out=out, device=flags.device, workers=flags.workers, data_root=above, roots=_roots(flags.root))
+
+
+def _open_executor(session: Session, flags: _Flags, say: Callable[[str], None]) -> Executor:
+    """Open the engine that was asked for, with its options. Raises SettingsError for an option that it has not."""
+    from clocs_core.contracts.jobs import Workplace
+    from clocs_core.grids.executor import find_executor, read_options
+
+    offer = find_executor(session.catalogue, flags.engine).offer
+    given = (*flags.engine_option, *((f"address={flags.address}",) if flags.address else ()))
+    workplace = Workplace(
+        command=(sys.executable, "-m", "clocs_core"),
+        at_once=flags.jobs,
+        threads=flags.threads or max(1, (os.cpu_count() or 1) // flags.jobs),
+        plugins={f"{one.distribution}:{one.name}": one.version for one in session.host.plugins},
+        say=say,
+    )
+    return offer.open(read_options(offer, given), workplace)
+
+
+def _call() -> Call:
+    from clocs_core.grids.invocations import Call
+
+    return Call(COMMAND.get(), lambda: datetime.now(UTC))
+
+
+def _display(context: click.Context, grid: Grid, out: Path, call: Call) -> ConsoleGrid:
+    """Show the progress of a grid here, and on its page now and then."""
+    from clocs_core.grids.display import ConsoleGrid
+    from clocs_core.grids.story import write_progress
+
+    quiet = context.meta.get(LOUDNESS) == "quiet"
+    return ConsoleGrid(quiet=quiet, keep=lambda: write_progress(grid, out, call))
+
+
+def _tell(page: Page, out: Path) -> int:
+    echo(page.markdown_tables(), nl=False)
+    echo(f"Page: {out / 'grid.html'}", err=True)
+    for name, why in page.failures:
+        echo(f"Error: {name} failed: {why.rstrip('.')}. The same command tries it again.", err=True)
+    return 1 if page.failures else 0

@@ -1,0 +1,51 @@
+"""List what can be run: every grid by name with its data, and every cell of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clocs_core.grids.axes import Repeats
+from clocs_core.grids.cells import GridCell
+from clocs_core.grids.presence import Shelf
+from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs
+from clocs_core.grids.results import Results
+
+
+def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
+    """Write a paragraph for each table or figure."""
+    lines: list[str] = []
+    for preset in presets:
+        where = f"  ({preset.printed_in})" if preset.printed_in else ""
+        lines += [f"{preset.name}{where}", f"  {preset.title}"]
+        lines += [f"  {_size(preset, repeats)}", f"  data: {', '.join(_data(preset, shelf))}"]
+    return "\n".join(lines)
+
+
+def list_cells(cells: Iterable[GridCell], results: Results) -> str:
+    """Write a line for each cell, with its state."""
+    return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
+
+
+def _size(preset: Preset, repeats: Repeats) -> str:
+    cells, runs = wanted_cells([preset], repeats), wanted_runs([preset], repeats)
+    trained = len({cell.pretraining for cell in cells} | set(runs))
+    scores = f", {len(cells):,} cells" if cells else ""
+    return f"{trained:,} pre-trainings{scores} with {len(repeats.seeds)} seeds"
+
+
+def _data(preset: Preset, shelf: Shelf) -> list[str]:
+    return [f"{name} ({'here' if shelf.has(name) else 'not here'})" for name in preset.datasets]
+
+
+def _state(cell: GridCell, results: Results) -> str:
+    found = results.cell(cell)
+    return "missing" if found is None else "done" if found.report else "failed"
+
+
+def _say(cell: GridCell) -> str:
+    run = cell.pretraining
+    about = " ".join([run.method, *run.options, *(("on", run.dataset) if run.trains else ())])
+    return (
+        f"{about}, leads {run.leads or 'own'}, E {run.embedding_dim}, seed {run.seed}, split "
+        f"{run.split_seed} -> {cell.downstream}, {cell.protocol}, F {cell.label_fraction:g}, {cell.part}"
+    )

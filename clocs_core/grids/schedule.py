@@ -1,0 +1,119 @@
+"""Run what is missing: a pre-training, then the evaluations of its encoder.
+
+Everything that must survive lies in the folders and the notes beside them, so that a grid can be killed at any moment
+and started again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from types import MappingProxyType
+from typing import Protocol
+
+import attrs
+
+from clocs_core.contracts.jobs import Executor, Job, Outcome
+from clocs_core.grids.cells import GridCell, Pretraining, group_by_evaluation
+from clocs_core.grids.jobs import Place, evaluation_job, pretraining_job
+from clocs_core.grids.notes import Note, Stamp, begin_note, end_note, read_notes
+from clocs_core.grids.pace import Pace
+from clocs_core.grids.results import Results
+
+Group = tuple[GridCell, ...]
+Piece = Pretraining | Group
+Known = Mapping[tuple[str, ...], float]
+
+
+@attrs.frozen
+class Work:
+    """The work that is left: pre-trainings that are missing, and the evaluations of each encoder."""
+
+    untrained: tuple[Pretraining, ...]
+    evaluations: dict[Pretraining, tuple[Group, ...]]
+
+    def __len__(self) -> int:
+        return len(self.pieces())
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """List every job."""
+        return (*self.untrained, *(group for groups in self.evaluations.values() for group in groups))
+
+    def first(self) -> tuple[Piece, ...]:
+        """List the jobs that wait for no other, in the order of the tables."""
+        runs = dict.fromkeys((*self.evaluations, *self.untrained))
+        return tuple(one for run in runs for one in ((run,) if run in self.untrained else self.evaluations[run]))
+
+
+class GridDisplay(Protocol):
+    """Where a grid tells how it is getting on."""
+
+    def advance(self, done: int, total: int, seconds_left: float | None, note: Note | None) -> None:
+        """Show that so many jobs of `total` have ended; `note` is about the last."""
+
+
+def missing_work(cells: Iterable[GridCell], runs: Iterable[Pretraining], results: Results) -> Work:
+    """Find jobs without a report; failed ones are tried again. `runs`: pre-trainings wanted for their own sake."""
+    missing = [cell for cell in cells if not results.is_done(cell)]
+    evaluations: dict[Pretraining, list[Group]] = {}
+    for group in group_by_evaluation(missing).values():
+        evaluations.setdefault(group[0].pretraining, []).append(group)
+    wanted = dict.fromkeys((*runs, *evaluations))
+    untrained = tuple(run for run in wanted if run.trains and not results.is_trained(run))
+    return Work(untrained, {run: tuple(groups) for run, groups in evaluations.items()})
+
+
+def run_work(
+    work: Work, place: Place, executor: Executor, stamp: Stamp, show: GridDisplay, known: Known = MappingProxyType({})
+) -> None:
+    """Do the work, each piece once what it needs is there. A job that fails costs itself and what needs it.
+
+    known: what jobs took elsewhere, by kind, to say how long this will take.
+    """
+    notes = [note for _, note in read_notes(place.out)]
+    left: set[Piece] = set(work.pieces())
+    ready: deque[Piece] = deque(work.first())
+    waiting: dict[Future[Outcome], tuple[Piece, Job, Note]] = {}
+    show.advance(0, len(work), seconds_left(left, notes, executor.at_once, known), None)
+    while ready or waiting:
+        while ready and len(waiting) < executor.at_once:
+            piece = ready.popleft()
+            job, begun = _begin(piece, place, stamp)
+            waiting[executor.submit(job)] = piece, job, begun
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            piece, job, begun = waiting.pop(future)
+            note = end_note(job, begun, future.result(), stamp)
+            ended = [(piece, note)]
+            if isinstance(piece, Pretraining):
+                groups = work.evaluations.get(piece, ())
+                if note.error:
+                    ended += [(group, _skip(group, note.error, place, stamp)) for group in groups]
+                else:
+                    ready.extendleft(reversed(groups))  # scores first: tables fill from the beginning
+            for one, its_note in ended:
+                left.discard(one)
+                notes.append(its_note)
+                remaining = seconds_left(left, notes, executor.at_once, known)
+                show.advance(len(work) - len(left), len(work), remaining, its_note)
+
+
+def seconds_left(pieces: Collection[Piece], notes: Iterable[Note], at_once: int, known: Known) -> float | None:
+    """Estimate how long these jobs will take, from the times of others; None where nothing like them is known."""
+    runs = [one for one in pieces if isinstance(one, Pretraining)]
+    groups = [one for one in pieces if not isinstance(one, Pretraining)]
+    return Pace.of(notes, known).remaining(runs, groups, at_once)
+
+
+def _begin(piece: Piece, place: Place, stamp: Stamp) -> tuple[Job, Note]:
+    if isinstance(piece, Pretraining):
+        job = pretraining_job(piece, place)
+        return job, begin_note(job, piece, (), stamp)
+    job = evaluation_job(piece, place)
+    return job, begin_note(job, piece[0].pretraining, piece, stamp)
+
+
+def _skip(group: Group, why: str, place: Place, stamp: Stamp) -> Note:
+    """Note that an evaluation could not be tried, since its pre-training failed."""
+    job, begun = _begin(group, place, stamp)
+    return end_note(job, begun, Outcome(error=f"Not tried: its pre-training failed: {why}"), stamp)

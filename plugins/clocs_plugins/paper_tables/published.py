@@ -1,0 +1,37 @@
+"""Find the paper's own number for a condition of a grid."""
+
+from __future__ import annotations
+
+from clocs_core import Condition, Published
+
+
+def find_printed(one: Condition) -> Published | None:
+    """Find the score that the paper printed; None where it has none."""
+    return None if one.options else _find(one, None)
+
+
+def find_decay(one: Condition) -> Published | None:
+    """Find the score of BYOL in the tables that vary its decay tau_d. Without an option, the decay is 0.9."""
+    if one.method != "byol":
+        return find_printed(one) if one.method == "random" else None
+    decay = dict(option.split("=", 1) for option in one.options).get("decay", "0.9")
+    return _find(one, float(decay))
+
+
+def _find(one: Condition, tau_d: float | None) -> Published | None:
+    from clocs_plugins.paper_tables.printed import PaperCondition, load_results
+
+    if not one.leads.isdecimal() or one.part != "test":
+        return None
+    asked = PaperCondition(
+        protocol=one.protocol,
+        method=one.method,
+        pretraining=one.printed_pretraining,
+        downstream=one.printed_downstream,
+        leads=int(one.leads),
+        embedding_dim=one.embedding_dim,
+        label_fraction=one.label_fraction,
+        tau_d=tau_d,
+    )
+    found = load_results().find(asked)
+    return None if found is None else Published(found.mean, found.sd, found.printed)

@@ -1,0 +1,78 @@
+"""Connect to a Ray cluster, and refuse one that does not answer or whose machines lack clocs or a plugin."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from clocs_core import SettingsError, Unavailable
+
+_LOOK = 120.0  # seconds for a look at every machine: Ray starts a Python there first
+
+
+def connect(address: str, patience: float) -> tuple[Any, bool]:
+    """Connect to a cluster, or start one here without an address. Returns Ray, and whether it is ours to leave.
+
+    Raises Unavailable where Ray is not installed, and SettingsError for a cluster that does not answer in time.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise Unavailable("The engine 'ray' needs Ray, which is not here: pip install 'clocs[ray]'.") from None
+    if ray.is_initialized():
+        return ray, False
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    problems: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            if port.isdecimal():
+                socket.create_connection((host, int(port)), timeout=patience).close()
+            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+        except Exception as problem:  # Ray raises many kinds for a cluster that is not there
+            problems.append(problem)
+
+    thread = threading.Thread(target=begin, daemon=True)  # Ray itself waits longer, and cannot be told how long
+    thread.start()
+    thread.join(patience if address else None)
+    if thread.is_alive() or problems:
+        why = (str(problems[0]).strip().splitlines() or [type(problems[0]).__name__])[0] if problems else "no answer"
+        raise SettingsError(
+            f"No Ray cluster answers at {address or 'this machine'} within {patience:g} s ({why.rstrip('.')}). "
+            "Start one with `ray start --head`, or give its address: `address=HOST:PORT`."
+        )
+    return ray, True
+
+
+def refuse_unfit_workers(ray: Any, plugins: Mapping[str, str]) -> None:
+    """Ask every machine for its plugins. Raises SettingsError, naming a machine without clocs or a plugin."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    for node in (node for node in ray.nodes() if node["Alive"]):
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        look = ray.remote(lacking).options(num_cpus=0, scheduling_strategy=there)
+        name = f"The machine {node['NodeManagerHostname']} of the Ray cluster"
+        try:
+            lacks = ray.get(look.remote(dict(plugins)), timeout=_LOOK)
+        except Exception as problem:
+            if "No module named" in str(problem):
+                lacks = "has no clocs: install it there, with the same plugins as here."
+            else:
+                lacks = f"did not answer: {(str(problem).strip().splitlines() or [''])[-1]}"
+        if lacks:
+            raise SettingsError(f"{name} {lacks}")
+
+
+def lacking(plugins: Mapping[str, str]) -> str:
+    """Say which of these plugins, "distribution:plugin" by version, this machine lacks; "" if it has all."""
+    here = {f"{one.dist.name}:{one.name}": one.dist.version for one in entry_points(group="clocs") if one.dist}
+    for name, version in plugins.items():
+        distribution, _, plugin = name.partition(":")
+        if name not in here:
+            return f"has no plugin {plugin!r}: install {distribution} {version} there."
+        if here[name] != version:
+            return f"has {distribution} {here[name]} where this grid has {version}: install the same version there."
+    return ""

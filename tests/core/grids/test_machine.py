@@ -1,0 +1,34 @@
+"""A machine is told by its processor, not by its name."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import pytest
+
+from clocs_core.grids.machine import cpu_model, describe_machine
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ("Vendor ID:    ARM\nModel name:   Neoverse-N1\nModel:  1\n", "Neoverse-N1"),
+        ("BIOS Model name:  other\nModel name:  Intel(R) Xeon(R) CPU @ 2.20GHz  \n", "Intel(R) Xeon(R) CPU @ 2.20GHz"),
+        ("machdep.cpu.brand_string: Apple M2\n", "Apple M2"),
+        ("Model name:   -\nModel: 1\n", ""),
+        ("Model name:\nModel: 1\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_processor_is_found_where_the_system_knows_it(said: str, model: str) -> None:
+    """In containers lscpu may answer with a dash or with nothing."""
+    assert cpu_model(said) == model
+
+
+def test_the_name_of_the_machine_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are passed on. And where no program knows the processor, cores and system are left."""
+    assert describe_machine().endswith(f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}")
+    monkeypatch.setenv("PATH", "")
+    assert describe_machine() == f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    assert platform.node() not in describe_machine()

@@ -1,0 +1,99 @@
+"""A panel of a figure holds what can be compared in it, and its title says what tells it from the others."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from clocs_core.contracts.grids import Condition, Figure
+from clocs_core.grids.drawing import Drawing
+from clocs_core.grids.figures import draw_scores
+from clocs_core.grids.panels import DIMENSION, LABELS, panels_of
+from clocs_core.grids.presets import Preset
+from clocs_core.grids.summary import Line, Spread, Summary
+
+PLACE = Condition(method="cmsc", pretraining="chapman", downstream="cardiology", protocol="finetune")
+ELSEWHERE = [
+    {"pretraining": "ptbxl", "printed_pretraining": "ptbxl"},
+    {"downstream": "physionet2017", "printed_downstream": "physionet2017"},
+    {"protocol": "linear"},
+    {"leads": "12"},
+    {"embedding_dim": 32},
+    {"label_fraction": 0.25},
+    {"part": "validation"},
+    {"printed_pretraining": "physionet2020"},
+]
+
+
+def line(**changes: object) -> Line:
+    score = Spread(values=((0.7,),), mean=0.7, sd_seeds=None, sd_splits=None)
+    about = {"interval": None, "gain": None, "gain_value": None, "printed": None, "done": 1, "wanted": 1}
+    return Line(condition=attrs.evolve(PLACE, **changes), spread=score, **about)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", ELSEWHERE)
+def test_what_differs_in_more_than_the_method_has_a_panel_of_its_own(change: dict[str, object]) -> None:
+    """Else two scores stand under one name, or a line runs through points that have nothing to do with each other."""
+    lines = [line(), line(method="random"), line(**change), line(options=("decay=0.5",))]
+    panels = panels_of(lines)
+    assert [len(panel.lines) for panel in panels] == [3, 1]
+    assert panels[0].title != panels[1].title
+
+
+@pytest.mark.parametrize("change", [*ELSEWHERE[:5], *ELSEWHERE[6:]])
+def test_only_what_runs_along_the_axis_is_joined(change: dict[str, object]) -> None:
+    """With several E, the curves over F of each are apart; and the other way round."""
+    shares = [line(label_fraction=share, **more) for share in (0.25, 0.5, 1.0) for more in ({}, change)]
+    assert [len(panel.lines) for panel in panels_of(shares, LABELS)] == [3, 3]
+    dims = [line(embedding_dim=dim, label_fraction=share) for dim in (32, 64) for share in (0.25, 1.0)]
+    assert [panel.title for panel in panels_of(dims, DIMENSION)] == [
+        "chapman → cardiology, F = 0.25",
+        "chapman → cardiology, F = 1",
+    ]
+
+
+def test_a_title_says_no_more_than_it_must() -> None:
+    """The data sets; for which of the paper's they stand in only where one does for several."""
+    stand_in = {"pretraining": "ptbxl", "downstream": "ptbxl"}
+    twice = [line(**stand_in, printed_pretraining=name, printed_downstream=name) for name in ("chapman", "cardiology")]
+    assert [panel.title for panel in panels_of(twice)] == ["ptbxl, for chapman", "ptbxl, for cardiology"]
+    assert [panel.title for panel in panels_of(twice[:1])] == ["ptbxl"]
+
+
+def drawn(figure: Figure, lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The titles of the panels of a figure of these lines."""
+    from clocs_core.report import sheet
+
+    titles: list[str] = []
+
+    def keep(axes: object, title: str, x: str, y: str) -> None:
+        titles.append(f"{title} | {x}" if x else title)
+        sheet.label(axes, title, x, y)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("clocs_core.grids.figures.label", keep)
+    monkeypatch.setattr(
+        "clocs_core.grids.figures.finish", lambda figure, *words: Drawing(*words, b"", b"")
+    )  # it takes a second
+    preset = Preset(name="x", title="X", conditions=(), figure=figure)
+    assert len(draw_scores(preset, Summary(tuple(lines), ()), "auroc")) == 1
+    return titles
+
+
+def test_every_figure_keeps_dimensions_and_shares_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a flag adds to a figure of the paper makes panels; it does not go into the same line or dot."""
+    grid = [
+        line(method=method, embedding_dim=dim, label_fraction=share)
+        for dim in (32, 64)
+        for share in (0.5, 1.0)
+        for method in ("random", "cmsc")
+    ]
+    over_shares = [f"chapman → cardiology, E = {dim} | {LABELS.title}" for dim in (32, 64)]
+    titles = drawn("less", grid, monkeypatch)
+    assert titles == over_shares
+    titles = drawn("dimension", grid, monkeypatch)
+    assert titles == [f"chapman → cardiology, F = {share:g} | {DIMENSION.title}" for share in (0.5, 1.0)]
+    perturbed = [
+        attrs.evolve(one, condition=attrs.evolve(one.condition, options=("perturbations=a,b",))) for one in grid
+    ]
+    titles = drawn("perturbations", perturbed, monkeypatch)
+    assert titles == [f"cmsc, chapman → cardiology, E = {dim}, F = {share:g}" for dim in (32, 64) for share in (0.5, 1)]
