@@ -25,7 +25,7 @@ CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.
 
 # The drawing in docs/architecture.md: a folder imports from itself and from the folders above it.
 ORDER = (
-    ("errors", "files", "seeds", "progress"),
+    ("errors", "files", "seeds", "turns", "progress"),
     ("contracts",),
     ("settings",),
     ("plugins",),

@@ -120,7 +120,7 @@ class _Steps:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
         # thread_local: other threads, such as one that writes event files, may use the device during the capture.
-        with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, pool=pool, stream=own_stream(), capture_error_mode="thread_local"):
             for _ in range(replay.steps):
                 self._step(replay.size)
         return graph
@@ -134,6 +134,16 @@ class _Steps:
         loss = step_of(learner, training.settings, views, self.generator)
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)
+
+
+def own_stream() -> torch.cuda.Stream | None:
+    """Return the stream to capture on: that of a run which shares the GPU with others; None for torch's own choice.
+
+    Graphs that are captured on one stream share the memory that cuBLAS works in. Those of different runs are replayed
+    at the same time, so each run captures on its own stream.
+    """
+    current = torch.cuda.current_stream()
+    return None if current == torch.cuda.default_stream() else current  # the default stream cannot be captured
 
 
 def _renew_generator(device: torch.device) -> None:

@@ -20,6 +20,7 @@ from clocs_core.train.agreement import agree_on_epoch
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.step import validation_step
+from clocs_core.turns import waiting
 
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
@@ -53,14 +54,16 @@ def train_epochs(
             validation_loss, z, patient = _validate(learner, training, whole=score is not None)
             validated = _moment(training.store.device, clock)
             components = learner.components.means(count)
-            numbers = torch.stack([means, validation_loss, *components]).tolist()  # sync point: once per epoch
+            with waiting():
+                numbers = torch.stack([means, validation_loss, *components]).tolist()  # sync point: once per epoch
             train_loss, held_out = numbers[:2]
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
         _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
             raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
-        measured = health.measure(z, patient, train_loss, min(together, count))
+        with waiting():
+            measured = health.measure(z, patient, train_loss, min(together, count))
         compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
         before, learner.progress = learner.progress, learner.progress.after(compared, settings)
         improved = learner.progress.best_epoch != before.best_epoch
