@@ -127,6 +127,7 @@ ELSEWHERE = {
 LINES, PARAMETERS = 60, 7
 LONGER = {
     "api.recordings.Recordings.__init__": "the arguments of a user, each with its own meaning",
+    "api.several_seeds.pretrain_seeds": "the arguments of `pretrain`, and the number of seeds",
     "cli.evaluate.evaluate_command": "its parameters are flags",
     "cli.predict.predict_command": "its parameters are flags",
     "cli.run.run_command": "its parameters are flags",

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.events import Health
+from clocs_core.turns import waiting
 
 MEASURED = 1024  # embeddings measured: the cost is a 1024 x 1024 cosine matrix and one SVD, about 10 ms on a CPU
 
@@ -22,7 +23,8 @@ def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> H
     other = 1 - same
     if len(z) == 1:  # with one view, leave out the comparison of an embedding with itself
         same = same - torch.eye(len(same), device=same.device)
-    numbers = torch.stack([effective_rank(first), _mean(cosine, same), _mean(cosine, other)]).tolist()  # sync point
+    with waiting():
+        numbers = torch.stack([effective_rank(first), _mean(cosine, same), _mean(cosine, other)]).tolist()  # sync point
     return Health(
         effective_rank=numbers[0],
         embedding_dim=z.shape[2],

@@ -54,16 +54,14 @@ def train_epochs(
             validation_loss, z, patient = _validate(learner, training, whole=score is not None)
             validated = _moment(training.store.device, clock)
             components = learner.components.means(count)
-            with waiting():
-                numbers = torch.stack([means, validation_loss, *components]).tolist()  # sync point: once per epoch
+            numbers = _read_numbers([means, validation_loss, *components])  # sync point: once per epoch
             train_loss, held_out = numbers[:2]
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
         _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
             raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
-        with waiting():
-            measured = health.measure(z, patient, train_loss, min(together, count))
+        measured = health.measure(z, patient, train_loss, min(together, count))
         compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
         before, learner.progress = learner.progress, learner.progress.after(compared, settings)
         improved = learner.progress.best_epoch != before.best_epoch
@@ -87,6 +85,13 @@ def train_epochs(
             last=learner.progress.finished,
             components=dict(zip(learner.components.sums, numbers[2:], strict=True)),
         )
+
+
+def _read_numbers(numbers: list[Tensor]) -> list[float]:
+    """Read numbers from the device, which takes until it has done all its work: other runs have their turn."""
+    with waiting():
+        found: list[float] = torch.stack(numbers).tolist()
+    return found
 
 
 def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:
