@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -214,7 +214,23 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
     signal = held.get(key)
     if signal is None:
         signal = held[key] = _move(prepared, mapped, column, device)
+    for kept in _KEPT:
+        kept.append(signal)
     return signal, where
+
+
+@contextmanager
+def keeping_frames() -> Iterator[None]:
+    """Keep the frames that stores need on a device until the end of the block: other runs will need them too."""
+    kept: list[Tensor] = []
+    _KEPT.append(kept)
+    try:
+        yield
+    finally:
+        _KEPT[:] = [one for one in _KEPT if one is not kept]
+
+
+_KEPT: list[list[Tensor]] = []
 
 
 # Frames that a store holds, by their channels and device: other stores of the same prepared set share them.

@@ -20,6 +20,7 @@ import torch
 
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.data.audit import certified_audit
+from clocs_core.data.store import keeping_frames
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import RunDisplay, collect_warnings
 from clocs_core.train.build import choose_device
@@ -63,9 +64,8 @@ def pretrain_several(
     each = [(one, attrs.evolve(around, show=RunDisplay(around.show, one.name, said), began=None)) for one in runs]
     on_gpu = all(choose_device(one.plan.run.device).type == "cuda" for one in runs)
     count = min(len(runs), (AT_ONCE if on_gpu else 1) if at_once is None else at_once)
-    if count < 2:
-        return tuple(_make(*one) for one in each)
-    return _make_at_once(each, count, on_gpu)
+    with keeping_frames():
+        return tuple(_make(*one) for one in each) if count < 2 else _make_at_once(each, count, on_gpu)
 
 
 def _make(one: PlannedRun, around: Surroundings) -> RunOutcome:

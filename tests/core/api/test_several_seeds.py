@@ -22,7 +22,7 @@ def test_seeds_in_memory_are_the_runs_alone(data: clocs.Recordings, run: clocs.R
     assert found.verdict in repr(found)
     assert "±" in found._repr_html_()
     assert len(found.comparisons) == len(run.record.comparisons)
-    assert found.runs[1].encoder.card.settings["run"]["seed"] == 1
+    assert found.runs[1].record.seed == 1
 
 
 def test_a_folder_is_resumed_and_opened_by_the_same_call(data: clocs.Recordings, tmp_path: Path) -> None:

@@ -250,5 +250,9 @@ def test_stores_of_a_set_on_a_device_share_its_frames_while_one_of_them_is_there
     assert fewer.signal is not first.signal
     assert moved == [len(CHANNELS), 1]
     del first, second
-    fill_store(prepared, labels, TASK, CHANNELS, device)
+    with store_module.keeping_frames():
+        for _ in range(2):  # the first is gone when the second is filled
+            fill_store(prepared, labels, TASK, CHANNELS, device)
     assert moved == [len(CHANNELS), 1, len(CHANNELS)]
+    fill_store(prepared, labels, TASK, CHANNELS, device)
+    assert moved == [len(CHANNELS), 1, len(CHANNELS), len(CHANNELS)]
