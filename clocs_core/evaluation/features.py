@@ -14,6 +14,7 @@ from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import Normalise
+from clocs_core.turns import waiting
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
@@ -33,7 +34,8 @@ def embed(
             parts += _embed_rows(encoder, store, instances, normalise, rows)
             tick(step, len(batches))
     encoder.train(was_training)
-    z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
+    with waiting():
+        z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
     return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 
