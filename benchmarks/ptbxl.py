@@ -33,7 +33,7 @@ from command_line import command_line
 
 TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 HERE = Path(__file__).parent
-COMMON: dict[str, object] = {"split": "published", "autocast": "bf16", "batch_size": 256}
+COMMON: dict[str, object] = {"autocast": "bf16", "batch_size": 256}
 """Settings of every pre-training, unless a row has others."""
 FRAMES: dict[str, dict[str, object]] = {
     "whole": {"frame_samples": 1000, "frames_per_record": 1},
@@ -148,34 +148,23 @@ def make(row: Row, seed: int, place: Place) -> None:
         return clocs.dataset("ptbxl", root=place.root, task=task, split="published")
 
     began = time.monotonic()
-    settings = {**COMMON, **FRAMES[row.frames], **QUICK, "part": place.part, "resamples": 1, **row.options}
-    settings.pop("split")  # the data set has it
-    device = {"device": place.device}
-    run = clocs.pretrain(
-        row.method,
-        data(row.task),
-        out=folder,
-        progress=False,
-        seed=seed,
-        encoder=row.encoder,
-        **device,
-        **settings,
-    )
+    settings: dict[str, Any] = {
+        **COMMON,
+        **FRAMES[row.frames],
+        **QUICK,
+        "part": place.part,
+        "resamples": 1,
+        **row.options,
+    }
+    settings |= {"seed": seed, "encoder": row.encoder, "device": place.device}
+    run = clocs.pretrain(row.method, data(row.task), out=folder, progress=False, **settings)
     trained = time.monotonic()
     shown = []
     for number, how in enumerate(_evaluations(row, place.part)):
-        how = dict(how)
-        task = how.pop("task")
-        made = clocs.evaluate(
-            run,
-            data(task),
-            out=folder / "table" / f"{number}-{how['protocol']}-{task}-{place.part}",
-            progress=False,
-            part=place.part,
-            **device,
-            **QUICK,
-            **how,
-        )
+        asked: dict[str, Any] = {**QUICK, "part": place.part, "device": place.device, **how}
+        task = asked.pop("task")
+        out = folder / "table" / f"{number}-{how['protocol']}-{task}-{place.part}"
+        made = clocs.evaluate(run, data(task), out=out, progress=False, **asked)
         score = next(one for one in made.record.scores if one.level == "record" and one.init != "random")
         shown.append(f"{task} {score.value:.4f}")
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in run.record.seconds.items())
@@ -231,19 +220,19 @@ def _scores(folders: list[Any]) -> list[dict[str, Any]]:
     predicted = [read_predictions(one.predictions) for one in folders]
     first, made = reports[0], []
     for fraction in sorted({f for _, _, f in predicted[0]}):
-        inits = {
-            init: [bootstrap(by_record(p[first.protocol, init, fraction]), auroc, 1000, 0, device) for p in predicted]
+        ours, theirs = (
+            [bootstrap(by_record(p[first.protocol, init, fraction]), auroc, 1000, 0, device) for p in predicted]
             for init in (first.init, "random")
-        }
-        mean, control = (mean_over_seeds(one) for one in inits.values())
-        gain = difference_over_seeds(*inits.values(), paired=True)
+        )
+        mean, control = mean_over_seeds(ours), mean_over_seeds(theirs)
+        gain = difference_over_seeds(ours, theirs, paired=True)
         made.append(
             {
                 "protocol": first.protocol,
                 "task": first.task,
                 "label_fraction": fraction,
                 "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
-                "seeds": [round(one.value, 5) for one in inits[first.init]],
+                "seeds": [round(one.value, 5) for one in ours],
                 **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},
                 "seconds": round(statistics.median(sum(r.seconds.values()) for r in reports), 1),
             }
