@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.group("grid")
 def grid_group() -> None:
-    """Run grids of experiments: methods, data sets, seeds and settings in one table."""
+    """Run a grid of experiments; show, page or export it."""
 
 
 @grid_group.command("list")
@@ -77,7 +77,7 @@ def list_command(session: Session, data_root: str | None) -> None:
 @click.option("--resamples", type=click.IntRange(1), default=1000, help="Bootstrap samples of patients.")
 @pass_session
 @click.pass_context
-def run_command(context: click.Context, session: Session, what: tuple[str, ...], **given: Any) -> int:
+def run_command(context: click.Context, session: Session, /, what: tuple[str, ...], **given: Any) -> int:
     """Run what is missing of a grid, and make its page.
 
     FILE_OR_NAME is a TOML file with the axes of a grid, or the name of a grid that a plugin offers; several names make

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from clocs_core.cli.signals import end_after_sigterm
 from clocs_core.errors import ClocsError, LostProcess, SettingsError
 from clocs_core.progress import COMMAND
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _OURS = "clocs-run-"  # beginning of the run id of processes that `clocs run` started
 _PATIENCE = timedelta(hours=24)  # that a process waits for another: process 0 may prepare recordings for hours
+_GRACE = 10.0  # seconds that a process has to end after SIGTERM
 _speaking: list[Callable[[], bool]] = []
 
 
@@ -132,6 +134,10 @@ def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
         )
     except RuntimeError as problem:
         raise LostProcess(f"The processes of this training cannot be connected: {_first_line(problem)}") from None
+    # A process that is stopped for a moment while another dies can wait for it in gloo's C++ for ever: gloo does not
+    # notice that the connection is closed, and no handler of Python runs. The launcher of torch kills it 30 s after
+    # SIGTERM; the `shutdown_timeout` of its settings does not change this wait.
+    end_after_sigterm(_GRACE)
     yield Group(TorchWire(place.rank, place.count))
     torch.distributed.destroy_process_group()  # not after an error: it would wait for processes that are gone
 

@@ -26,7 +26,7 @@ from clocs_core.contracts.records import Part
 from clocs_core.contracts.result_offers import (
     FINETUNE,
     IDENTIFICATION,
-    LINEAR,
+    LINEAR_MODELS,
     PRIOR,
 )
 from clocs_core.contracts.scores import CHANCE, RANDOM
@@ -118,7 +118,7 @@ class ClassifierMaker:
                 found, network = self._fine_tune(init, rows, summary, checkpoint)
             elif protocol == PRIOR:
                 found = Finished(summary, prior(train.take(rows), self._labelled(self._part), self.frames.task))
-            elif protocol == LINEAR:
+            elif protocol in LINEAR_MODELS:
                 found = self._linear(init, rows, summary)
             else:
                 found = self._offered(init, rows, summary)
@@ -232,8 +232,8 @@ class ClassifierMaker:
             found, c, best = fit_best(
                 train, validation, scored, task, lambda *of: sign * metric.score(*of), self.device
             )
-        shown = f"{metric.name} {sign * best:.3f} of validation frames"
-        why = "validation frames have no score" if np.isnan(best) else shown
+        of = f"validation {'recordings' if self.plan.protocol.offer.rows == 'record' else 'frames'}"
+        why = f"{of} have no score" if np.isnan(best) else f"{metric.name} {sign * best:.3f} of {of}"
         note = f"Linear evaluation of {init}, F = {summary.label_fraction:g}: C = {c:g} ({why})."
         return Finished(attrs.evolve(summary, C=c), attrs.evolve(found, notes=(*found.notes, note)))
 

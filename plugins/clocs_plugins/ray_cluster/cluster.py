@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ def connect(address: str, patience: float) -> tuple[Any, bool]:
         try:
             if port.isdecimal():
                 socket.create_connection((host, int(port)), timeout=patience).close()
-            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+            ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as problem:  # Ray raises many kinds for a cluster that is not there
             problems.append(problem)
 

@@ -13,7 +13,7 @@ from no_pictures import without_pictures
 
 from clocs_core.cli import main
 from clocs_core.errors import NonFiniteLoss
-from clocs_core.train import loop
+from clocs_core.train import health
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -94,8 +94,8 @@ def test_a_seed_that_fails_is_named_and_gives_the_exit_code_and_resuming_makes_i
     shutil.copytree(place / "two", copy)
     for left in (copy / "seed6" / "report.json", copy / "seed6" / "checkpoint.safetensors", copy / "summary.json"):
         left.unlink()
-    real = loop._refuse_non_finite
-    monkeypatch.setattr(loop, "_refuse_non_finite", _fail)
+    real = health.measure
+    monkeypatch.setattr(health, "measure", _fail)
     assert main(["run", "--resume", str(copy)], points()) == 2
     printed = capsys.readouterr()
     assert "Warning: seed 6: it ended with an error, and the others go on: NonFiniteLoss: It is not." in printed.err
@@ -105,7 +105,7 @@ def test_a_seed_that_fails_is_named_and_gives_the_exit_code_and_resuming_makes_i
     assert printed.err.splitlines()[-1] == "Error: It is not."
     assert f"Summary: {copy / 'summary.html'}" in printed.out
     assert "Seed 6 is missing here: it ended with an error." in printed.out
-    monkeypatch.setattr(loop, "_refuse_non_finite", real)
+    monkeypatch.setattr(health, "measure", real)
     assert main(["run", "--resume", str(copy)], points()) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Means of 2 seeds, with 95 % intervals over seeds and patients." in shown
