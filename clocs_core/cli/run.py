@@ -20,6 +20,7 @@ from clocs_core.cli.processes import Place, joined, meeting, own_place, refuse_m
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
+from clocs_core.cli.together import run_together
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
@@ -60,6 +61,7 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
     metavar="N",
     help="Run N seeds, from --seed on, in a folder each, and summarise their scores. On a GPU they train together.",
 )
+@click.option("--together", metavar="JSON", hidden=True, help="Make several runs: the words of each, from a grid.")
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
 @click.pass_context
@@ -77,6 +79,7 @@ def run_command(
     gpus: int | None,
     processes: int | None,
     seeds: int | None,
+    together: str | None,
     **_flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it, and write a report.
@@ -85,6 +88,8 @@ def run_command(
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
     settings are written into the run folder.
     """
+    if together is not None:
+        return run_together(session, context.command, SECTIONS, together, workers)
     began = time.monotonic()
     place = own_place()
     if seeds is not None:
