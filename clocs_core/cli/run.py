@@ -23,8 +23,17 @@ from clocs_core.cli.flags import (
     with_workers,
 )
 from clocs_core.cli.output import echo
-from clocs_core.cli.processes import Place, count_processes, joined, met_others, start_processes, words_of_one
+from clocs_core.cli.processes import (
+    Place,
+    count_processes,
+    joined,
+    met_others,
+    own_place,
+    start_processes,
+    words_of_one,
+)
 from clocs_core.cli.session import pass_session
+from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import SettingsError
@@ -52,6 +61,12 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
     "--dry-run", is_flag=True, help="Say what would be read, trained and written, and about how long; write nothing."
 )
 @with_processes("training")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
+    metavar="N",
+    help="Run N seeds, from --seed on, in a folder each, and summarise their scores. On a GPU they train together.",
+)
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
 @click.pass_context
@@ -68,6 +83,7 @@ def run_command(
     profile: bool,
     gpus: int | None,
     processes: int | None,
+    seeds: int | None,
     **_flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it, and write a report.
@@ -78,6 +94,8 @@ def run_command(
     """
     began = time.monotonic()
     count = count_processes(gpus, processes)
+    if seeds is not None:
+        refuse_for_seeds(own_place() is not None or count > 1, profile)
     with met_others() as met:
         how = _Start(session, workers, profile, began, count, met)
         from clocs_core.plan.pretraining import resolve
@@ -85,18 +103,24 @@ def run_command(
         if resume is not None:
             unused = [*given_flags(context, SECTIONS), *(["--config"] if config else []), *(["--out"] if out else [])]
             unused += [*(["-o"] if assignments else []), *(["--dry-run"] if dry_run else [])]
+            unused += [*(["--seeds"] if seeds else [])]
             if unused:
                 raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
+            if has_seeds(Path(resume)):
+                refuse_for_seeds(place is not None or how.processes > 1, profile)
+                return resume_seeds(session, workers, Path(resume))
             return _resume(how, Path(resume))
         tables = read_tables(Path(config)) if config else {}
         plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
-        path = Path(out) if out else _new_folder(plan, datetime.now())
+        path = Path(out) if out else _new_folder(plan, datetime.now(), seeds)
         if met is not None and met[0].restarts and RunFolder(path).settings.exists():
             return _resume(how, path)
         refuse_taken(path)
         if dry_run:
-            _preview(plan, path, workers, flags_of(context.command))
+            _preview(plan, path, workers, flags_of(context.command), seeds)
             return None
+        if seeds is not None:
+            return run_seeds(session, workers, plan, path, seeds)
         return _run(how, plan, path, None)
 
 
@@ -122,10 +146,10 @@ def _words_of_one(path: Path) -> list[str]:
     return words if named else [*words, "--out", str(path)]
 
 
-def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str]) -> None:
+def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str], seeds: int | None) -> None:
     from clocs_core.workflows.preview import preview_run
 
-    for line in preview_run(plan, path, workers, time.monotonic).lines():
+    for line in preview_run(plan, path, workers, time.monotonic, seeds).lines():
         echo(as_flags(line, flags))
 
 
@@ -139,9 +163,14 @@ def _resume(how: _Start, path: Path) -> int | None:
     return _run(how, resolve(how.session.catalogue, tables), path, tables)
 
 
-def _new_folder(plan: Plan, now: datetime) -> Path:
-    """Return runs/<method>-<dataset>-s<seed>-<time>, with a number appended where that folder exists."""
-    base = f"{plan.method.name}-{plan.dataset.offer.name}-s{plan.run.seed}-{now:%Y%m%d-%H%M%S}"
+def _new_folder(plan: Plan, now: datetime, seeds: int | None = None) -> Path:
+    """Return runs/<method>-<dataset>-s<seed>-<time>, with a number appended where that folder exists.
+
+    seeds: how many, where it is for several; then the name has the first and the last.
+    """
+    first = plan.run.seed
+    shown = f"s{first}" if seeds is None else f"s{first}-{first + seeds - 1}"
+    base = f"{plan.method.name}-{plan.dataset.offer.name}-{shown}-{now:%Y%m%d-%H%M%S}"
     path, number = Path("runs") / base, 1
     while path.exists():
         number += 1

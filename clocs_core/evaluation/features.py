@@ -15,6 +15,7 @@ from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import Normalise
 from clocs_core.train.ranks import Group
+from clocs_core.turns import waiting
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
@@ -47,7 +48,8 @@ def embed(
     encoder.train(was_training)
     columns = [torch.cat(column)[: len(mine)] for column in zip(*parts, strict=True)]
     gathered = columns if share is None else [share.gather(column.clone()) for column in columns]
-    z, label, patient, record = (column.cpu() for column in gathered)  # sync point
+    with waiting():
+        z, label, patient, record = (column.cpu() for column in gathered)  # sync point
     return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 
