@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,25 @@ import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.completing import complete_runs
-from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.flags import (
+    AnyOption,
+    given_flags,
+    read_assignments,
+    with_options,
+    with_processes,
+    with_settings,
+    with_workers,
+)
 from clocs_core.cli.output import echo
-from clocs_core.cli.processes import Place, joined, meeting, own_place, refuse_missing_gpus, start_processes
+from clocs_core.cli.processes import (
+    Place,
+    count_processes,
+    joined,
+    met_others,
+    own_place,
+    start_processes,
+    words_of_one,
+)
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
@@ -46,15 +61,7 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be read, trained and written, and about how long; write nothing."
 )
-@click.option(
-    "--gpus", type=click.IntRange(min=1), metavar="N", help="Share the training among N processes, with a GPU each."
-)
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Share the training among N processes of this machine: on CPUs with --device cpu, else with a GPU each.",
-)
+@with_processes("training")
 @click.option(
     "--seeds",
     type=click.IntRange(1, MOST_SEEDS),
@@ -91,14 +98,11 @@ def run_command(
     if together is not None:
         return run_together(session, context.command, SECTIONS, together, workers)
     began = time.monotonic()
-    place = own_place()
+    count = count_processes(gpus, processes)
     if seeds is not None:
-        refuse_for_seeds(place is not None or (gpus or processes or 1) > 1, profile)
-    if gpus is not None:
-        _refuse_gpus(gpus, processes)
-    with nullcontext() if place is None else meeting(place) as store:
-        met = None if place is None else (place, store)
-        how = _Start(session, workers, profile, began, gpus or processes or 1, met)
+        refuse_for_seeds(own_place() is not None or count > 1, profile)
+    with met_others() as met:
+        how = _Start(session, workers, profile, began, count, met)
         from clocs_core.plan.pretraining import resolve
 
         if resume is not None:
@@ -114,7 +118,7 @@ def run_command(
         tables = read_tables(Path(config)) if config else {}
         plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
         path = Path(out) if out else _new_folder(plan, datetime.now(), seeds)
-        if place is not None and place.restarts and RunFolder(path).settings.exists():
+        if met is not None and met[0].restarts and RunFolder(path).settings.exists():
             return _resume(how, path)
         refuse_taken(path)
         if dry_run:
@@ -140,13 +144,11 @@ class _Start:
     met: tuple[Place, Any] | None = None
 
 
-def _refuse_gpus(gpus: int, processes: int | None) -> None:
-    """Raise SettingsError where this machine has fewer GPUs, before anything is read."""
-    import torch
-
-    if processes is not None:
-        raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
-    refuse_missing_gpus(gpus, torch.cuda.device_count())
+def _words_of_one(path: Path) -> list[str]:
+    """Return the words of this command for each process, with the run folder: a new one is named after the time."""
+    words = words_of_one()
+    named = any(word.partition("=")[0] in ("--out", "--resume") for word in words)
+    return words if named else [*words, "--out", str(path)]
 
 
 def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str], seeds: int | None) -> None:
@@ -185,7 +187,8 @@ def _run(how: _Start, plan: Plan, path: Path, begun: Tables | None) -> int | Non
     """Run a plan in a folder, in this process or together with others. begun: the settings of the run to resume."""
     if how.met is None:
         if how.processes > 1:
-            return start_processes(how.processes, path)
+            goes_on = f"Training is saved after every epoch: `clocs run --resume {path}` goes on, with any number"
+            return start_processes(how.processes, _words_of_one(path), f"{goes_on} of processes.")
         return _run_and_report(how, plan, path, begun, None)
     from clocs_core.artifacts.run_keeper import FollowingKeeper
     from clocs_core.train.agreement import refuse_differences, settings_facts

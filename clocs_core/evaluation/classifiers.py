@@ -45,6 +45,7 @@ from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
+from clocs_core.train.ranks import Group
 
 MODELS: dict[str, tuple[Callable[..., Predictions], Callable[..., tuple[Predictions, float, float]]]] = {
     "one_of": (linear, linear_with_best_c),
@@ -83,13 +84,17 @@ def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
 
 @attrs.frozen(eq=False)
 class ClassifierMaker:
-    """Trains the classifiers of one evaluation. Embeddings are computed once per init and shared by all F."""
+    """Trains the classifiers of one evaluation. Embeddings are computed once per init and shared by all F.
+
+    group: processes that make the same classifiers in the same order, and share the work of encoders.
+    """
 
     plan: EvaluationPlan
     frames: LabelledFrames
     scoring: Scoring
     device: torch.device
     watch: Watch
+    group: Group | None = None
     _embedded: dict[tuple[str, Part], Features] = attrs.field(factory=dict, init=False)
 
     def make(self, key: Classifier, checkpoint: Path | None = None) -> tuple[Finished, nn.Module | None]:
@@ -207,7 +212,8 @@ class ClassifierMaker:
 
     def _embed(self, init: str, instances: Instances) -> Features:
         with self.watch.parts.part("embed"):
-            return embed(self._encoder(init), self.frames.store, instances, self.frames.normalise, self.watch.tick)
+            encoder, frames = self._encoder(init), self.frames
+            return embed(encoder, frames.store, instances, frames.normalise, self.watch.tick, self.group)
 
     def _encoder(self, init: str) -> nn.Module:
         samples, seed = self.plan.framing.frame_samples, self.plan.settings.seed
@@ -253,6 +259,7 @@ class ClassifierMaker:
             checkpoint=checkpoint,
             score=self.scoring.fitting[0].score,
             layer_decay=plan.finetune.layer_decay,
+            group=self.group,
         )
         made = fine_tune(self._encoder(init), self.frames, rows, how)
         summary = attrs.evolve(

@@ -82,7 +82,7 @@ class LocalProcesses:
     ) -> None:
         self.at_once = at_once
         self._prefix, self._clock, self._say = tuple(prefix), clock, say
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="job")
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="job", initializer=_let_interrupts_pass)
         self._running: set[subprocess.Popen[bytes]] = set()
         self._guard = threading.Lock()
         self._stopped = threading.Event()
@@ -161,6 +161,14 @@ class LocalProcesses:
             finally:
                 with self._guard:
                     self._running.discard(process)
+
+
+def _let_interrupts_pass() -> None:
+    """Unblock SIGINT in this thread: commands that it starts inherit what it blocks, and could not be stopped.
+
+    The processes of some clusters block SIGINT, so that Ctrl-C in a terminal leaves them alone.
+    """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

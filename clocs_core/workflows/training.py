@@ -21,7 +21,7 @@ from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.settings.sections import DataSettings
-from clocs_core.train.agreement import refuse_differences
+from clocs_core.train.agreement import first_alone, refuse_differences
 from clocs_core.train.build import (
     build_learner,
     build_views,
@@ -114,14 +114,13 @@ def find_recordings(plan: Plan, around: Surroundings, device: torch.device) -> t
 
 def _cohort(plan: Plan, around: Surroundings, device: torch.device) -> Cohort:
     """Find, divide and prepare the recordings: process 0 first, the others then read what it prepared."""
-    group = around.group
-    if group is not None and group.rank:
-        group.wait(device)
-    framings = plan.pretrain_framing, plan.evaluate_framing
-    cohort = around.shared.get(plan, lambda: get_cohort(plan.recordings, *framings, around.workers, around.show.tick))
+    group, framings = around.group, (plan.pretrain_framing, plan.evaluate_framing)
+
+    def get() -> Cohort:
+        return get_cohort(plan.recordings, *framings, around.workers, around.show.tick)
+
+    cohort = first_alone(group, device, lambda: around.shared.get(plan, get))
     if group is not None:
-        if not group.rank:
-            group.wait(device)
         counts = {f"{part} patients": str(count) for part, count in cohort.split.counts().items()}
         frames = f"{len(cohort.pretrain.record):,} of {len(cohort.pretrain.records):,} recordings"
         refuse_differences({"split": cohort.split.hash, "frames": frames, **counts}, group, device)
