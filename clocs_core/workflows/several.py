@@ -9,6 +9,7 @@ made one after the other.
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ import torch
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.data.audit import certified_audit
 from clocs_core.data.store import keeping_frames
+from clocs_core.errors import OutOfMemory
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND, RunDisplay, collect_warnings
 from clocs_core.train.build import choose_device
@@ -69,9 +71,10 @@ def pretrain_several(
     on_gpu = all(choose_device(one.plan.run.device).type == "cuda" for one in runs)
     count = min(len(runs), (AT_ONCE if on_gpu else 1) if at_once is None else at_once)
     with keeping_frames():
-        if count > 1:
-            return _make_at_once(each, count, on_gpu)
-        return tuple(copy_context().run(_make, *one) for one in each)
+        if count < 2:
+            return tuple(copy_context().run(_make, *one) for one in each)
+        outcomes = _make_at_once(each, count, on_gpu)
+        return tuple(_make_if_crowded(*one, outcome) for one, outcome in zip(each, outcomes, strict=True))
 
 
 def _make(one: PlannedRun, around: Surroundings) -> RunOutcome:
@@ -121,6 +124,17 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
         if problem is not None:
             raise problem
     return tuple(outcomes[number] for number in range(len(each)))
+
+
+def _make_if_crowded(one: PlannedRun, around: Surroundings, outcome: RunOutcome) -> RunOutcome:
+    """Make a run again, alone, that had too little memory beside the others: it goes on after its last epoch."""
+    if not isinstance(outcome.problem, OutOfMemory):
+        return outcome
+    around.show.warn("it is made again, now that the others no longer need the memory")
+    traceback.clear_frames(outcome.problem.__traceback__)  # they hold what is in the memory
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    return copy_context().run(_make, attrs.evolve(one, keeper=one.keeper.again()), around)
 
 
 def _read_ahead(one: PlannedRun, around: Surroundings) -> RunOutcome | None:
