@@ -84,6 +84,7 @@ SMALLER = (
     (r"^(clocs run (?!.*(--resume|--config|--help|arrays|ward)).*)$", r"\1 -o patients=12"),
     (r"^(clocs run (?!.*(--resume|--help)).*)$", r"\1 --epochs 1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs run (?!.*(--resume|--help|--config|--batch-size)).*)$", r"\1 --batch-size 16"),
+    (r"^(clocs run .*)--seeds 5\b", r"\1--seeds 2"),
     (r"^(clocs evaluate .*)$", r"\1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs evaluate .*finetune.*)$", r"\1 --epochs 1"),
 )
@@ -94,6 +95,7 @@ _COMMANDS = (
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
+_PARTS += ("clocs run --seeds 5",)
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
