@@ -107,7 +107,7 @@ def run_command(
             if unused:
                 raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
             if has_seeds(Path(resume)):
-                refuse_for_seeds(place is not None or how.processes > 1, profile)
+                refuse_for_seeds(met is not None or how.processes > 1, profile)
                 return resume_seeds(session, workers, Path(resume))
             return _resume(how, Path(resume))
         tables = read_tables(Path(config)) if config else {}
