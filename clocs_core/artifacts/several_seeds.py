@@ -16,7 +16,7 @@ import attrs
 
 from clocs_core.artifacts.documents import SCHEMA, as_plain, dump_record, load_record, read_text
 from clocs_core.artifacts.recordings import UsedRecordings
-from clocs_core.artifacts.run_folder import SEEDS, ReportFolder, RunFolder, open_run_folder, refuse_taken
+from clocs_core.artifacts.run_folder import SEEDS, ReportFolder, RunFolder, refuse_taken
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.scores import Comparison
@@ -144,9 +144,7 @@ class SeedsFolderKeeper(SeedsKeeper):
     def of_run(self, seed: int) -> RunKeeper | None:
         """Return the keeper of a new run, or of one that goes on."""
         folder = self.folder.run(seed)
-        if folder.is_finished:
-            return None
-        return FolderKeeper(folder.path, open_run_folder(folder.path)[1] if folder.settings.exists() else None)
+        return None if folder.is_finished else FolderKeeper(folder.path).again()
 
     def finish(self, report: SeedsReport, page: str) -> None:
         """Write summary.html, then summary.json."""
@@ -173,6 +171,14 @@ def open_seeds_folder(path: Path) -> tuple[SeedsFolder, Tables, range]:
     if type(first) is not int or type(count) is not int:
         raise RunFolderError(f"{folder.settings} does not say which seeds it is about; start new runs.")
     return folder, tables, range(first, first + count)
+
+
+def run_folders(path: Path) -> list[Path]:
+    """Return the folders of runs that a path stands for: all of those of a folder of several seeds, or itself."""
+    if not (path / SEEDS).is_file():
+        return [path]
+    folder, _, seeds = open_seeds_folder(path)
+    return [folder.run(seed).path for seed in seeds]
 
 
 def is_finished(folder: SeedsFolder, seeds: Sequence[int]) -> bool:

@@ -35,6 +35,7 @@ from clocs_core.cli.processes import (
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
+from clocs_core.cli.together import run_together
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
@@ -67,6 +68,7 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
     metavar="N",
     help="Run N seeds, from --seed on, in a folder each, and summarise their scores. On a GPU they train together.",
 )
+@click.option("--together", metavar="JSON", hidden=True, help="Make several runs: the words of each, from a grid.")
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
 @click.pass_context
@@ -84,6 +86,7 @@ def run_command(
     gpus: int | None,
     processes: int | None,
     seeds: int | None,
+    together: str | None,
     **_flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it, and write a report.
@@ -92,6 +95,8 @@ def run_command(
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
     settings are written into the run folder.
     """
+    if together is not None:
+        return run_together(session, context.command, SECTIONS, together, workers)
     began = time.monotonic()
     count = count_processes(gpus, processes)
     if seeds is not None:
@@ -107,7 +112,7 @@ def run_command(
             if unused:
                 raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
             if has_seeds(Path(resume)):
-                refuse_for_seeds(met is not None or how.processes > 1, profile)
+                refuse_for_seeds(met is not None or count > 1, profile)
                 return resume_seeds(session, workers, Path(resume))
             return _resume(how, Path(resume))
         tables = read_tables(Path(config)) if config else {}

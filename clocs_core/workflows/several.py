@@ -9,6 +9,7 @@ made one after the other.
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,8 +22,9 @@ import torch
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.data.audit import certified_audit
 from clocs_core.data.store import keeping_frames
+from clocs_core.errors import OutOfMemory
 from clocs_core.plan.pretraining import Plan
-from clocs_core.progress import RunDisplay, collect_warnings
+from clocs_core.progress import COMMAND, RunDisplay, collect_warnings
 from clocs_core.train.build import choose_device
 from clocs_core.turns import Turns
 from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
@@ -37,11 +39,15 @@ _NOW_AND_THEN = 0.2  # seconds
 
 @attrs.frozen(eq=False)
 class PlannedRun:
-    """A run to make: its name in messages, its plan, and the keeper of its files."""
+    """A run to make: its name in messages, its plan, and the keeper of its files.
+
+    command: the command line that its report names, where it is not that of this process.
+    """
 
     name: str
     plan: Plan
     keeper: RunKeeper
+    command: str = ""
 
 
 @attrs.frozen(eq=False)
@@ -65,11 +71,15 @@ def pretrain_several(
     on_gpu = all(choose_device(one.plan.run.device).type == "cuda" for one in runs)
     count = min(len(runs), (AT_ONCE if on_gpu else 1) if at_once is None else at_once)
     with keeping_frames():
-        return tuple(_make(*one) for one in each) if count < 2 else _make_at_once(each, count, on_gpu)
+        if count < 2:
+            return tuple(copy_context().run(_make, *one) for one in each)
+        outcomes = _make_at_once(each, count, on_gpu)
+        return tuple(_make_if_crowded(*one, outcome) for one, outcome in zip(each, outcomes, strict=True))
 
 
 def _make(one: PlannedRun, around: Surroundings) -> RunOutcome:
     """Make one run, and return an error instead of raising it."""
+    COMMAND.set(one.command or COMMAND.get())
     try:
         with collect_warnings(around.show.warn):
             return RunOutcome(one.name, finished=pretrain_run(one.plan, one.keeper, around))
@@ -92,7 +102,7 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
             with _own_stream(on_gpu), turns.taking_part():
                 while todo and not turns.stopped:
                     number, one = todo.popleft()
-                    outcomes[number] = _make(*one)
+                    outcomes[number] = copy_context().run(_make, *one)
         except BaseException as stop:  # a thread must not end without a word: the first one waits for it
             problem = stop
             turns.stop()
@@ -114,6 +124,17 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
         if problem is not None:
             raise problem
     return tuple(outcomes[number] for number in range(len(each)))
+
+
+def _make_if_crowded(one: PlannedRun, around: Surroundings, outcome: RunOutcome) -> RunOutcome:
+    """Make a run again, alone, that had too little memory beside the others: it goes on after its last epoch."""
+    if not isinstance(outcome.problem, OutOfMemory):
+        return outcome
+    around.show.warn("it is made again, now that the others no longer need the memory")
+    traceback.clear_frames(outcome.problem.__traceback__)  # they hold what is in the memory
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    return copy_context().run(_make, attrs.evolve(one, keeper=one.keeper.again()), around)
 
 
 def _read_ahead(one: PlannedRun, around: Surroundings) -> RunOutcome | None:

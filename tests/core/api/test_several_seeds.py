@@ -23,6 +23,8 @@ def test_seeds_in_memory_are_the_runs_alone(data: clocs.Recordings, run: clocs.R
     assert "±" in found._repr_html_()
     assert len(found.comparisons) == len(run.record.comparisons)
     assert found.runs[1].record.seed == 1
+    compared = clocs.compare([found, run], progress=False).record.compared
+    assert [one.seeds for one in compared] == [(0, 1, 0)], "the run alone is the same as seed 0"
 
 
 def test_a_folder_is_resumed_and_opened_by_the_same_call(data: clocs.Recordings, tmp_path: Path) -> None:

@@ -36,10 +36,15 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
-def test_every_seed_has_a_whole_run_folder_that_other_commands_read(place: Path, capsys: Any) -> None:
+def test_every_seed_has_a_whole_run_folder_that_other_commands_read(place: Path, tmp_path: Path, capsys: Any) -> None:
     assert sorted(path.name for path in (place / "two").iterdir() if path.is_dir()) == ["seed5", "seed6"]
-    assert main(["compare", *(str(place / "two" / name) for name in ("seed5", "seed6"))], points()) == 0
-    assert "5, 6" in capsys.readouterr().out
+    one = tmp_path / "one"
+    assert main(run(place, "--seed", "5", "--temperature", "0.5", "--out", str(one)), points()) == 0
+    capsys.readouterr()
+    assert main(["compare", str(place / "two"), str(one)], points()) == 0
+    compared = capsys.readouterr().out
+    assert "5, 6" in compared
+    assert str(place / "two" / "seed6") in compared.replace("\n", "")
     words = ["evaluate", str(place / "two" / "seed6"), "--dataset", "tiny", "--data-root", str(place / "data")]
     assert main([*words, "--device", "cpu", "-o", "resamples=10", "-o", "permutations=10"], points()) == 0
 

@@ -17,8 +17,10 @@ from no_pictures import without_pictures
 from torch import Tensor, nn
 
 from clocs_core import Encoder, EpochDone, Listener, RunStarted, RunStopped
+from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.data import cohort
+from clocs_core.errors import OutOfMemory
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
@@ -140,6 +142,27 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path: Path, at_once: int) 
     assert second.finished is not None
     assert second.finished.report.seed == 1
     assert [text for text in show.warned if text.startswith("run 0: it ended with an error, and the others go on: ")]
+
+
+class Crowded(FolderKeeper):
+    """Has too little memory in the second epoch; not again when it goes on."""
+
+    def keep_epoch(self, row: EpochRow) -> None:
+        super().keep_epoch(row)
+        if row.epoch == 2:
+            raise OutOfMemory("The GPU has too little memory.")
+
+
+def test_a_run_without_memory_beside_others_goes_on_alone(world: Path, tmp_path: Path) -> None:
+    plans = plans_in(world)[:2]
+    first, second = planned(tmp_path, plans)
+    show = Told()
+    crowded = attrs.evolve(first, keeper=Crowded(tmp_path / "run0"))
+    outcomes = pretrain_several([crowded, second], Surroundings(HOST, show), at_once=2)
+    assert [one.problem for one in outcomes] == [None, None]
+    assert contents_of(tmp_path / "run0") == contents_of(world / "alone" / "run0")
+    assert "run 0: it is made again, now that the others no longer need the memory" in show.warned
+    assert "run 0: resuming after epoch 1" in show.said
 
 
 class Interrupting(Listener):
