@@ -67,6 +67,7 @@ class Place:
     out: Path
     part: str
     device: str
+    tasks: tuple[str, ...] = TASKS
 
     def folder(self, row: Row, seed: int) -> Path:
         """Return the run folder of a row's seed."""
@@ -87,13 +88,14 @@ def main() -> int:
     parser.add_argument("--part", choices=("validation", "test"), default="test", help="score fold 9, or fold 10")
     parser.add_argument("--rows", type=Path, default=HERE / "ptbxl.toml", help="file with the rows")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="rows to make; default: all")
+    parser.add_argument("--tasks", nargs="*", default=TASKS, metavar="TASK", help="tasks to evaluate; default: all six")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the GPU")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--until", type=float, default=float("inf"), help="start no run after so many seconds")
     parser.add_argument("--json", type=Path, help="write the table here")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    place = Place(given.root, given.out, given.part, given.device)
+    place = Place(given.root, given.out, given.part, given.device, tuple(given.tasks))
     rows = [row for row in read_rows(given.rows) if not given.only or row.name in given.only]
     if given.one:
         name, seed = given.one
@@ -160,7 +162,7 @@ def make(row: Row, seed: int, place: Place) -> None:
     run = clocs.pretrain(row.method, data(row.task), out=folder, progress=False, **settings)
     trained = time.monotonic()
     shown = []
-    for number, how in enumerate(_evaluations(row, place.part)):
+    for number, how in enumerate(_evaluations(row, place)):
         asked: dict[str, Any] = {**QUICK, "part": place.part, "device": place.device, **how}
         task = asked.pop("task")
         out = folder / "table" / f"{number}-{how['protocol']}-{task}-{place.part}"
@@ -171,10 +173,10 @@ def make(row: Row, seed: int, place: Place) -> None:
     print(f"{', '.join(shown)}; {trained - began:.0f} + {time.monotonic() - trained:.0f} s ({stages})")
 
 
-def _evaluations(row: Row, part: str) -> Iterable[dict[str, Any]]:
-    c: dict[str, object] = {"C": 0.01} if part == "validation" else {"C": "auto"}
+def _evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
+    c: dict[str, object] = {"C": 0.01} if place.part == "validation" else {"C": "auto"}
     if row.linear:
-        yield from ({"protocol": "linear-record", "task": task, **c} for task in TASKS)
+        yield from ({"protocol": "linear-record", "task": task, **c} for task in place.tasks)
     yield from row.evaluations
 
 

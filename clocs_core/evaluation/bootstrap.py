@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
-from clocs_core.evaluation.memory import within_memory
+from clocs_core.data.memory import within_memory
 
 Floats = NDArray[np.float64]
 ScoreFunction = Callable[[Floats, NDArray[Any], Floats], float]

@@ -225,7 +225,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     else:
         needed: tuple[Part, ...] = plan.scoring.parts
         refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
-    leaks = certified_audit(cohort.evaluate, cohort.split)
+    leaks = certified_audit(cohort.evaluate, cohort.split, device)
     show.say(_found(plan, cohort, frames))
     notes = _notes(plan, cohort, leaks)
     for note in (*cohort.listing.notes, leaks.sentence(), *notes):

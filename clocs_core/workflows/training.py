@@ -91,7 +91,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         share_learner(learner, plan, group)
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
-        leaks = certified_audit(cohort.evaluate, cohort.split)
+        leaks = certified_audit(cohort.evaluate, cohort.split, device)
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
     unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()

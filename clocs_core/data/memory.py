@@ -31,8 +31,8 @@ def within_memory(work: Callable[[torch.device, float], Result], device: torch.d
             with suppress(torch.OutOfMemoryError), waiting():
                 return work(device, share)
         warnings.warn(
-            f"The memory of {device} does not suffice to evaluate on it: classifiers and intervals are computed on the "
-            "CPU. Nothing else changes; other programs on this GPU may hold its memory.",
+            f"The memory of {device} does not suffice to evaluate on it: what does not fit is computed on the CPU. "
+            "Nothing else changes; other programs on this GPU may hold its memory.",
             ClocsWarning,
             stacklevel=2,
         )
