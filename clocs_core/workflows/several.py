@@ -143,8 +143,9 @@ def _read_ahead(one: PlannedRun, around: Surroundings) -> RunOutcome | None:
     a lock would keep the turn from the one that holds it.
     """
     try:
-        _, cohort = find_recordings(one.plan, around, choose_device(one.plan.run.device))
-        certified_audit(cohort.evaluate, cohort.split)
+        device = choose_device(one.plan.run.device)
+        _, cohort = find_recordings(one.plan, around, device)
+        certified_audit(cohort.evaluate, cohort.split, device)
     except Exception as problem:
         return _failed(one, around, problem)
     return None
