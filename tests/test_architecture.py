@@ -25,7 +25,7 @@ CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.
 
 # The drawing in docs/architecture.md: a folder imports from itself and from the folders above it.
 ORDER = (
-    ("errors", "files", "seeds", "progress"),
+    ("errors", "files", "seeds", "turns", "progress"),
     ("contracts",),
     ("settings",),
     ("plugins",),
@@ -129,6 +129,7 @@ ELSEWHERE = {
 LINES, PARAMETERS = 60, 7
 LONGER = {
     "api.recordings.Recordings.__init__": "the arguments of a user, each with its own meaning",
+    "api.several_seeds.pretrain_seeds": "the arguments of `pretrain`, and the number of seeds",
     "cli.evaluate.evaluate_command": "its parameters are flags",
     "cli.predict.predict_command": "its parameters are flags",
     "cli.run.run_command": "its parameters are flags",

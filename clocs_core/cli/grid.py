@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.group("grid")
 def grid_group() -> None:
-    """Run grids of experiments: methods, data sets, seeds and settings in one table."""
+    """Run a grid of experiments; show, page or export it."""
 
 
 @grid_group.command("list")
@@ -61,6 +61,13 @@ def list_command(session: Session, data_root: str | None) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Jobs at a time.")
+@click.option(
+    "--runs-per-job",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Pre-trainings of a data set that a job makes together: on a GPU at the same time, on one copy of the frames.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
 @click.option("--engine", default="local", show_default=True, help="Executor, see `clocs plugins`.")
 @click.option("--address", help="Address of the engine, if it has one; the same as -e address=….")
@@ -77,7 +84,7 @@ def list_command(session: Session, data_root: str | None) -> None:
 @click.option("--resamples", type=click.IntRange(1), default=1000, help="Bootstrap samples of patients.")
 @pass_session
 @click.pass_context
-def run_command(context: click.Context, session: Session, what: tuple[str, ...], **given: Any) -> int:
+def run_command(context: click.Context, session: Session, /, what: tuple[str, ...], **given: Any) -> int:
     """Run what is missing of a grid, and make its page.
 
     FILE_OR_NAME is a TOML file with the axes of a grid, or the name of a grid that a plugin offers; several names make
@@ -176,6 +183,7 @@ class _Flags:
     axis: tuple[str, ...]
     dry_run: bool
     jobs: int
+    runs_per_job: int
     threads: int | None
     engine: str
     address: str | None
@@ -218,7 +226,14 @@ def _place(flags: _Flags, out: Path) -> Place:
     from clocs_core.grids.jobs import Place
 
     above = str(Path(flags.data_root).absolute()) if flags.data_root else None
-    return Place(out=out, device=flags.device, workers=flags.workers, data_root=above, roots=_roots(flags.root))
+    return Place(
+        out=out,
+        device=flags.device,
+        workers=flags.workers,
+        data_root=above,
+        roots=_roots(flags.root),
+        runs_per_job=flags.runs_per_job,
+    )
 
 
 def _open_executor(session: Session, flags: _Flags, say: Callable[[str], None]) -> Executor:

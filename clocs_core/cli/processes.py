@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from clocs_core.cli.signals import end_after_sigterm
 from clocs_core.errors import ClocsError, LostProcess, SettingsError
 from clocs_core.progress import COMMAND
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _OURS = "clocs-run-"  # beginning of the run id of processes that `clocs run` started
 _PATIENCE = timedelta(hours=24)  # that a process waits for another: process 0 may prepare recordings for hours
+_GRACE = 10.0  # seconds that a process has to end after SIGTERM
 _speaking: list[Callable[[], bool]] = []
 
 
@@ -132,6 +133,10 @@ def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
         )
     except RuntimeError as problem:
         raise LostProcess(f"The processes of this training cannot be connected: {_first_line(problem)}") from None
+    # A process that is stopped for a moment while another dies can wait for it in gloo's C++ for ever: gloo does not
+    # notice that the connection is closed, and no handler of Python runs. The launcher of torch kills it 30 s after
+    # SIGTERM; the `shutdown_timeout` of its settings does not change this wait.
+    end_after_sigterm(_GRACE)
     yield Group(TorchWire(place.rank, place.count))
     torch.distributed.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
@@ -157,10 +162,33 @@ def leave_after_error(code: int) -> None:
         os._exit(code)
 
 
-def start_processes(count: int, folder: Path) -> int:
-    """Start this command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
+def count_processes(gpus: int | None, processes: int | None) -> int:
+    """Return how many processes are asked for. Raise SettingsError where this machine has fewer GPUs."""
+    if gpus is not None:
+        import torch
 
-    folder: that of the run, for all of them. Raise ClocsError where one was killed: the others are stopped then.
+        if processes is not None:
+            raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
+        refuse_missing_gpus(gpus, torch.cuda.device_count())
+    return gpus or processes or 1
+
+
+@contextmanager
+def met_others() -> Iterator[tuple[Place, Any] | None]:
+    """Yield the place among processes that were started, and the store that they share; None where this is alone."""
+    place = own_place()
+    if place is None:
+        yield None
+        return
+    with meeting(place) as store:
+        yield place, store
+
+
+def start_processes(count: int, words: Sequence[str], goes_on: str) -> int:
+    """Start a command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
+
+    words: of the command. goes_on: the sentence that says how to go on. Raise ClocsError where one was killed: the
+    others are stopped then.
     """
     import logging
     import signal
@@ -182,7 +210,7 @@ def start_processes(count: int, folder: Path) -> int:
         monitor_interval=0.2,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one(folder))
+        elastic_launch(config, sys.executable)("-m", "clocs_core", *words)
     except ChildFailedError as problem:
         # One that was killed comes first: those that lose it end at once, without a word, and may be noted before it.
         killed = [(rank, one) for rank, one in problem.failures.items() if one.exitcode < 0]
@@ -191,16 +219,15 @@ def start_processes(count: int, folder: Path) -> int:
             return int(failure.exitcode)  # that process has said why
         name = signal.Signals(-failure.exitcode).name
         raise ClocsError(
-            f"Process {rank} of {count} was ended by {name}, and the others were stopped. Training is saved after "
-            f"every epoch: `clocs run --resume {folder}` goes on, with any number of processes."
+            f"Process {rank} of {count} was ended by {name}, and the others were stopped. {goes_on}"
         ) from None
     except SignalException as stop:
         raise KeyboardInterrupt from stop
     return 0
 
 
-def _command_of_one(folder: Path) -> list[str]:
-    """Return the words of this command for each process: without the number of processes, and with the run folder."""
+def words_of_one() -> list[str]:
+    """Return the words of this command for each process: without the number of processes."""
     import shlex
 
     words, kept = shlex.split(COMMAND.get())[1:], []
@@ -210,8 +237,7 @@ def _command_of_one(folder: Path) -> list[str]:
             words = words[1:]
         elif not word.startswith(("--gpus=", "--processes=")):
             kept.append(word)
-    named = any(word.partition("=")[0] in ("--out", "--resume") for word in kept)
-    return kept if named else [*kept, "--out", str(folder)]
+    return kept
 
 
 def _first_line(problem: Exception) -> str:

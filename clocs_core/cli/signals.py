@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -46,6 +48,28 @@ def heed_signals() -> Iterator[list[int]]:
     finally:
         for number in heeded:
             signal.signal(number, signal.SIG_DFL)
+
+
+def end_after_sigterm(seconds: float) -> None:
+    """End this process so many seconds after SIGTERM, even if its main thread never returns to Python.
+
+    Python runs handlers in the main thread, between two of its own instructions, so a call that stays in C++ delays
+    them for ever. The number of the signal is written to a pipe at once, where a thread waits for it. Does nothing
+    outside of the main thread, which alone has signals, and on Windows, which has no SIGTERM to send.
+    """
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while os.read(read, 1)[0] != signal.SIGTERM:
+            pass
+        time.sleep(seconds)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def say_stopped(problem: BaseException, quietly: bool = False) -> int:

@@ -10,7 +10,19 @@ import attrs
 
 from clocs_core.errors import SettingsError, neighbours
 
-OFFERS = ("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric", "protocol", "section")
+_RUNS = (
+    "dataset",
+    "views",
+    "perturbation",
+    "encoder",
+    "loss",
+    "objective",
+    "method",
+    "metric",
+    "protocol",
+    "section",
+)
+OFFERS = (*_RUNS, "grid", "executor")
 KINDS = (*OFFERS, "listener", "command")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
 PARTS = ("views", "encoder", "loss")  # parts of the method of a new plugin
@@ -44,8 +56,9 @@ def name_plugin(distribution: str) -> Names:
 
 
 def choose_kinds(asked: Iterable[str]) -> tuple[str, ...]:
-    """Return the kinds asked for, in the order of the hooks; a method adds the kinds of its parts.
+    """Return the kinds asked for, in the order of the hooks.
 
+    A method adds the kinds of its parts; a grid adds a method and a data set to run.
     asked: names of kinds, also several in one text with commas; empty means the default kinds.
     """
     names = [name for text in asked for name in (part.strip() for part in text.split(",")) if name]
@@ -53,6 +66,8 @@ def choose_kinds(asked: Iterable[str]) -> tuple[str, ...]:
         if name not in KINDS:
             raise SettingsError(f"A plugin has no kind of part {name!r}.{neighbours(name, KINDS)}")
     chosen = set(names) or set(DEFAULT_KINDS)
+    if "grid" in chosen:
+        chosen.update(("dataset", "method"))
     if "method" in chosen:
         chosen.update(PARTS)
     return tuple(kind for kind in KINDS if kind in chosen)

@@ -35,6 +35,8 @@ BY_KIND = {
     "metric": {"accuracy.py": "src/{package}/accuracy.py"},
     "protocol": {"centres.py": "src/{package}/centres.py"},
     "section": {"rows.py": "src/{package}/rows.py"},
+    "grid": {"table.py": "src/{package}/table.py"},
+    "executor": {"runner.py": "src/{package}/runner.py"},
     "listener": {"margins.py": "src/{package}/margins.py", "test_margins.py": "tests/test_margins.py"},
     "command": {"command.py": "src/{package}/command.py", "test_command.py": "tests/test_command.py"},
 }

@@ -59,18 +59,18 @@ def checks_of(
     catalogue: holds a method's parts, and a method that gives an objective its views and encoder; without it, an
     objective runs on two plain segments with a small encoder. clock: seconds, for the checks of processor time.
     """
-    return checks_of_every_offer(offer) + _by_kind(offer, root, options, catalogue, clock)
-
-
-def _by_kind(
-    offer: Offer, root: Path | None, options: Any | None, catalogue: Catalogue | None, clock: Clock
-) -> list[Check]:
-    # Imported where they are used: most of these modules import torch, which tests of data sets do not need.
+    common = checks_of_every_offer(offer)
     if options is None:
         try:
             options = offer.options()
         except Exception:  # the plugin's class may raise anything; the check `options-default` reports it
-            return [skipped(label_of(offer), "others", f"{offer.options.__name__}() cannot be made; pass options=…")]
+            why = f"{offer.options.__name__}() cannot be made; pass options=…"
+            return [*common, skipped(label_of(offer), "others", why)]
+    return common + _by_kind(offer, root, options, catalogue, clock)
+
+
+def _by_kind(offer: Offer, root: Path | None, options: Any, catalogue: Catalogue | None, clock: Clock) -> list[Check]:
+    # Imported where they are used: most of these modules import torch, which tests of data sets do not need.
     match offer:
         case Dataset():
             from clocs_core.testing.datasets import checks_of_dataset
@@ -97,9 +97,7 @@ def _by_kind(
             from clocs_core.testing.objectives import checks_of_objective
 
             if catalogue is not None:
-                with suppress(
-                    ClocsError
-                ):  # the parts that it builds on are missing: it cannot be built, which is reported
+                with suppress(ClocsError):  # a part that it builds on is missing: it cannot be built, which is reported
                     offer = with_parts(offer, catalogue)
             return checks_of_objective(offer, options, source_for(offer, catalogue), clock)
         case Method():

@@ -44,12 +44,15 @@ class CapturedEpochs:
         """Run an epoch, as `RunEpoch` specifies."""
         if self.steps is None and not self.refused:
             self.steps = self._try("training", training, lambda: _Steps(learner, training))
-            self.refused = self.steps is None
+            self.refused = _any_refuses(self.steps is None, training)
+            self.steps = None if self.refused else self.steps
         return plain_epoch(learner, training, epoch, tick) if self.steps is None else self.steps.epoch(epoch, tick)
 
     def validate(self, learner: Learner, training: Training, whole: bool) -> Validated:
         """Validate, as `Validates` specifies: plainly where the training step cannot be captured."""
-        if self.checks is None and self.steps is not None and not self.refused_validation:
+        captures = self.steps is not None and training.group is None  # several processes join embeddings of any length
+        if self.checks is None and captures and not self.refused_validation:
+            assert self.steps is not None
             pool, together = self.steps.pool, self.steps.together
             self.checks = self._try(
                 "validation", training, lambda: CapturedValidation(learner, training, whole, pool, together)
@@ -127,9 +130,16 @@ class _Steps:
         is_full = size == self.full.shape[1]
         rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
         views = training.make_views(training.store.gather(training.train, rows), self.generator)
-        loss = step_of(learner, training.settings, views, self.generator)
+        loss = step_of(learner, training.settings, views, self.generator, training.group)
         self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
         self.number.add_(1)
+
+
+def _any_refuses(refused: bool, training: Training) -> bool:
+    """Return whether a step cannot be captured in one of the processes: a replay of the others would wait for it."""
+    if training.group is None:
+        return refused
+    return bool(training.group.sum(torch.tensor([int(refused)], device=training.store.device)).item())  # sync point
 
 
 def _renew_generator(device: torch.device) -> None:

@@ -49,10 +49,20 @@ def capture(step: Callable[[], None], steps: int, generator: torch.Generator, po
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
     # thread_local: other threads, such as one that writes event files, may use the device during the capture.
-    with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
+    with torch.cuda.graph(graph, pool=pool, stream=_own_stream(), capture_error_mode="thread_local"):
         for _ in range(steps):
             step()
     return graph
+
+
+def _own_stream() -> torch.cuda.Stream | None:
+    """Return the stream to capture on: that of a run which shares the GPU with others; None for torch's own choice.
+
+    Graphs that are captured on one stream share the memory that cuBLAS works in. Those of different runs are replayed
+    at the same time, so each run captures on its own stream.
+    """
+    current = torch.cuda.current_stream()
+    return None if current == torch.cuda.default_stream() else current  # the default stream cannot be captured
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.events import Health
+from clocs_core.turns import waiting
 
 MEASURED = 1024  # embeddings measured: a 1024 x 1024 cosine matrix and the eigenvalues of a dim x dim matrix
 
@@ -23,7 +24,9 @@ def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> H
     if len(z) == 1:  # with one view, leave out the comparison of an embedding with itself
         same = same - torch.eye(len(same), device=same.device)
     products = _products(first)
-    read = torch.cat([torch.stack([_mean(cosine, same), _mean(cosine, other)]), products.flatten()]).cpu()  # sync point
+    means = torch.stack([_mean(cosine, same), _mean(cosine, other)])
+    with waiting():
+        read = torch.cat([means, products.flatten()]).cpu()  # sync point
     return Health(
         effective_rank=_rank(read[2:].view_as(products)),
         embedding_dim=z.shape[2],

@@ -19,6 +19,7 @@ from clocs_core.train.agreement import agree_on_epoch
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.validation import validate, weighted_mean
+from clocs_core.turns import waiting
 
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
@@ -52,7 +53,7 @@ def train_epochs(
             validation_loss, z, patient = validate(run_epoch, learner, training, whole=score is not None)
             validated = _moment(training.store.device, clock)
             read = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
-            train_loss, held_out, good, *components = torch.stack(read).tolist()  # sync point: once per epoch
+            train_loss, held_out, good, *components = _read_numbers(read)  # sync point: once per epoch
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
         if not good:
@@ -83,6 +84,13 @@ def train_epochs(
             last=learner.progress.finished,
             components=dict(zip(learner.components.sums, components, strict=True)),
         )
+
+
+def _read_numbers(numbers: list[Tensor]) -> list[float]:
+    """Read numbers from the device, which takes until it has done all its work: other runs have their turn."""
+    with waiting():
+        found: list[float] = torch.stack(numbers).tolist()
+    return found
 
 
 def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:

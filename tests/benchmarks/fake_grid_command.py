@@ -1,8 +1,8 @@
 """Stands in for clocs in tests of the grid: takes 50 ms, and leaves scores that follow from its settings alone.
 
 FAKE_LOG: a file that is told when a folder is begun and ended. FAKE_FAIL: a word; folders with it in their name fail.
-FAKE_SECONDS: how long it takes, 0.05 by default. FAKE_PREDICTIONS: also leave predictions.npz. FAKE_OLD: leave no
-curves and no histograms, as older versions did.
+FAKE_SECONDS: how long it takes, 0.05 by default; a minute for a folder with "stopped" in its name. FAKE_PREDICTIONS:
+also leave predictions.npz. FAKE_OLD: leave no curves and no histograms, as older versions did.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ from pathlib import Path
 
 
 def main(words: list[str]) -> int:
+    if "--together" in words:
+        parts = json.loads(words[-1])
+        tell(f"together {len(parts)}")
+        codes = [run(part) for part in parts]
+        return max(codes)
+    return run(words)
+
+
+def run(words: list[str]) -> int:
     flags = {words[i]: words[i + 1] for i in range(len(words) - 1) if words[i].startswith("-") and words[i] != "-o"}
     options = [words[i + 1] for i in range(len(words) - 1) if words[i] == "-o"]
     folder = Path(flags.get("--resume") or flags["--out"])
     tell(f"begin {folder.name}")
     fail = os.environ.get("FAKE_FAIL")
     if fail and fail in folder.name:
-        sys.stdout.write("Error: made to fail.\n")
+        which = f"{folder.name}: " if "--together" in sys.argv else ""
+        sys.stdout.write(f"Error: {which}made to fail.\n")
         return 2
     of_run = words[0] == "evaluate" and "--random" not in words
     if of_run and not (Path(words[1]) / "report.json").exists():
@@ -32,7 +42,7 @@ def main(words: list[str]) -> int:
     if "--resume" not in flags:
         write(folder / "settings.toml", json.dumps({"flags": flags, "options": options}))
     settings = json.loads((folder / "settings.toml").read_text())
-    time.sleep(float(os.environ.get("FAKE_SECONDS", "0.05")))
+    time.sleep(60 if "stopped" in folder.name else float(os.environ.get("FAKE_SECONDS", "0.05")))
     before = json.loads((Path(words[1]) / "settings.toml").read_text()) if of_run else settings
     report = trained(settings) if words[0] == "run" else evaluated(settings, before, folder)
     write(folder / "report.json", json.dumps(report))

@@ -17,6 +17,7 @@ from fake_recordings import RATE, fake_entries, fake_wave
 from clocs_core import (
     Answer,
     Batch,
+    Condition,
     Dataset,
     Defaults,
     Encoder,
@@ -24,8 +25,11 @@ from clocs_core import (
     Episode,
     EpochDone,
     EvaluationDone,
+    Executor,
+    ExecutorOffer,
     Findings,
     Framing,
+    GridOffer,
     Listener,
     Listing,
     Loss,
@@ -46,6 +50,7 @@ from clocs_core import (
     Trial,
     ViewGenerator,
     Views,
+    Workplace,
     option,
 )
 from clocs_core.contracts.records import Label
@@ -290,8 +295,20 @@ def keep_diary(options: DiaryOptions) -> Listener:
     return Diary(options.every)
 
 
-def nothing() -> list[Any]:
-    return []
+def grids() -> list[GridOffer]:
+    return [GridOffer(name="table", summary="one line", conditions=one_condition)]
+
+
+def one_condition() -> list[Condition]:
+    return [Condition(method="together", pretraining="tiny", downstream="tiny", protocol="linear")]
+
+
+def executors() -> list[ExecutorOffer]:
+    return [ExecutorOffer(name="threads", summary="nowhere", open=open_nothing)]
+
+
+def open_nothing(_options: Any, _workplace: Workplace) -> Executor:
+    raise NotImplementedError
 
 
 def trackers() -> list[Tracker]:
@@ -389,8 +406,8 @@ def offers() -> dict[str, Callable[[], list[Any]]]:
         "clocs_protocols": protocols,
         "clocs_report_sections": sections,
         "clocs_listeners": trackers,
-        "clocs_grids": nothing,
-        "clocs_executors": nothing,
+        "clocs_grids": grids,
+        "clocs_executors": executors,
     }
 
 

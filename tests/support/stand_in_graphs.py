@@ -41,6 +41,7 @@ def capture_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
         "graph_pool_handle": lambda: None,
         "Stream": _Stream,
         "current_stream": _Stream,
+        "default_stream": _Stream,
         "stream": lambda _stream: nullcontext(),
         "get_rng_state": lambda _device: torch.get_rng_state(),
         "set_rng_state": lambda state, _device: torch.set_rng_state(state),

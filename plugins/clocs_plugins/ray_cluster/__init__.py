@@ -16,7 +16,12 @@ class RayOptions:
 
     address: str = option("", "HOST:PORT of the cluster; `auto` finds that of this machine; empty starts one here.")
     gpus: float = option(
-        0.0, "GPUs of a job; 0.25 lets four jobs share one.", check=(lambda share: share >= 0, "be at least 0")
+        0.0,
+        "GPUs of a job; 0.25 lets four jobs share one.",
+        check=(lambda share: 0 <= share <= 1 or share == int(share) > 1, "be between 0 and 1, or a whole number"),
+    )
+    memory: float = option(
+        0.0, "Memory of a job in GB; 0 reserves none.", check=(lambda gigabytes: gigabytes >= 0, "be at least 0")
     )
     retries: int = option(
         3, "How often a job is tried again when its machine is lost.", check=(lambda n: n >= 0, "be at least 0")

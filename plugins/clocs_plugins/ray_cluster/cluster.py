@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import socket
 import threading
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
+import attrs
+
 from clocs_core import SettingsError, Unavailable
 
 _LOOK = 120.0  # seconds for a look at every machine: Ray starts a Python there first
 
 
-def connect(address: str, patience: float) -> tuple[Any, bool]:
-    """Connect to a cluster, or start one here without an address. Returns Ray, and whether it is ours to leave.
+@attrs.frozen
+class Connection:
+    """Ray, connected to a cluster. ours: whether to leave the cluster at the end. dashboard: its address, or ""."""
+
+    ray: Any
+    ours: bool
+    dashboard: str
+
+
+def connect(address: str, patience: float) -> Connection:
+    """Connect to a cluster, or start one here without an address.
 
     Raises Unavailable where Ray is not installed, and SettingsError for a cluster that does not answer in time.
     """
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # of C++, which would warn beside our own sentence
     try:
         import ray
     except ImportError:
         raise Unavailable("The engine 'ray' needs Ray, which is not here: pip install 'clocs[ray]'.") from None
-    if ray.is_initialized():
-        return ray, False
+    ours = not ray.is_initialized()
     host, _, port = address.removeprefix("ray://").rpartition(":")
+    found: list[Any] = []
     problems: list[BaseException] = []
 
     def begin() -> None:
         try:
-            if port.isdecimal():
+            if ours and port.isdecimal():
                 socket.create_connection((host, int(port)), timeout=patience).close()
-            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+            found.append(
+                ray.init(
+                    address=address or None,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    ignore_reinit_error=True,
+                )
+            )
         except Exception as problem:  # Ray raises many kinds for a cluster that is not there
             problems.append(problem)
 
@@ -44,19 +65,22 @@ def connect(address: str, patience: float) -> tuple[Any, bool]:
             f"No Ray cluster answers at {address or 'this machine'} within {patience:g} s ({why.rstrip('.')}). "
             "Start one with `ray start --head`, or give its address: `address=HOST:PORT`."
         )
-    return ray, True
+    return Connection(ray, ours, found[0].dashboard_url or "")
 
 
 def refuse_unfit_workers(ray: Any, plugins: Mapping[str, str]) -> None:
-    """Ask every machine for its plugins. Raises SettingsError, naming a machine without clocs or a plugin."""
+    """Ask every machine for its plugins, all at once. Raises SettingsError for a machine without clocs or a plugin."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    look = ray.remote(lacking)
+    asked = {}
     for node in (node for node in ray.nodes() if node["Alive"]):
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        look = ray.remote(lacking).options(num_cpus=0, scheduling_strategy=there)
-        name = f"The machine {node['NodeManagerHostname']} of the Ray cluster"
+        answer = look.options(num_cpus=0, scheduling_strategy=there).remote(dict(plugins))
+        asked[answer] = f"The machine {node['NodeManagerHostname']} of the Ray cluster"
+    for answer, name in asked.items():
         try:
-            lacks = ray.get(look.remote(dict(plugins)), timeout=_LOOK)
+            lacks = ray.get(answer, timeout=_LOOK)
         except Exception as problem:
             if "No module named" in str(problem):
                 lacks = "has no clocs: install it there, with the same plugins as here."

@@ -6,9 +6,13 @@ and one that died with its machine is resumed. The folder must lie on a disk tha
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
+import time
 from concurrent.futures import Future
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +20,7 @@ from clocs_core import Job, Outcome, Workplace, run_job
 from clocs_plugins.ray_cluster import RayOptions
 from clocs_plugins.ray_cluster.cluster import connect, lacking, refuse_unfit_workers
 
+_CACHED = 10.0  # seconds for which a network disk may hide a new folder
 _STOPPING = 30.0  # seconds for tasks that are asked to stop: their commands save themselves
 
 
@@ -23,20 +28,28 @@ class RayJobs:
     """Jobs as tasks of a Ray cluster. A job prefers the machine that did the last job with the same recordings."""
 
     def __init__(self, options: RayOptions, workplace: Workplace) -> None:
-        self._ray, self._ours = connect(options.address, options.patience)
+        found = connect(options.address, options.patience)
+        self._ray, self._ours = found.ray, found.ours
         self._workplace, self.at_once = workplace, workplace.at_once
         refuse_unfit_workers(self._ray, workplace.plugins)
-        self._task = self._ray.remote(work).options(
-            num_cpus=workplace.threads or 1, num_gpus=options.gpus, max_retries=options.retries
-        )
-        self._guard = threading.Lock()
-        self._pending: dict[Any, str] = {}
-        self._last: dict[str, str] = {}  # the machine of the last job, by group
-        link = self._ray.get_runtime_context().gcs_address
-        board = getattr(self._ray._private.worker.global_worker.node, "webui_url", None)
-        workplace.say(f"Ray cluster at {link}; dashboard: {f'http://{board}' if board else 'none (ray[default])'}")
+        self._task = self._ray.remote(work)
+        self._needs = {
+            "num_cpus": workplace.threads or 1,
+            "num_gpus": options.gpus,
+            "memory": options.memory * 1e9 or None,
+            "max_retries": options.retries,
+        }
+        self._guard, self._aside = threading.Lock(), ExitStack()
+        self._pending: set[Any] = set()
+        self.last: dict[str, str] = {}
+        """The machine of the last job, by group."""
+        board = f"http://{found.dashboard}" if found.dashboard else "none (`pip install 'ray[default]'`)"
+        workplace.say(f"Ray cluster at {self._ray.get_runtime_context().gcs_address}; dashboard: {board}")
+        for remark in remarks([node["Resources"] for node in self._ray.nodes() if node["Alive"]], self._needs):
+            workplace.say(remark)
 
     def __enter__(self) -> RayJobs:
+        self._aside.enter_context(redirect_stdout(sys.stderr))  # where Ray prints that a machine was lost
         return self
 
     def __exit__(
@@ -50,35 +63,50 @@ class RayJobs:
             self._ray.wait(pending, num_returns=len(pending), timeout=_STOPPING)
         if self._ours:
             self._ray.shutdown()
+        self._aside.close()
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Run a job when a machine has room for it."""
         place, future = self._workplace, Future[Outcome]()
-        task = self._task.options(scheduling_strategy=self._prefer(job.group)).remote(
+        task = self._task.options(**self._needs, name=job.name, scheduling_strategy=self._prefer(job.group)).remote(
             job, place.command, sys.executable, place.threads, place.plugins
         )
         with self._guard:
-            self._pending[task] = job.group
+            self._pending.add(task)
         task.future().add_done_callback(lambda done: future.set_result(self._end(task, job, done)))
         return future
 
     def _prefer(self, group: str) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        node = self._last.get(group)
+        node = self.last.get(group)
         # Without spilling, a task would wait for its machine while others are idle.
         return NodeAffinitySchedulingStrategy(node, soft=True, _spill_on_unavailable=True) if node else "DEFAULT"
 
     def _end(self, task: Any, job: Job, done: Future[tuple[Outcome, str]]) -> Outcome:
         with self._guard:
-            self._pending.pop(task, None)
+            self._pending.discard(task)
         problem = done.exception()
         if problem is not None:
-            first = (str(problem).strip().splitlines() or [type(problem).__name__])[-1]
-            return Outcome(error=f"The Ray task of {job.name} was lost: {type(problem).__name__}: {first}")
+            first = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+            return Outcome(error=f"Its Ray task was lost with its machine or its memory: {first}")
         outcome, node = done.result()
-        self._last[job.group] = node
+        self.last[job.group] = node
         return outcome
+
+
+def remarks(machines: list[dict[str, float]], needs: dict[str, Any]) -> list[str]:
+    """Say where jobs would wait for a machine that is large enough, or would leave all GPUs idle."""
+    asked = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"], "memory": needs["memory"] or 0}
+    found = []
+    if not any(all(machine.get(name, 0) >= count for name, count in asked.items()) for machine in machines):
+        words = f"{asked['CPU']} processors, {asked['GPU']:g} GPUs and {asked['memory'] / 1e9:g} GB"
+        found.append(
+            f"No machine of the cluster has {words}: jobs wait until one joins. --threads sets the processors."
+        )
+    if not asked["GPU"] and any(machine.get("GPU") for machine in machines):
+        found.append("The cluster has GPUs, and no job gets one: -e gpus=0.25 lets four jobs share one.")
+    return found
 
 
 def work(
@@ -94,5 +122,18 @@ def work(
     lacks = lacking(plugins)
     if lacks:
         return Outcome(error=f"A machine of the Ray cluster {lacks}"), node
+    if not _is_seen(job.folder.parent):
+        here = f"The machine {socket.gethostname()} of the Ray cluster does not see {job.folder.parent}"
+        return Outcome(error=f"{here}: put the folder of the grid on a disk that all machines share."), node
     words = (sys.executable, *command[1:]) if command[0] == python else command
     return run_job(job, Workplace(command=words, threads=threads)), node
+
+
+def _is_seen(folder: Path) -> bool:
+    """Tell whether this machine sees a folder that another one made: at once, or when its cache of the disk is over."""
+    end = time.monotonic() + _CACHED
+    while not folder.exists():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.5)
+    return True

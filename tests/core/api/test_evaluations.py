@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fake_runs import ARGUMENTS
 
 import clocs_core as clocs
 
@@ -20,7 +21,8 @@ def test_an_evaluation_has_scores_at_every_label_fraction_with_controls(tuned: c
 
 def test_a_run_is_evaluated_by_what_evaluates_it_later(run: clocs.Run, data: clocs.Recordings) -> None:
     """Linear evaluation of the same encoder on the same data is the same number, from memory too."""
-    later = clocs.evaluate(run, data, resamples=20, progress=False)
+    drawn = {name: ARGUMENTS[name] for name in ("resamples", "permutations")}
+    later = clocs.evaluate(run, data, progress=False, **drawn)
     assert later.record.scores == run.record.scores
     assert later.record.comparisons == run.record.comparisons
 

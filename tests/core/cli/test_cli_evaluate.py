@@ -65,7 +65,10 @@ def document(folder: Path) -> dict:
         (["--random", "--dataset", "many"], "An untrained encoder needs its architecture (`--encoder NAME`)"),
         (["RUN", "--dataset", "mnay"], "No dataset 'mnay'. Did you mean 'many'"),
         (["RUN", "--task", "party"], "Data set 'tiny' has no task 'party'. Did you mean 'parity'?"),
-        (["RUN", "--protocol", "knn"], "No protocol 'knn'. There is: centres, finetune, linear, tilted."),
+        (
+            ["RUN", "--protocol", "knn"],
+            "No protocol 'knn'. There is: centres, finetune, linear, linear-record, patient-identification, tilted.",
+        ),
         (["RUN", "--fraction-of", "leads"], "`--fraction-of …`: expected one of frames, patients, got 'leads'."),
         (["RUN", "--part", "train"], "`--part …`: expected one of validation, test, got 'train'."),
         (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got 2.0."),

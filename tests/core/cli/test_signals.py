@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -94,3 +96,28 @@ def test_a_terminal_that_is_gone_is_no_second_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(click, "echo", gone)
     assert say_stopped(Stopped(signal.SIGHUP)) == 129
     assert say_stopped(click.Abort()) == 130
+
+
+STUCK = """
+import ctypes, signal
+from clocs_core.cli.signals import end_after_sigterm, heed_signals
+
+with heed_signals():
+    end_after_sigterm(0.1)
+    mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock
+    lock(mutex)
+    print("stuck", flush=True)
+    lock(mutex)
+"""
+
+
+def test_a_process_that_is_stuck_outside_of_python_ends_after_sigterm_nevertheless() -> None:
+    """A process whose partner died waited in gloo until it was killed, 30 s later: Python's handler never ran."""
+    with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(10) == 128 + signal.SIGTERM
+        finally:
+            process.kill()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+
+import pytest
 
 from clocs_core.grids.executor import Job, LocalProcesses
 
@@ -123,6 +126,8 @@ def test_a_grid_that_waits_for_another_process_says_so_and_can_be_stopped(tmp_pa
 START_AND_DIE = """
 import os, sys, time
 from pathlib import Path
+import pytest
+
 from clocs_core.grids.executor import Job, LocalProcesses
 prefix, folder, fresh = eval(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
 executor = LocalProcesses(prefix, 1, time.monotonic)
@@ -145,8 +150,20 @@ def test_a_command_whose_grid_was_killed_is_not_run_twice(tmp_path: Path) -> Non
     assert ran(tmp_path) == ["fresh"]
 
 
-def test_leaving_asks_running_commands_to_stop(tmp_path: Path) -> None:
-    """Ctrl-C must not leave processes behind; SIGINT is what `clocs run` saves itself on."""
+@pytest.mark.parametrize("blocked", [set(), {signal.SIGINT}])
+def test_leaving_asks_running_commands_to_stop(tmp_path: Path, blocked: set[signal.Signals]) -> None:
+    """Ctrl-C must not leave processes behind; SIGINT is what `clocs run` saves itself on.
+
+    A process that blocks SIGINT, as those of some clusters do, would hand that on to its commands.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        stop_a_command(tmp_path)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def stop_a_command(tmp_path: Path) -> None:
     with LocalProcesses(PREFIX, 1, time.monotonic) as executor:
         executor.submit(job(tmp_path / "long", 60.0))
         executor.submit(job(tmp_path / "never", 60.0))

@@ -49,6 +49,8 @@ def test_every_offer_stands_on_the_shelf_of_its_kind() -> None:
         ["centres", "tilted"],
         ["patients"],
         ["diary"],
+        ["table"],
+        ["threads"],
     ]
 
 

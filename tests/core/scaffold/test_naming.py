@@ -48,5 +48,6 @@ def test_kinds_are_chosen_in_the_order_of_the_hooks_and_a_method_brings_its_part
     assert choose_kinds([]) == DEFAULT_KINDS
     assert choose_kinds(["metric,loss", "dataset"]) == ("dataset", "loss", "metric")
     assert choose_kinds(["method"]) == ("views", "encoder", "loss", "method")
+    assert choose_kinds(["grid"]) == ("dataset", "views", "encoder", "loss", "method", "grid")
     with pytest.raises(ClocsError, match=r"A plugin has no kind of part 'encodr'. Did you mean 'encoder'\?"):
         choose_kinds(["encodr"])

@@ -19,7 +19,8 @@ def test_every_kind_of_offer_has_an_example(tmp_path: Path) -> None:
 
     catalogue, _ = build_catalogue(load_plugins([]))
     kinds = [shelf.kind.kind for shelf in catalogue.shelves()]
-    assert kinds == [*OFFERS, "listener"]  # the example of a listener uses the hooks of events, without options
+    kinds.remove("listener")  # its example uses the hooks of events, without options
+    assert kinds == list(OFFERS)
     assert list(BY_KIND) == list(KINDS)
 
 

@@ -70,7 +70,7 @@ def test_good_offers_of_every_kind_pass_every_check(root):
     assert failures(checks) == {}
     assert {check.offer.split(":")[0] for check in checks} == {
         "dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric", "protocol",
-        "section", "listener",
+        "section", "listener", "grid", "executor",
     }  # fmt: skip
     assert len({str(check) for check in checks}) == len(checks)
 
@@ -202,7 +202,7 @@ def test_an_objective_is_tried_with_the_encoder_of_a_method_that_uses_it(layer, 
 
 CONFORMANCE = Path(__file__).parents[3] / "docs" / "conformance.md"
 KINDS = ("plugin", "offer", "dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric")
-KINDS += ("protocol", "section", "listener")
+KINDS += ("protocol", "section", "listener", "grid")  # an executor has no rules of its own
 
 
 def test_the_page_of_rules_lists_every_check_of_every_kind_with_its_rule(root):

@@ -17,14 +17,16 @@ from torch import nn
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.testing.threads import ThreadWire, new_meeting, on_ranks
 from clocs_core.train import captured as captured_module
 from clocs_core.train import captured_validation
 from clocs_core.train.adam import Update
-from clocs_core.train.captured import CapturedEpochs, _Steps
+from clocs_core.train.captured import CapturedEpochs, _any_refuses, _Steps
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
 from clocs_core.train.normalise import min_max
+from clocs_core.train.ranks import Group
 from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
 from clocs_core.train.validation import plain_validation
@@ -270,3 +272,27 @@ def test_where_training_is_refused_validation_is_plain(training, captured, monke
     run_epoch(one, training, 1, silent)
     assert all(map(torch.equal, run_epoch.validate(one, training, False), plain_validation(one, training, False)))
     assert (run_epoch.checks, len(said)) == (None, 1)
+
+
+def test_captured_epochs_of_a_group_are_its_plain_ones(training, captured):
+    """A group of one process sends everything that several would. Validation of a group stays plain."""
+    training = attrs.evolve(training, group=Group(ThreadWire(0, new_meeting(1))))
+    one, other = learner(), learner()
+    for epoch in (1, 2):
+        assert torch.equal(captured(one, training, epoch, silent), plain_epoch(other, training, epoch, silent))
+        found, expected = captured.validate(one, training, False), plain_validation(other, training, False)
+        assert all(map(torch.equal, found, expected))
+    assert all(map(torch.equal, state(one), state(other)))
+    assert captured.checks is None
+    sums = [kind for _, kind, _ in training.group.wire.meeting.sent if kind == "sum"]
+    assert len(sums) > len(training.train) // training.settings.batch_size
+
+
+def test_if_one_process_cannot_capture_none_replays(training):
+    """A graph that waits for a process which runs plain steps would wait for ever."""
+
+    def refuses(group):
+        return _any_refuses(group.rank == 1, attrs.evolve(training, group=group))
+
+    assert on_ranks(3, refuses) == [True] * 3
+    assert on_ranks(2, lambda group: _any_refuses(False, attrs.evolve(training, group=group))) == [False] * 2

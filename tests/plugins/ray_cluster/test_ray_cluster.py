@@ -13,12 +13,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import run_all
 
-from clocs_core import SettingsError, Workplace
+from clocs_core import Job, SettingsError, Workplace
 from clocs_plugins.ray_cluster import RayOptions, open_ray
 from clocs_plugins.ray_cluster.cluster import lacking
+from clocs_plugins.ray_cluster.jobs import RayJobs, remarks
 
 FAKE = (sys.executable, "-S", "-E", str(Path(__file__).parents[2] / "benchmarks" / "fake_grid_command.py"))
 GRID = ("--methods", "cmsc,simclr,byol", "--datasets", "demo", "--seeds", "5", "--embedding-dims", "32,64")
@@ -34,15 +36,59 @@ def test_a_machine_without_a_plugin_is_told_in_one_sentence() -> None:
     assert "where this grid has 9: install the same version" in lacking({"clocs:demo": "9"})
 
 
+def test_jobs_that_would_wait_for_ever_or_leave_gpus_idle_are_remarked() -> None:
+    small, large = {"CPU": 2.0, "memory": 4e9}, {"CPU": 8.0, "GPU": 1.0, "memory": 64e9}
+    assert remarks([small, large], {"num_cpus": 4, "num_gpus": 0.25, "memory": 8e9}) == []
+    (idle,) = remarks([small, large], {"num_cpus": 4, "num_gpus": 0, "memory": None})
+    assert idle == "The cluster has GPUs, and no job gets one: -e gpus=0.25 lets four jobs share one."
+    (waits,) = remarks([small], {"num_cpus": 4, "num_gpus": 0.5, "memory": None})
+    assert waits.startswith("No machine of the cluster has 4 processors, 0.5 GPUs and 0 GB: jobs wait until one joins.")
+
+
+@pytest.mark.parametrize("share", [-0.5, 1.5])
+def test_a_share_of_gpus_that_ray_has_not_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="be between 0 and 1, or a whole number"):
+        RayOptions(gpus=share)
+    assert RayOptions(gpus=2.0).gpus == 2
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Three nodes on this machine, each with room for two jobs; the first is the head, which keeps its node."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'clocs[ray]'")
+    from ray.cluster_utils import Cluster
+
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    for _ in range(2):
+        found.add_node(num_cpus=2, wait=False)
+    found.wait_for_nodes()
+    try:
+        yield found
+    finally:
+        import ray
+
+        ray.shutdown()
+        found.shutdown()
+
+
 @pytest.fixture
-def quiet_ray() -> Any:
-    return pytest.importorskip("ray", reason="ray is not installed: pip install 'clocs[ray]'")
+def place(tmp_path: Path) -> Workplace:
+    """Jobs take a second; the log says which began and which ended."""
+    command = ("env", f"FAKE_LOG={tmp_path / 'log'}", "FAKE_SECONDS=1", *FAKE)
+    (tmp_path / "log").touch()
+    return Workplace(command=command, at_once=6, threads=1, plugins=HERE)
+
+
+def job(folder: Path, group: str = "") -> Job:
+    words = ("run", "--plugin", "cmsc", "--dataset", "demo", "--split-seed", "0", "--out", str(folder))
+    return Job(name=folder.name, folder=folder, fresh=words, resume=words, group=group)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_an_address_that_does_not_answer_is_refused(quiet_ray: Any) -> None:
+def test_an_address_that_does_not_answer_is_refused() -> None:
     """A closed port at once; one that accepts and says nothing, when the patience is over."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'clocs[ray]'")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -54,62 +100,72 @@ def test_an_address_that_does_not_answer_is_refused(quiet_ray: Any) -> None:
             open_ray(RayOptions(address=address, patience=2.0), Workplace(command=FAKE))
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Three nodes on this machine, each with room for two jobs; the first is the head, which keeps its node."""
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'clocs[ray]'")
-    from ray.cluster_utils import Cluster
-
-    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    for _ in range(2):
-        found.add_node(num_cpus=2)
-    try:
-        yield found
-    finally:
-        import ray
-
-        ray.shutdown()
-        found.shutdown()
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_worker_without_a_plugin_is_refused_before_the_first_job(cluster: Any) -> None:
+    with pytest.raises(SettingsError, match=r"The machine \S+ of the Ray cluster has no plugin 'eeg': install"):
+        open_ray(RayOptions(address=cluster.address), Workplace(command=FAKE, plugins={"clocs-plugin-eeg:eeg": "1.2"}))
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
+def test_jobs_with_the_same_recordings_run_on_one_node_and_leaving_stops_them(
+    cluster: Any, place: Workplace, tmp_path: Path
+) -> None:
+    """Frames that one job read are in the memory of its machine. A stopped command gets Ctrl-C, and saves itself."""
+    said: list[str] = []
+    jobs = open_ray(RayOptions(address=cluster.address), attrs.evolve(place, say=said.append))
+    assert isinstance(jobs, RayJobs)
+    with jobs:
+        nodes: dict[str, set[str]] = {"a": set(), "b": set()}
+        for number in range(3):
+            ended = {group: jobs.submit(job(tmp_path / f"{group}{number}", group)) for group in nodes}
+            for group, future in ended.items():
+                assert future.result().error == ""
+                nodes[group].add(jobs.last[group])
+        assert [len(found) for found in nodes.values()] == [1, 1]
+        unseen = jobs.submit(job(tmp_path / "nowhere" / "x")).result()
+        assert "of the Ray cluster does not see" in unseen.error
+        begun = time.monotonic()
+        waiting = jobs.submit(job(tmp_path / "stopped-in-time"))
+        log = tmp_path / "log"
+        while "begin stopped" not in log.read_text():
+            time.sleep(0.05)
+    assert time.monotonic() - begun < 15
+    assert waiting.result().error
+    assert "end stopped" not in log.read_text()
+    assert said[0].startswith(f"Ray cluster at {cluster.address}; dashboard: ")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("no_figures")
 def test_a_grid_survives_the_loss_of_a_node(
-    cluster: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    no_figures: None,
+    cluster: Any, place: Workplace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Thirty encoders and their scores: every job is done once, and the page is that of this machine alone."""
-    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "here.log"))
     command = ("--command", " ".join(FAKE))
     assert run_all.main([*GRID, *command, "--jobs", "2", "--out", str(tmp_path / "here")]) == 0
-    here = capsys.readouterr().out
-    log, lost = tmp_path / "there.log", cluster.list_all_nodes()[-1]
-    log.touch()
-    monkeypatch.setenv("FAKE_LOG", str(log))
-    slow = ("env", f"FAKE_LOG={log}", "FAKE_SECONDS=1", *FAKE)
+    here, log, lost = capsys.readouterr().out, tmp_path / "log", cluster.list_all_nodes()[-1]
 
     def kill_a_node() -> None:
         while log.read_text().count("end ") < 6:
             time.sleep(0.1)
         cluster.remove_node(lost, allow_graceful=False)
 
-    killer = threading.Thread(target=kill_a_node)
-    killer.start()
-    place = Workplace(command=slow, at_once=6, threads=1, plugins=HERE)
+    threading.Thread(target=kill_a_node, daemon=True).start()
     began = time.monotonic()
-    code = run_all.main(
+    there = run_all.main(
         [*GRID, "--out", str(tmp_path / "there")],
         lambda request, say: open_ray(RayOptions(address=cluster.address), place),
     )
     took = time.monotonic() - began
-    killer.join()
-    assert code == 0
-    told = Counter(line for line in log.read_text().splitlines() if line.startswith("end "))
-    assert len(told) == 60
-    assert set(told.values()) == {1}
+    assert there == 0
+    assert len(cluster.list_all_nodes()) == 2
+    lines = log.read_text().splitlines()
+    done = Counter(line for line in lines if line.startswith("end "))
+    assert len(done) == 60
+    assert set(done.values()) == {1}
     assert capsys.readouterr().out == here
-    again = sum(line.startswith("begin ") for line in log.read_text().splitlines()) - 60
+    again = sum(line.startswith("begin ") for line in lines) - 60
     sys.stderr.write(f"60 jobs of 1 s in {took:.0f} s; {again} begun again; {os.cpu_count()} cores\n")
