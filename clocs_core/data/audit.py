@@ -133,7 +133,7 @@ def _alike(
     sketches: NDArray[np.float32], part: NDArray[np.int8], device: torch.device | None
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs (i < k) of frames in different parts whose sketches agree."""
-    propose = partial(_propose, sketches, part)
+    propose: Callable[[int, int], Pairs] = partial(_propose, sketches, part)
     if device is not None and device.type != "cpu":
         propose = proposing_on(device, sketches, part)
     for i in range(0, len(sketches), TILE):
@@ -148,7 +148,8 @@ def _propose(sketches: NDArray[np.float32], part: NDArray[np.int8], i: int, k: i
     """Return pairs of a frame from `i` on and one from `k` on, in different parts, whose sketches may agree."""
     near = sketches[i : i + TILE] @ sketches[k : k + TILE].T > LIKE - _ROUNDING
     near &= part[i : i + TILE, None] != part[None, k : k + TILE]
-    return np.argwhere(near) + np.array([i, k])
+    found: Pairs = np.argwhere(near) + np.array([i, k])
+    return found
 
 
 def proposing_on(

@@ -97,6 +97,24 @@ def draw_weights(patient: NDArray[np.int64], resamples: int, seed: int) -> Itera
     return _in_blocks(_draw(len(patients), resamples, seed), number)
 
 
+def draw_weights_on(
+    device: torch.device, patient: NDArray[np.int64], resamples: int, seed: int, share: float = 1.0
+) -> Iterator[Tensor]:
+    """Yield what `draw_weights` does, as tensors on a device. share: how large blocks are, of the usual size."""
+    patients, number = np.unique(patient, return_inverse=True)
+    return _blocks_on(device, _draw(len(patients), resamples, seed), number, int(share * _AT_ONCE))
+
+
+def _blocks_on(
+    device: torch.device, drawn: NDArray[np.uint16], group: NDArray[np.int64], at_once: int
+) -> Iterator[Tensor]:
+    """Yield the weights of rows (draw, n), at most so many `at_once`."""
+    counts = torch.from_numpy(drawn).to(device).to(torch.int32).T  # (group, draw)
+    rows = torch.from_numpy(group).to(device)
+    for some in counts.split(max(1, at_once // len(group)), dim=1):
+        yield some[rows].double().T
+
+
 def _in_blocks(drawn: NDArray[np.uint16], group: NDArray[np.int64]) -> Iterator[Floats]:
     size = max(1, _AT_ONCE // len(group))
     for at in range(0, len(drawn), size):
@@ -113,13 +131,12 @@ def _score_on(
     """Score all draws on a GPU; in smaller blocks, or on the CPU, where its memory does not suffice."""
 
     def compute(where: torch.device, share: float) -> list[Floats]:
-        probability, label, rows_of = (torch.tensor(one, device=where) for one in (*rows, number))
-        counts = torch.from_numpy(drawn).to(where).to(torch.int32).T  # (patient, draw)
+        probability, label = (torch.tensor(one, device=where) for one in rows)
         most = _AT_ONCE if where.type == "cpu" else _AT_ONCE_ON_GPU
-        parts = []
-        for some in counts.split(max(1, int(share * most) // len(number)), dim=1):
-            weights = some[rows_of].double().T  # (draw, n)
-            parts.append([score(probability, label, weights).cpu() for score in scores])
+        parts = [
+            [score(probability, label, weights).cpu() for score in scores]
+            for weights in _blocks_on(where, drawn, number, int(share * most))
+        ]
         return [torch.cat(one).numpy() for one in zip(*parts, strict=True)]
 
     return within_memory(compute, device)

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from clocs_core import seeds
@@ -20,7 +21,8 @@ from clocs_core.artifacts.reports import CellSummary
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import PRIOR
 from clocs_core.data.cohort import Cohort
-from clocs_core.evaluation.bootstrap import Floats, cut_interval, draw_weights
+from clocs_core.data.memory import within_memory
+from clocs_core.evaluation.bootstrap import Floats, cut_interval, draw_weights, draw_weights_on
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.ranking import Ranking
@@ -148,16 +150,39 @@ def _estimate(
     ranked: Sequence[Ranking], thresholds: Sequence[float], rows: Predictions, scoring: Scoring
 ) -> list[tuple[Estimate, ...]]:
     """Return AUROC, AUPRC, sensitivity and specificity of each class, with intervals over patients."""
-    seed, once = seeds.derive(scoring.split_seed, "bootstrap"), np.ones((1, len(rows.label)))
-    draws: list[list[Floats]] = [[] for _ in ranked]  # by class
-    for block in draw_weights(rows.patient, scoring.settings.resamples, seed):
-        for held, ranking, threshold in zip(draws, ranked, thresholds, strict=True):
-            held.append(ranking.estimate(block, threshold))
-    found = []
-    for held, ranking, threshold in zip(draws, ranked, thresholds, strict=True):
-        values, drawn = ranking.estimate(once, threshold)[0], np.concatenate([np.empty((0, 4)), *held])
+
+    def draw(where: torch.device, share: float) -> list[Floats]:
+        return draw_estimates(ranked, thresholds, rows.patient, scoring, where, share)
+
+    found, once = [], np.ones((1, len(rows.label)))
+    every = within_memory(draw, scoring.device or torch.device("cpu"))
+    for drawn, ranking, threshold in zip(every, ranked, thresholds, strict=True):
+        values = ranking.estimate(once, threshold)[0]
         found.append(tuple(_as_estimate(value, one) for value, one in zip(values, drawn.T, strict=True)))
     return found
+
+
+def draw_estimates(
+    ranked: Sequence[Ranking],
+    thresholds: Sequence[float],
+    patient: NDArray[np.int64],
+    scoring: Scoring,
+    device: torch.device,
+    share: float,
+) -> list[Floats]:
+    """Estimate AUROC, AUPRC, sensitivity and specificity in every draw of the patients: (draw, 4) of each class."""
+    how = patient, scoring.settings.resamples, seeds.derive(scoring.split_seed, "bootstrap")
+    draws: list[list[Floats]] = [[np.empty((0, 4))] for _ in ranked]  # by class
+    by_class = list(zip(draws, ranked, thresholds, strict=True))
+    if device.type == "cpu":
+        for block in draw_weights(*how):
+            for held, ranking, threshold in by_class:
+                held.append(ranking.estimate(block, threshold))
+    else:
+        for weights in draw_weights_on(device, *how, share):
+            for held, ranking, threshold in by_class:
+                held.append(ranking.estimate_on(weights, threshold).cpu().numpy())
+    return [np.concatenate(held) for held in draws]
 
 
 def _as_estimate(value: float, draws: Floats) -> Estimate:

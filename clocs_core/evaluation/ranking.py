@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import attrs
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from clocs_core.evaluation.bootstrap import Floats
 
@@ -78,6 +80,30 @@ class Ranking:
                 found[:, 3] = np.where(negatives > 0, 1 - alarm / negatives, np.nan)
         return found
 
+    def estimate_on(self, weights: Tensor, threshold: float) -> Tensor:
+        """Compute `estimate` where the weights lie: (draw, 4)."""
+        there = weights.device
+        order, positive, ends = (torch.from_numpy(one).to(there) for one in (self.order, self.positive, self.ends))
+        hits = torch.from_numpy(np.flatnonzero(np.diff(np.append(0, np.cumsum(self.positive)[self.ends])))).to(there)
+        ranked = weights.index_select(1, order)
+        true = (ranked * positive).cumsum(1).index_select(1, ends)  # (draw, tie)
+        false = ranked.cumsum(1).index_select(1, ends) - true
+        positives, negatives = true[:, -1], false[:, -1]
+        before = torch.where(hits > 0, false[:, hits - 1], 0.0)  # false positives above each tie with a positive
+        at, alarms = true[:, hits], false[:, hits]  # (draw, hit)
+        more = torch.diff(at, dim=1, prepend=at.new_zeros(len(at), 1))
+        both = positives * negatives > 0
+        area = (more * (negatives[:, None] - (alarms + before) / 2)).sum(1) / (positives * negatives)
+        average = (more * at / (at + alarms).clamp_min(1.0)).sum(1) / positives
+        found = torch.full((len(weights), 4), torch.nan, dtype=weights.dtype, device=there)
+        found[:, 0], found[:, 1] = torch.where(both, area, torch.nan), torch.where(both, average, torch.nan)
+        if not np.isnan(threshold):
+            ties = _ties_above(self.score, threshold)
+            hit, alarm = (one[:, ties - 1] if ties else torch.zeros_like(positives) for one in (true, false))
+            found[:, 2] = torch.where(positives > 0, hit / positives, torch.nan)
+            found[:, 3] = torch.where(negatives > 0, 1 - alarm / negatives, torch.nan)
+        return found
+
     def threshold(self) -> float:
         """Choose the threshold with the largest Youden index, sensitivity + specificity - 1.
 
@@ -119,8 +145,13 @@ class Ranking:
 
 def _at(counts: Floats, score: Floats, threshold: float) -> Floats:
     """Return the counts (draw,) of rows at or above a threshold."""
-    ties = int(np.searchsorted(-score, -threshold, side="right"))
+    ties = _ties_above(score, threshold)
     return counts[:, ties - 1] if ties else np.zeros(len(counts))
+
+
+def _ties_above(score: Floats, threshold: float) -> int:
+    """Return how many ties lie at or above a threshold."""
+    return int(np.searchsorted(-score, -threshold, side="right"))
 
 
 def _thin(x: Floats, y: Floats) -> tuple[tuple[float, ...], ...]:

@@ -7,7 +7,7 @@ import torch
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import ClocsWarning
-from clocs_core.evaluation.bootstrap import Interval, bootstrap, bootstrap_all, compare
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, bootstrap_all, compare, draw_weights, draw_weights_on
 
 
 def accuracy(probability, label, weight):
@@ -165,3 +165,13 @@ def test_several_metrics_at_once_are_each_alone():
     for one, alone in zip(found, (bootstrap(rows, one, 50, 5) for one in several), strict=True):
         assert (one.value, one.low, one.high) == (alone.value, alone.low, alone.high)
         assert np.array_equal(one.draws, alone.draws)
+
+
+@pytest.mark.parametrize("resamples", [20, 0])
+def test_weights_on_a_device_are_those_on_the_cpu(monkeypatch, resamples):
+    patient = np.array([4, 4, 9, 2, 9, 9])
+    monkeypatch.setattr("clocs_core.evaluation.bootstrap._AT_ONCE", 6 * 7)  # 7 draws in a block
+    expected = np.concatenate([np.empty((0, 6)), *draw_weights(patient, resamples, 3)])
+    blocks = list(draw_weights_on(torch.device("cpu"), patient, resamples, 3))
+    assert np.array_equal(torch.cat(blocks).numpy(), expected)
+    assert all(len(block) <= 7 for block in blocks)

@@ -12,10 +12,12 @@ from fake_frames import AGE, ANY_OF, TASK, fake_cohort
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.artifacts.reports import CellSummary
-from clocs_core.evaluation.clinical import _note, choose_thresholds, clinical_results
+from clocs_core.evaluation.bootstrap import draw_weights_on
+from clocs_core.evaluation.clinical import _note, choose_thresholds, clinical_results, draw_estimates
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.evaluation.linear import linear, linear_with_best_c
+from clocs_core.evaluation.ranking import Ranking
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.settings.sections import ScoringSettings
 from clocs_core.train.normalise import leave
@@ -183,3 +185,29 @@ def test_without_predictions_there_is_nothing(tmp_path):
     cohort = fake_cohort(tmp_path)
     frames = list_labelled_frames(cohort, False, leave, torch.device("cpu"))
     assert clinical_results({}, {}, frames, cohort, scoring(), ((), ())) is None
+
+
+def on_device(device):
+    """Draws of the estimates of two classes, and those on the CPU."""
+    rng = np.random.default_rng(0)
+    truth, patient = rng.random((50, 2)) < 0.4, rng.integers(0, 12, 50)
+    ranked = [Ranking.of(np.round(rng.random(50) + column, 1), column) for column in truth.T]
+    how = ranked, (0.8, math.nan), patient, scoring(resamples=30)
+    return draw_estimates(*how, device, 1.0), draw_estimates(*how, torch.device("cpu"), 1.0)
+
+
+def test_draws_on_a_device_are_those_on_the_cpu(monkeypatch):
+    """The tensors of a GPU, here on the CPU."""
+    weights = draw_weights_on
+    monkeypatch.setattr(
+        "clocs_core.evaluation.clinical.draw_weights_on", lambda _, *how: weights(torch.device("cpu"), *how)
+    )
+    for found, expected in zip(*on_device(torch.device("cuda")), strict=True):
+        assert found.shape == (30, 4)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.cuda
+def test_draws_on_a_gpu_are_those_on_the_cpu():
+    for found, expected in zip(*on_device(torch.device("cuda")), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from clocs_core.evaluation.ranking import POINTS, Ranking
 
@@ -99,3 +100,16 @@ def test_bins_say_what_was_predicted_and_what_came_true():
     mean, share, count = ranking.reliability()
     assert mean == pytest.approx((0.045, 0.975))
     assert (share, count) == ((0.5, 1.0), (2.0, 2.0))
+
+
+@pytest.mark.parametrize("threshold", [0.45, 2.0, -1.0, math.nan])
+@pytest.mark.parametrize("there", ["both", "all", "none"])
+def test_tensors_are_estimated_as_arrays_are(threshold, there):
+    """Ties, draws without a positive or a negative, thresholds above and below all rows, and none at all."""
+    probability, positive = rows(5)
+    positive = positive if there == "both" else np.full(len(positive), there == "all")
+    weights = np.random.default_rng(9).integers(0, 3, (6, len(probability))).astype(float)
+    weights[0], weights[1], weights[2] = 0, weights[1] * positive, weights[2] * ~positive
+    ranking = Ranking.of(probability, positive)
+    found = ranking.estimate_on(torch.from_numpy(weights), threshold).numpy()
+    np.testing.assert_allclose(found, ranking.estimate(weights, threshold), rtol=1e-13, atol=1e-13)
