@@ -54,6 +54,12 @@ from .api.runs import (
 from .api.runs import (
     pretrain as pretrain,
 )
+from .api.several_seeds import (
+    SeedRuns as SeedRuns,
+)
+from .api.several_seeds import (
+    pretrain_seeds as pretrain_seeds,
+)
 from .api.tables import (
     Table as Table,
 )

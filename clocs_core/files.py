@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from clocs_core.turns import waiting
+
 _TEMPORARY = re.compile(r"\..+\.(\d{1,9})\.tmp")  # the names that `write_atomically` gives, with the process
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LEFT = 86_400  # seconds; no file of ours is written for so long
@@ -55,7 +57,8 @@ def append_line(path: Path, line: str) -> None:
 def flush(file: IO[bytes]) -> None:
     """Flush a file's buffers to the disk."""
     file.flush()
-    os.fsync(file.fileno())
+    with waiting():
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -64,7 +67,7 @@ def sync_folder(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with naming(folder):
+        with naming(folder), waiting():
             os.fsync(handle)
     except OSError as problem:
         if problem.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems over a network cannot flush a folder

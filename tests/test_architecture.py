@@ -25,7 +25,7 @@ CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.
 
 # The drawing in docs/architecture.md: a folder imports from itself and from the folders above it.
 ORDER = (
-    ("errors", "files", "seeds", "progress"),
+    ("errors", "files", "seeds", "turns", "progress"),
     ("contracts",),
     ("settings",),
     ("plugins",),
@@ -118,7 +118,9 @@ ELSEWHERE = {
     "testing.tensors": KIT,
     "testing.threads": "core/train/test_ranks.py core/train/test_shares.py",
     "testing.views": KIT,
+    "train.captured_validation": "core/train/test_captured_logic.py; on a GPU core/train/test_captured.py",
     "train.min_max_kernel": "core/train/test_normalise.py",
+    "train.validation": "core/train/test_loop.py core/train/test_captured_logic.py",
     "workflows.classifiers": "core/workflows/test_evaluate.py core/workflows/test_evaluate_controls.py",
     "workflows.differences": "core/workflows/test_compare.py",
     "workflows.environment": "test_third_party.py test_cuda_run.py",
@@ -127,6 +129,7 @@ ELSEWHERE = {
 LINES, PARAMETERS = 60, 7
 LONGER = {
     "api.recordings.Recordings.__init__": "the arguments of a user, each with its own meaning",
+    "api.several_seeds.pretrain_seeds": "the arguments of `pretrain`, and the number of seeds",
     "cli.evaluate.evaluate_command": "its parameters are flags",
     "cli.predict.predict_command": "its parameters are flags",
     "cli.run.run_command": "its parameters are flags",

@@ -14,9 +14,11 @@ import attrs
 from clocs_core.api.display import open_display
 from clocs_core.api.evaluations import EvaluationResults
 from clocs_core.api.runs import Run
+from clocs_core.api.several_seeds import SeedRuns
 from clocs_core.api.tables import Table
 from clocs_core.artifacts.reports import EvaluationReport
 from clocs_core.artifacts.results import Candidate, candidate_of_evaluation, candidate_of_run, open_candidate
+from clocs_core.artifacts.several_seeds import run_folders
 from clocs_core.contracts.scores import Comparison
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import installed_session
@@ -63,7 +65,7 @@ class ComparisonResults:
 
 
 def compare(
-    runs: Sequence[Run | EvaluationResults | str | Path],
+    runs: Sequence[Run | SeedRuns | EvaluationResults | str | Path],
     *,
     metrics: Sequence[str] = (),
     levels: Sequence[str] = (),
@@ -72,15 +74,24 @@ def compare(
 ) -> ComparisonResults:
     """Compare the first run or evaluation with each other one, over the test patients that they share.
 
-    runs: finished runs, evaluations, or their folders. Those that differ by their seed only are summarised as one.
+    runs: finished runs, several seeds of them, evaluations, or their folders. Those that differ by their seed only are
+    summarised as one.
     metrics, levels, label_fraction: which scores; default: the first metric, both levels, every label fraction.
     """
     if len(runs) < 2:
         raise SettingsError(f"`runs` holds {len(runs)}; give two or more to compare.")
-    candidates = [_candidate(one, number) for number, one in enumerate(runs)]
+    each = [part for one in runs for part in _parts(one)]
+    candidates = [_candidate(one, number) for number, one in enumerate(each)]
     wanted = Wanted(tuple(metrics), tuple(levels), tuple(label_fraction))
     with open_display(progress) as show:
         return ComparisonResults(compare_candidates(candidates, wanted, installed_session().catalogue, show))
+
+
+def _parts(one: Run | SeedRuns | EvaluationResults | str | Path) -> Sequence[Run | EvaluationResults | str | Path]:
+    """Return the runs of several seeds; anything else as it is."""
+    if isinstance(one, SeedRuns):
+        return tuple(one.runs.values())
+    return run_folders(Path(one)) if isinstance(one, (str, Path)) else (one,)
 
 
 def _candidate(one: Run | EvaluationResults | str | Path, number: int) -> Candidate:

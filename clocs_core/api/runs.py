@@ -30,6 +30,7 @@ from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
+from clocs_core.settings.toml_file import Tables
 from clocs_core.workflows.encoders import BestEncoder
 from clocs_core.workflows.pretrain import FinishedRun, pretrain_run
 from clocs_core.workflows.surroundings import Surroundings
@@ -121,7 +122,7 @@ def pretrain(
     with open_display(progress) as show:
         around = attrs.evolve(around, show=show, announces=out is not None)
         try:
-            return _as_run(pretrain_run(plan, keeper, around), None if out is None else Path(out))
+            return as_run(pretrain_run(plan, keeper, around), None if out is None else Path(out))
         except KeyboardInterrupt:
             if out is not None and RunFolder(Path(out)).settings.exists():
                 show.say(f"Stopped; {out} can be resumed: call pretrain again with the same arguments.")
@@ -136,14 +137,20 @@ def _keeper(plan: Plan, path: Path | None) -> RunKeeper | None:
         refuse_taken(path)
         return FolderKeeper(path)
     folder, tables = open_run_folder(path)
-    asked = plan.tables()
-    if plan.fit:  # the framing may follow from the recordings, which are not read yet
-        asked = {name: table for name, table in asked.items() if not name.endswith("_framing")}
-    refuse_other_settings(path, tables, asked)
+    refuse_other_run(path, tables, plan)
     return None if folder.is_finished else FolderKeeper(path, tables)
 
 
-def _as_run(done: FinishedRun, path: Path | None) -> Run:
+def refuse_other_run(path: Path, stored: Tables, plan: Plan) -> None:
+    """Raise RunFolderError where a folder was begun with other settings than those of the plan."""
+    asked = plan.tables()
+    if plan.fit:  # the framing may follow from the recordings, which are not read yet
+        asked = {name: table for name, table in asked.items() if not name.endswith("_framing")}
+    refuse_other_settings(path, stored, asked)
+
+
+def as_run(done: FinishedRun, path: Path | None) -> Run:
+    """Make a run from a workflow's result. path: its folder; None where it lives in memory."""
     first, *others = done.encoders
     scores = {one.name: one.scores for one in done.report.other_encoders}
     file: Path | bytes

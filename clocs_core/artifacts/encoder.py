@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import EncoderCard, encoder_card
 from clocs_core.artifacts.networks import build_encoders, fit_weights
-from clocs_core.artifacts.run_folder import open_run_folder
+from clocs_core.artifacts.run_folder import SEEDS, holds_seeds, open_run_folder
 from clocs_core.artifacts.tensors import pack_tensors, read_tensors, refuse_other_schema, save_tensors
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
@@ -70,6 +70,8 @@ def find_encoder(path: Path) -> Path:
         raise RunFolderError(
             f"{path} has no {FILE}: the run is not finished. Go on with it: `pretrain(..., out={str(path)!r})`."
         )
+    if (path / SEEDS).is_file():
+        raise RunFolderError(holds_seeds(path))
     raise RunFolderError(f"{path} is not a run folder: it has no {FILE}. Give the folder that `pretrain` made.")
 
 

@@ -13,7 +13,7 @@ from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary, read_report
-from clocs_core.artifacts.run_folder import RunFolder
+from clocs_core.artifacts.run_folder import SEEDS, RunFolder, holds_seeds
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.sections import default_settings
@@ -124,6 +124,8 @@ def _common(report: Report | EvaluationReport, rows: PredictedRows | None) -> di
 def _no_report(path: Path) -> str:
     if not path.exists():
         return f"{path} is not there. Give folders that `pretrain` or `evaluate` made."
+    if (path / SEEDS).is_file():
+        return holds_seeds(path)
     if (path / "settings.toml").exists():
         return (
             f"{path} has no report.json: it is not finished. Go on with it: `pretrain(..., out={str(path)!r})`, or "

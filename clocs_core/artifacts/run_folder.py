@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 LOCK = ".lock"
+SEEDS = "seeds.toml"
+"""The settings in a folder of several seeds, which has the folder of a run for each."""
 
 
 @attrs.frozen
@@ -187,6 +189,11 @@ def refuse_taken(path: Path) -> None:
     A run that was killed before it wrote its settings leaves a lock and perhaps a temporary file: such a place is free.
     """
     if not is_free(path):
+        if (path / SEEDS).is_file():
+            raise RunFolderError(
+                f"{path} has runs of several seeds already. Choose another folder with `out=...`, or, if they were "
+                f"interrupted, go on with them: `pretrain_seeds(..., out={str(path)!r})`."
+            )
         raise RunFolderError(
             f"{path} is there already. Choose another folder with `out=...`, or, if it is a run that was interrupted, "
             f"go on with it: `pretrain(..., out={str(path)!r})`."
@@ -228,6 +235,8 @@ def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
     """Open a run folder and read its settings. Raises RunFolderError where it is none, or of another version."""
     folder = RunFolder(path)
     if not folder.settings.is_file():
+        if (path / SEEDS).is_file():
+            raise RunFolderError(holds_seeds(path))
         found = "is not there" if not path.exists() else "has no settings.toml"
         raise RunFolderError(f"{path} is not a run folder: it {found}. Give the folder that `pretrain` made.")
     try:
@@ -237,6 +246,12 @@ def open_run_folder(path: Path) -> tuple[RunFolder, Tables]:
     if "evaluation" in tables:
         raise RunFolderError(no_run(path))
     return folder, tables
+
+
+def holds_seeds(path: Path) -> str:
+    """Say of a folder of several seeds what it is, and what to open instead."""
+    runs = sorted((one.name for one in path.glob("seed*") if one.is_dir()), key=lambda name: (len(name), name))
+    return f"{path} holds runs of several seeds; give the folder of one of them, such as {path / (*runs, 'seed0')[0]}."
 
 
 def no_run(path: Path) -> str:

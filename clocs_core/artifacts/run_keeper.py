@@ -38,6 +38,10 @@ class RunKeeper:
     profile: Path | None = None
     """The folder of traces of training steps."""
 
+    def again(self) -> RunKeeper:
+        """Return a keeper of the same run that goes on with what this one has kept."""
+        return self
+
     @contextmanager
     def open(self) -> Iterator[None]:
         """Reserve the folder for the duration of the run."""
@@ -98,6 +102,10 @@ class FolderKeeper(RunKeeper):
         """Keep a new run at `path`, or resume one. begun: the settings that were found there; None for a new run."""
         self.path, self.folder, self.begun = path, RunFolder(path), begun
         self.checkpoint, self.profile = self.folder.checkpoint, self.folder.profile
+
+    def again(self) -> RunKeeper:
+        """Return a keeper that resumes the run, or begins it where it has no settings yet."""
+        return FolderKeeper(self.path, open_run_folder(self.path)[1] if self.folder.settings.exists() else None)
 
     @contextmanager
     def open(self) -> Iterator[None]:

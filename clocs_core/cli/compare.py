@@ -44,9 +44,9 @@ def compare_command(
 ) -> None:
     """Compare runs or evaluations with the first one.
 
-    RUN is a folder of `clocs run` or of `clocs evaluate`. Prints the settings that differ, the scores, and the
-    differences of scores with bootstrap intervals over the test patients that they share. Runs that differ by their
-    seed only are summarised as one: mean ± sd.
+    RUN is a folder of `clocs run` or of `clocs evaluate`; that of several seeds stands for all its runs. Prints the
+    settings that differ, the scores, and the differences of scores with bootstrap intervals over the test patients that
+    they share. Runs that differ by their seed only are summarised as one: mean ± sd.
     """
     from clocs_core.artifacts.documents import print_record
     from clocs_core.cli.display import console_display

@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "clocs run --method METHOD --dataset DATASET --out runs/first",
         "clocs run --method METHOD --dataset DATASET --root FILE --sampling-rate 125 --patients ids.csv",
         "clocs run --method METHOD --dataset DATASET --epochs 50 --batch-size 64 --seed 1",
+        "clocs run --method METHOD --dataset DATASET --seeds 5 --out runs/five",
         "clocs run --method METHOD --dataset DATASET --dry-run",
         "clocs run --resume runs/first",
     ),

@@ -81,6 +81,20 @@ def _near(others: Sequence[str], flags: Sequence[str]) -> Iterator[tuple[str, st
 
 _OTHER_NAMES = {"method": "plugin", "channels": "leads"}  # settings that have a second flag
 
+
+def with_processes(work: str) -> Callable[[F], F]:
+    """Add --gpus and --processes. work: what the processes share, such as "training"."""
+    many = click.IntRange(min=1)
+    on_any = f"Share the {work} among N processes of this machine: on CPUs with --device cpu, else with a GPU each."
+    on_gpus = f"Share the {work} among N processes, with a GPU each."
+
+    def add(command: F) -> F:
+        command = click.option("--processes", type=many, metavar="N", help=on_any)(command)
+        return click.option("--gpus", type=many, metavar="N", help=on_gpus)(command)
+
+    return add
+
+
 with_workers = click.option(
     "--workers",
     type=click.IntRange(min=1),

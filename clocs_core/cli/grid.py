@@ -60,6 +60,13 @@ def list_command(session: Session, data_root: str | None) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Jobs at a time.")
+@click.option(
+    "--runs-per-job",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Pre-trainings of a data set that a job makes together: on a GPU at the same time, on one copy of the frames.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
 @with_engine
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device of the jobs.")
@@ -175,6 +182,7 @@ class _Flags:
     axis: tuple[str, ...]
     dry_run: bool
     jobs: int
+    runs_per_job: int
     threads: int | None
     engine: str
     address: str | None
@@ -217,7 +225,14 @@ def _place(flags: _Flags, out: Path) -> Place:
     from clocs_core.grids.jobs import Place
 
     above = str(Path(flags.data_root).absolute()) if flags.data_root else None
-    return Place(out=out, device=flags.device, workers=flags.workers, data_root=above, roots=_roots(flags.root))
+    return Place(
+        out=out,
+        device=flags.device,
+        workers=flags.workers,
+        data_root=above,
+        roots=_roots(flags.root),
+        runs_per_job=flags.runs_per_job,
+    )
 
 
 def _call() -> Call:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -163,10 +162,33 @@ def leave_after_error(code: int) -> None:
         os._exit(code)
 
 
-def start_processes(count: int, folder: Path) -> int:
-    """Start this command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
+def count_processes(gpus: int | None, processes: int | None) -> int:
+    """Return how many processes are asked for. Raise SettingsError where this machine has fewer GPUs."""
+    if gpus is not None:
+        import torch
 
-    folder: that of the run, for all of them. Raise ClocsError where one was killed: the others are stopped then.
+        if processes is not None:
+            raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
+        refuse_missing_gpus(gpus, torch.cuda.device_count())
+    return gpus or processes or 1
+
+
+@contextmanager
+def met_others() -> Iterator[tuple[Place, Any] | None]:
+    """Yield the place among processes that were started, and the store that they share; None where this is alone."""
+    place = own_place()
+    if place is None:
+        yield None
+        return
+    with meeting(place) as store:
+        yield place, store
+
+
+def start_processes(count: int, words: Sequence[str], goes_on: str) -> int:
+    """Start a command in `count` processes, by torchrun's own launcher; return the exit code when all have ended.
+
+    words: of the command. goes_on: the sentence that says how to go on. Raise ClocsError where one was killed: the
+    others are stopped then.
     """
     import logging
     import signal
@@ -188,7 +210,7 @@ def start_processes(count: int, folder: Path) -> int:
         monitor_interval=0.2,
     )
     try:
-        elastic_launch(config, sys.executable)("-m", "clocs_core", *_command_of_one(folder))
+        elastic_launch(config, sys.executable)("-m", "clocs_core", *words)
     except ChildFailedError as problem:
         # One that was killed comes first: those that lose it end at once, without a word, and may be noted before it.
         killed = [(rank, one) for rank, one in problem.failures.items() if one.exitcode < 0]
@@ -197,16 +219,15 @@ def start_processes(count: int, folder: Path) -> int:
             return int(failure.exitcode)  # that process has said why
         name = signal.Signals(-failure.exitcode).name
         raise ClocsError(
-            f"Process {rank} of {count} was ended by {name}, and the others were stopped. Training is saved after "
-            f"every epoch: `clocs run --resume {folder}` goes on, with any number of processes."
+            f"Process {rank} of {count} was ended by {name}, and the others were stopped. {goes_on}"
         ) from None
     except SignalException as stop:
         raise KeyboardInterrupt from stop
     return 0
 
 
-def _command_of_one(folder: Path) -> list[str]:
-    """Return the words of this command for each process: without the number of processes, and with the run folder."""
+def words_of_one() -> list[str]:
+    """Return the words of this command for each process: without the number of processes."""
     import shlex
 
     words, kept = shlex.split(COMMAND.get())[1:], []
@@ -216,8 +237,7 @@ def _command_of_one(folder: Path) -> list[str]:
             words = words[1:]
         elif not word.startswith(("--gpus=", "--processes=")):
             kept.append(word)
-    named = any(word.partition("=")[0] in ("--out", "--resume") for word in kept)
-    return kept if named else [*kept, "--out", str(folder)]
+    return kept
 
 
 def _first_line(problem: Exception) -> str:

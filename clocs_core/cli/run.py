@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,29 @@ import click
 
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.completing import complete_runs
-from clocs_core.cli.flags import AnyOption, given_flags, read_assignments, with_options, with_settings, with_workers
+from clocs_core.cli.flags import (
+    AnyOption,
+    given_flags,
+    read_assignments,
+    with_options,
+    with_processes,
+    with_settings,
+    with_workers,
+)
 from clocs_core.cli.output import echo
-from clocs_core.cli.processes import Place, joined, meeting, own_place, refuse_missing_gpus, start_processes
+from clocs_core.cli.processes import (
+    Place,
+    count_processes,
+    joined,
+    met_others,
+    own_place,
+    start_processes,
+    words_of_one,
+)
 from clocs_core.cli.session import pass_session
+from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
+from clocs_core.cli.together import run_together
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
@@ -44,15 +61,14 @@ SECTIONS = {"run": RunSettings, "data": DataSettings, "train": TrainSettings, "e
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be read, trained and written, and about how long; write nothing."
 )
+@with_processes("training")
 @click.option(
-    "--gpus", type=click.IntRange(min=1), metavar="N", help="Share the training among N processes, with a GPU each."
-)
-@click.option(
-    "--processes",
-    type=click.IntRange(min=1),
+    "--seeds",
+    type=click.IntRange(1, MOST_SEEDS),
     metavar="N",
-    help="Share the training among N processes of this machine: on CPUs with --device cpu, else with a GPU each.",
+    help="Run N seeds, from --seed on, in a folder each, and summarise their scores. On a GPU they train together.",
 )
+@click.option("--together", metavar="JSON", hidden=True, help="Make several runs: the words of each, from a grid.")
 @click.option("--profile", is_flag=True, help="Measure where the time of a training step goes, and keep a trace.")
 @pass_session
 @click.pass_context
@@ -69,6 +85,8 @@ def run_command(
     profile: bool,
     gpus: int | None,
     processes: int | None,
+    seeds: int | None,
+    together: str | None,
     **_flags: str | None,
 ) -> int | None:
     """Pre-train an encoder, evaluate it, and write a report.
@@ -77,30 +95,37 @@ def run_command(
     --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
     settings are written into the run folder.
     """
+    if together is not None:
+        return run_together(session, context.command, SECTIONS, together, workers)
     began = time.monotonic()
-    place = own_place()
-    if gpus is not None:
-        _refuse_gpus(gpus, processes)
-    with nullcontext() if place is None else meeting(place) as store:
-        met = None if place is None else (place, store)
-        how = _Start(session, workers, profile, began, gpus or processes or 1, met)
+    count = count_processes(gpus, processes)
+    if seeds is not None:
+        refuse_for_seeds(own_place() is not None or count > 1, profile)
+    with met_others() as met:
+        how = _Start(session, workers, profile, began, count, met)
         from clocs_core.plan.pretraining import resolve
 
         if resume is not None:
             unused = [*given_flags(context, SECTIONS), *(["--config"] if config else []), *(["--out"] if out else [])]
             unused += [*(["-o"] if assignments else []), *(["--dry-run"] if dry_run else [])]
+            unused += [*(["--seeds"] if seeds else [])]
             if unused:
                 raise SettingsError(f"--resume uses the run's own settings; leave out {', '.join(unused)}.")
+            if has_seeds(Path(resume)):
+                refuse_for_seeds(met is not None or count > 1, profile)
+                return resume_seeds(session, workers, Path(resume))
             return _resume(how, Path(resume))
         tables = read_tables(Path(config)) if config else {}
         plan = resolve(session.catalogue, tables, read_assignments(context, SECTIONS, assignments))
-        path = Path(out) if out else _new_folder(plan, datetime.now())
-        if place is not None and place.restarts and RunFolder(path).settings.exists():
+        path = Path(out) if out else _new_folder(plan, datetime.now(), seeds)
+        if met is not None and met[0].restarts and RunFolder(path).settings.exists():
             return _resume(how, path)
         refuse_taken(path)
         if dry_run:
-            _preview(plan, path, workers, flags_of(context.command))
+            _preview(plan, path, workers, flags_of(context.command), seeds)
             return None
+        if seeds is not None:
+            return run_seeds(session, workers, plan, path, seeds)
         return _run(how, plan, path, None)
 
 
@@ -119,19 +144,17 @@ class _Start:
     met: tuple[Place, Any] | None = None
 
 
-def _refuse_gpus(gpus: int, processes: int | None) -> None:
-    """Raise SettingsError where this machine has fewer GPUs, before anything is read."""
-    import torch
-
-    if processes is not None:
-        raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
-    refuse_missing_gpus(gpus, torch.cuda.device_count())
+def _words_of_one(path: Path) -> list[str]:
+    """Return the words of this command for each process, with the run folder: a new one is named after the time."""
+    words = words_of_one()
+    named = any(word.partition("=")[0] in ("--out", "--resume") for word in words)
+    return words if named else [*words, "--out", str(path)]
 
 
-def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str]) -> None:
+def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str], seeds: int | None) -> None:
     from clocs_core.workflows.preview import preview_run
 
-    for line in preview_run(plan, path, workers, time.monotonic).lines():
+    for line in preview_run(plan, path, workers, time.monotonic, seeds).lines():
         echo(as_flags(line, flags))
 
 
@@ -145,9 +168,14 @@ def _resume(how: _Start, path: Path) -> int | None:
     return _run(how, resolve(how.session.catalogue, tables), path, tables)
 
 
-def _new_folder(plan: Plan, now: datetime) -> Path:
-    """Return runs/<method>-<dataset>-s<seed>-<time>, with a number appended where that folder exists."""
-    base = f"{plan.method.name}-{plan.dataset.offer.name}-s{plan.run.seed}-{now:%Y%m%d-%H%M%S}"
+def _new_folder(plan: Plan, now: datetime, seeds: int | None = None) -> Path:
+    """Return runs/<method>-<dataset>-s<seed>-<time>, with a number appended where that folder exists.
+
+    seeds: how many, where it is for several; then the name has the first and the last.
+    """
+    first = plan.run.seed
+    shown = f"s{first}" if seeds is None else f"s{first}-{first + seeds - 1}"
+    base = f"{plan.method.name}-{plan.dataset.offer.name}-{shown}-{now:%Y%m%d-%H%M%S}"
     path, number = Path("runs") / base, 1
     while path.exists():
         number += 1
@@ -159,7 +187,8 @@ def _run(how: _Start, plan: Plan, path: Path, begun: Tables | None) -> int | Non
     """Run a plan in a folder, in this process or together with others. begun: the settings of the run to resume."""
     if how.met is None:
         if how.processes > 1:
-            return start_processes(how.processes, path)
+            goes_on = f"Training is saved after every epoch: `clocs run --resume {path}` goes on, with any number"
+            return start_processes(how.processes, _words_of_one(path), f"{goes_on} of processes.")
         return _run_and_report(how, plan, path, begun, None)
     from clocs_core.artifacts.run_keeper import FollowingKeeper
     from clocs_core.train.agreement import refuse_differences, settings_facts

@@ -13,9 +13,9 @@ from collections.abc import Collection
 import click
 
 _ARGUMENT = re.compile(r"`([a-z][a-z0-9_.]*[A-Z]?|[A-Z])(?:=([^`]*))?`")
-_FUNCTION = re.compile(r"`(pretrain|evaluate)(?:\(\.\.\., (\w+)=([^`]*)\))?`")
-_COMMANDS = {"pretrain": "clocs run", "evaluate": "clocs evaluate"}
-_CALLS = {"pretrain": "clocs run", "evaluate": "clocs evaluate RUN"}  # with an argument
+_FUNCTION = re.compile(r"`(pretrain(?:_seeds)?|evaluate)(?:\(\.\.\., (\w+)=([^`]*)\))?`")
+_COMMANDS = {"pretrain": "clocs run", "pretrain_seeds": "clocs run --seeds", "evaluate": "clocs evaluate"}
+_CALLS = {"pretrain": "clocs run", "pretrain_seeds": "clocs run", "evaluate": "clocs evaluate RUN"}  # with an argument
 _TABLES = ("run", "data", "train", "evaluate", "evaluation", "finetune")  # each has its flags in some command
 _OTHER_NAMES = {"method": "plugin"}  # arguments whose flag has another name
 
@@ -54,7 +54,7 @@ def _as_command(found: re.Match[str]) -> str:
     function, name, value = found.groups()
     if name is None:
         return f"`{_COMMANDS[function]}`"
-    flag = "resume" if (function, name) == ("pretrain", "out") else name.replace("_", "-")
+    flag = "resume" if function != "evaluate" and name == "out" else name.replace("_", "-")
     return f"`{_CALLS[function]} --{flag} {_plain(value)}`"
 
 

@@ -39,6 +39,11 @@ class Job:
         """The lock of the process that works on the folder."""
         return self.folder.with_name(f".{self.folder.name}.job")
 
+    @property
+    def locks(self) -> tuple[Path, ...]:
+        """The locks to take before the job is run, in this order."""
+        return (self.lock,)
+
     def command(self) -> tuple[str, ...] | None:
         """Choose the command that remains to be run; None where the report is there. Ask while holding the lock."""
         if (self.folder / _REPORT).exists():

@@ -45,7 +45,10 @@ class Metric(Offer):
     score_tensors: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
 
 
-LINEAR, FINETUNE, PRIOR, IDENTIFICATION = "linear", "finetune", "prior", "patient-identification"
+LINEAR, LINEAR_RECORD, FINETUNE = "linear", "linear-record", "finetune"
+PRIOR, IDENTIFICATION = "prior", "patient-identification"
+LINEAR_MODELS = (LINEAR, LINEAR_RECORD)
+OWN_PROTOCOLS = (*LINEAR_MODELS, FINETUNE, PRIOR, IDENTIFICATION)
 """The protocols that core has itself; `prior` is the control without a signal."""
 
 
@@ -72,7 +75,7 @@ class Protocol(Offer):
     sequence: bool = False
 
     def __attrs_post_init__(self) -> None:
-        own = self.name in (LINEAR, FINETUNE, PRIOR, IDENTIFICATION)
+        own = self.name in OWN_PROTOCOLS
         if own and self.predict is not None:
             raise ValueError(f"{self.name!r} is a protocol of clocs itself; give yours another name")
         if not own and self.predict is None:

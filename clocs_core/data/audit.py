@@ -2,14 +2,17 @@
 
 Two recordings of one patient under two names, or one recording published twice, leak from training into the test
 without any shared id. Every frame is therefore compared with every frame of the other parts: first by a sketch of 64
-points, tile by tile, then, where the sketches agree, by all its samples.
+points, tile by tile, then, where the sketches agree, by all its samples. A GPU compares the sketches if there is one.
+It only proposes pairs: each is confirmed in float64 on the CPU, so that every device finds the same copies.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import numpy as np
@@ -20,10 +23,17 @@ from clocs_core.artifacts.split import PARTS, Split
 from clocs_core.data.prepared import Prepared
 from clocs_core.files import sweep, write_atomically
 
+if TYPE_CHECKING:
+    import torch
+
 SKETCH = 64  # points of a sketch: for 10 s, enough to locate every beat
 LIKE = 0.98  # cosine of two sketches above which all samples are compared
 SAME = 0.9995  # correlation of all samples above which two frames are copies of each other
 TILE = 4096  # frames compared at a time: 64 MB of cosines
+_ROUNDING = 1e-4  # of a cosine in float32, and far more
+
+Pairs: TypeAlias = NDArray[np.int64]
+"""(pair, 2): the frames of each."""
 
 
 @attrs.frozen
@@ -53,8 +63,11 @@ class Audit:
         )
 
 
-def audit(prepared: Prepared, split: Split) -> Audit:
-    """Compare the parts of a split by patient and by signal, on the first channel that is valid in each frame."""
+def audit(prepared: Prepared, split: Split, device: torch.device | None = None) -> Audit:
+    """Compare the parts of a split by patient and by signal, on the first channel that is valid in each frame.
+
+    device: where sketches are compared; default: the CPU.
+    """
     names: dict[str, set[str]] = {part: set(split.patients(part)) for part in PARTS}
     shared = sum(len(names[a] & names[b]) for i, a in enumerate(PARTS) for b in PARTS[i + 1 :])
     part_of_record = np.array([PARTS.index(split.parts[patient]) for _, patient in prepared.records], dtype=np.int8)
@@ -63,7 +76,7 @@ def audit(prepared: Prepared, split: Split) -> Audit:
     sketches = _sketches(prepared, usable, channel)
     part = part_of_record[prepared.record[usable]]
     best: dict[tuple[int, int], float] = {}
-    for i, k in _alike(sketches, part):
+    for i, k in _alike(sketches, part, device):
         if channel[i] != channel[k]:
             continue
         found = _correlation(prepared, usable[i], usable[k], channel[i])
@@ -78,8 +91,11 @@ def audit(prepared: Prepared, split: Split) -> Audit:
     return Audit(shared, len(usable), tuple(twins))
 
 
-def certified_audit(prepared: Prepared, split: Split) -> Audit:
-    """Read the audit of a split from the certificate beside the frames, or make it and save it there."""
+def certified_audit(prepared: Prepared, split: Split, device: torch.device | None = None) -> Audit:
+    """Read the audit of a split from the certificate beside the frames, or make it and save it there.
+
+    device: as in `audit`.
+    """
     kept = prepared.folder / f"certificate-{split.hash[:16]}.json"
     with suppress(OSError):  # the data root is read-only
         sweep(kept.parent)  # a killed process may have been writing it; another may have finished it since
@@ -88,7 +104,7 @@ def certified_audit(prepared: Prepared, split: Split) -> Audit:
         if is_sealed(held) and held["split"] == split.hash:  # an audit is not taken from a damaged file
             twins = tuple(Twin(**twin) for twin in held["twins"])
             return Audit(held["shared_patients"], held["frames"], twins)
-    found = audit(prepared, split)
+    found = audit(prepared, split, device)
     held = as_plain({"split": split.hash, "patients": split.counts(), **attrs.asdict(found)})
     with suppress(OSError):  # the audit is made again next time
         write_atomically(kept, json.dumps(seal(held), indent=1) + "\n")
@@ -113,15 +129,48 @@ def _sketches(prepared: Prepared, usable: NDArray[np.int64], channel: NDArray[np
     return sketches
 
 
-def _alike(sketches: NDArray[np.float32], part: NDArray[np.int8]) -> Iterator[tuple[int, int]]:
+def _alike(
+    sketches: NDArray[np.float32], part: NDArray[np.int8], device: torch.device | None
+) -> Iterator[tuple[int, int]]:
     """Yield pairs (i < k) of frames in different parts whose sketches agree."""
+    propose = partial(_propose, sketches, part)
+    if device is not None and device.type != "cpu":
+        propose = proposing_on(device, sketches, part)
     for i in range(0, len(sketches), TILE):
         for k in range(i, len(sketches), TILE):
-            near = sketches[i : i + TILE] @ sketches[k : k + TILE].T > LIKE
-            near &= part[i : i + TILE, None] != part[None, k : k + TILE]
-            for row, column in np.argwhere(near):
-                if i + row < k + column:
-                    yield i + int(row), k + int(column)
+            pairs = propose(i, k)
+            pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+            a, b = (sketches[side].astype(np.float64) for side in pairs.T)
+            yield from map(tuple, pairs[(a * b).sum(axis=1) > LIKE].tolist())
+
+
+def _propose(sketches: NDArray[np.float32], part: NDArray[np.int8], i: int, k: int) -> Pairs:
+    """Return pairs of a frame from `i` on and one from `k` on, in different parts, whose sketches may agree."""
+    near = sketches[i : i + TILE] @ sketches[k : k + TILE].T > LIKE - _ROUNDING
+    near &= part[i : i + TILE, None] != part[None, k : k + TILE]
+    return np.argwhere(near) + np.array([i, k])
+
+
+def proposing_on(
+    device: torch.device, sketches: NDArray[np.float32], part: NDArray[np.int8]
+) -> Callable[[int, int], Pairs]:
+    """Return `_propose` of these sketches on a device; on the CPU where its memory does not suffice."""
+    import torch  # only here: recordings are prepared without it
+
+    from clocs_core.data.memory import within_memory
+
+    held: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def propose(where: torch.device, i: int, k: int) -> Pairs:
+        if where not in held:
+            held[where] = torch.from_numpy(sketches).to(where), torch.from_numpy(part).to(where)
+        points, parts = held[where]
+        near = points[i : i + TILE] @ points[k : k + TILE].T > LIKE - _ROUNDING
+        near &= parts[i : i + TILE, None] != parts[None, k : k + TILE]
+        found: Pairs = near.nonzero().cpu().numpy() + np.array([i, k])  # sync point
+        return found
+
+    return lambda i, k: within_memory(lambda where, share: propose(where, i, k), device)
 
 
 def _correlation(prepared: Prepared, a: np.int64, b: np.int64, channel: np.int64) -> float:

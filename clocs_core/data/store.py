@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import attrs
 import numpy as np
@@ -208,13 +208,45 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
     mapped = torch.from_numpy(frames)  # pages are read when a batch first touches them; nothing is copied
     if device.type == "cpu":
         return mapped, column
+    where = torch.arange(len(channels), device=device)
+    held = _ON_DEVICES.setdefault(prepared, WeakValueDictionary())
+    key = (*channels, str(device))
+    signal = held.get(key)
+    if signal is None:
+        signal = held[key] = _move(prepared, mapped, column, device)
+    for kept in _KEPT:
+        kept.append(signal)
+    return signal, where
+
+
+@contextmanager
+def keeping_frames() -> Iterator[None]:
+    """Keep the frames that stores need on a device until the end of the block: other runs will need them too."""
+    kept: list[Tensor] = []
+    _KEPT.append(kept)
+    try:
+        yield
+    finally:
+        _KEPT[:] = [one for one in _KEPT if one is not kept]
+
+
+_KEPT: list[list[Tensor]] = []
+
+
+# Frames that a store holds, by their channels and device: other stores of the same prepared set share them.
+_ON_DEVICES: WeakKeyDictionary[Prepared, WeakValueDictionary[tuple[str, ...], Tensor]] = WeakKeyDictionary()
+
+
+def _move(prepared: Prepared, mapped: Tensor, column: Tensor, device: torch.device) -> Tensor:
+    """Copy the chosen columns to the device, or to pinned memory of the host where the device has too little."""
     shape = (len(mapped), len(column), mapped.shape[2])
     free, _ = torch.cuda.mem_get_info(device)
-    where = torch.arange(len(channels), device=device)
     if math.prod(shape) * mapped.element_size() < _SHARE_OF_DEVICE * free:
         with suppress(torch.OutOfMemoryError):  # a memory limit of this process, which the device does not report
-            return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, device=device)), where
-    return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, pin_memory=True)), where
+            signal = _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, device=device))
+            torch.cuda.current_stream(device).synchronize()  # other runs read the frames on streams of their own
+            return signal
+    return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, pin_memory=True))
 
 
 def _copy(prepared: Prepared, mapped: Tensor, column: Tensor, out: Tensor) -> Tensor:

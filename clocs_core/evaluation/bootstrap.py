@@ -5,7 +5,7 @@ Frames of one patient are not independent, so resampling frames would give inter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
-from clocs_core.evaluation.memory import within_memory
+from clocs_core.data.memory import within_memory
 
 Floats = NDArray[np.float64]
 ScoreFunction = Callable[[Floats, NDArray[Any], Floats], float]
@@ -46,29 +46,49 @@ def bootstrap(
     The draws depend on the seed and the number of patients alone. So two sets of predictions of the same test
     patients get the same draws, and `compare` can pair them.
     """
+    return bootstrap_all(predictions, (metric,), resamples, seed, device)[0]
+
+
+def bootstrap_all(
+    predictions: Predictions,
+    metrics: Sequence[Metric],
+    resamples: int,
+    seed: int,
+    device: torch.device | None = None,
+) -> list[Interval]:
+    """Bootstrap each metric, on the same draws. Arguments as in `bootstrap`."""
     patients, number = np.unique(predictions.patient, return_inverse=True)
-    value = metric.score(predictions.probability, predictions.label, np.ones(len(number)))
-    drawn = _draw(len(patients), resamples, seed)
-    return cut_interval(value, score_groups(predictions, metric, drawn, number, device))
+    rows = predictions.probability, predictions.label, np.ones(len(number))
+    drawn = score_groups(predictions, metrics, _draw(len(patients), resamples, seed), number, device)
+    return [cut_interval(metric.score(*rows), draws) for metric, draws in zip(metrics, drawn, strict=True)]
 
 
 def score_groups(
     predictions: Predictions,
-    metric: Metric,
+    metrics: Sequence[Metric],
     drawn: NDArray[np.uint16],
     group: NDArray[np.int64],
     device: torch.device | None = None,
-) -> Floats:
-    """Score the rows once for each draw (draw,). drawn: how often each group counts, (draw, group). group: of each row.
+) -> list[Floats]:
+    """Score the rows once for each draw: (draw,) for each metric.
 
-    device: as in `bootstrap`.
+    drawn: how often each group counts, (draw, group). group: of each row. device: as in `bootstrap`.
+    Weights of rows are made once for all metrics: making them takes as long as a quick metric.
     """
-    rows = predictions.probability, predictions.label
-    if metric.score_tensors is not None and device is not None and device.type != "cpu" and len(drawn):
-        return _score_on(device, metric.score_tensors, rows, drawn, group)
-    if metric.score_draws is None or not len(drawn):
-        return np.array([metric.score(*rows, one[group].astype(np.float64)) for one in drawn])
-    return np.concatenate([metric.score_draws(*rows, block) for block in _in_blocks(drawn, group)])
+    rows, found = (predictions.probability, predictions.label), dict.fromkeys(range(len(metrics)), np.empty(0))
+    on_gpu = device is not None and device.type != "cpu"
+    by_tensor = {at: one.score_tensors for at, one in enumerate(metrics) if on_gpu and one.score_tensors}
+    if by_tensor and len(drawn):
+        assert device is not None
+        found |= zip(by_tensor, _score_on(device, list(by_tensor.values()), rows, drawn, group), strict=True)
+    by_block = {at: one.score_draws for at, one in enumerate(metrics) if at not in by_tensor and one.score_draws}
+    if by_block and len(drawn):
+        parts = [[score(*rows, block) for score in by_block.values()] for block in _in_blocks(drawn, group)]
+        found |= zip(by_block, (np.concatenate(one) for one in zip(*parts, strict=True)), strict=True)
+    for at, metric in enumerate(metrics):
+        if at not in by_tensor and at not in by_block:
+            found[at] = np.array([metric.score(*rows, one[group].astype(np.float64)) for one in drawn])
+    return list(found.values())
 
 
 def draw_weights(patient: NDArray[np.int64], resamples: int, seed: int) -> Iterator[Floats]:
@@ -85,19 +105,22 @@ def _in_blocks(drawn: NDArray[np.uint16], group: NDArray[np.int64]) -> Iterator[
 
 def _score_on(
     device: torch.device,
-    score: Callable[[Tensor, Tensor, Tensor], Tensor],
+    scores: Sequence[Callable[[Tensor, Tensor, Tensor], Tensor]],
     rows: tuple[Floats, NDArray[np.int64]],
     drawn: NDArray[np.uint16],
     number: NDArray[np.int64],
-) -> Floats:
+) -> list[Floats]:
     """Score all draws on a GPU; in smaller blocks, or on the CPU, where its memory does not suffice."""
 
-    def compute(where: torch.device, share: float) -> Floats:
+    def compute(where: torch.device, share: float) -> list[Floats]:
         probability, label, rows_of = (torch.tensor(one, device=where) for one in (*rows, number))
-        counts = torch.from_numpy(drawn.T.astype(np.int32)).to(where)  # (patient, draw)
+        counts = torch.from_numpy(drawn).to(where).to(torch.int32).T  # (patient, draw)
         most = _AT_ONCE if where.type == "cpu" else _AT_ONCE_ON_GPU
-        blocks = counts.split(max(1, int(share * most) // len(number)), dim=1)
-        return torch.cat([score(probability, label, one[rows_of].double().T).cpu() for one in blocks]).numpy()
+        parts = []
+        for some in counts.split(max(1, int(share * most) // len(number)), dim=1):
+            weights = some[rows_of].double().T  # (draw, n)
+            parts.append([score(probability, label, weights).cpu() for score in scores])
+        return [torch.cat(one).numpy() for one in zip(*parts, strict=True)]
 
     return within_memory(compute, device)
 

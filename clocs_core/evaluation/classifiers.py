@@ -26,7 +26,7 @@ from clocs_core.contracts.records import Part
 from clocs_core.contracts.result_offers import (
     FINETUNE,
     IDENTIFICATION,
-    LINEAR,
+    LINEAR_MODELS,
     PRIOR,
 )
 from clocs_core.contracts.scores import CHANCE, RANDOM
@@ -45,6 +45,7 @@ from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import Stopwatch, Tick, collect_warnings
 from clocs_core.train.build import build_encoder, choose_steps
+from clocs_core.train.ranks import Group
 
 MODELS: dict[str, tuple[Callable[..., Predictions], Callable[..., tuple[Predictions, float, float]]]] = {
     "one_of": (linear, linear_with_best_c),
@@ -83,13 +84,17 @@ def list_classifiers(plan: EvaluationPlan) -> list[Classifier]:
 
 @attrs.frozen(eq=False)
 class ClassifierMaker:
-    """Trains the classifiers of one evaluation. Embeddings are computed once per init and shared by all F."""
+    """Trains the classifiers of one evaluation. Embeddings are computed once per init and shared by all F.
+
+    group: processes that make the same classifiers in the same order, and share the work of encoders.
+    """
 
     plan: EvaluationPlan
     frames: LabelledFrames
     scoring: Scoring
     device: torch.device
     watch: Watch
+    group: Group | None = None
     _embedded: dict[tuple[str, Part], Features] = attrs.field(factory=dict, init=False)
 
     def make(self, key: Classifier, checkpoint: Path | None = None) -> tuple[Finished, nn.Module | None]:
@@ -118,7 +123,7 @@ class ClassifierMaker:
                 found, network = self._fine_tune(init, rows, summary, checkpoint)
             elif protocol == PRIOR:
                 found = Finished(summary, prior(train.take(rows), self._labelled(self._part), self.frames.task))
-            elif protocol == LINEAR:
+            elif protocol in LINEAR_MODELS:
                 found = self._linear(init, rows, summary)
             else:
                 found = self._offered(init, rows, summary)
@@ -207,7 +212,8 @@ class ClassifierMaker:
 
     def _embed(self, init: str, instances: Instances) -> Features:
         with self.watch.parts.part("embed"):
-            return embed(self._encoder(init), self.frames.store, instances, self.frames.normalise, self.watch.tick)
+            encoder, frames = self._encoder(init), self.frames
+            return embed(encoder, frames.store, instances, frames.normalise, self.watch.tick, self.group)
 
     def _encoder(self, init: str) -> nn.Module:
         samples, seed = self.plan.framing.frame_samples, self.plan.settings.seed
@@ -232,8 +238,8 @@ class ClassifierMaker:
             found, c, best = fit_best(
                 train, validation, scored, task, lambda *of: sign * metric.score(*of), self.device
             )
-        shown = f"{metric.name} {sign * best:.3f} of validation frames"
-        why = "validation frames have no score" if np.isnan(best) else shown
+        of = f"validation {'recordings' if self.plan.protocol.offer.rows == 'record' else 'frames'}"
+        why = f"{of} have no score" if np.isnan(best) else f"{metric.name} {sign * best:.3f} of {of}"
         note = f"Linear evaluation of {init}, F = {summary.label_fraction:g}: C = {c:g} ({why})."
         return Finished(attrs.evolve(summary, C=c), attrs.evolve(found, notes=(*found.notes, note)))
 
@@ -253,6 +259,7 @@ class ClassifierMaker:
             checkpoint=checkpoint,
             score=self.scoring.fitting[0].score,
             layer_decay=plan.finetune.layer_decay,
+            group=self.group,
         )
         made = fine_tune(self._encoder(init), self.frames, rows, how)
         summary = attrs.evolve(

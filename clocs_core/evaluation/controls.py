@@ -14,7 +14,7 @@ from typing import Any
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.contracts.result_offers import (
     FINETUNE,
-    LINEAR,
+    LINEAR_MODELS,
     PRIOR,
 )
 from clocs_core.contracts.scores import RANDOM
@@ -80,7 +80,7 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
     }
     if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:
         facts["options"] = {"owner": plan.protocol.owner, **plain(plan.protocol.options)}
-    if protocol == LINEAR:
+    if protocol in LINEAR_MODELS:
         facts |= {"C": plan.scoring.C}
         if plan.scoring.C == "auto":
             facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses

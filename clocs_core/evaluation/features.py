@@ -14,6 +14,8 @@ from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.protocols import Features as Features
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import Normalise
+from clocs_core.train.ranks import Group
+from clocs_core.turns import waiting
 
 _Rows: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]  # embedding, label, patient, record
 
@@ -21,19 +23,33 @@ _AT_ONCE = 1024  # frames per forward pass: about 40 MB of activations with the 
 
 
 def embed(
-    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, tick: Callable[[int, int], None]
+    encoder: nn.Module,
+    store: Store,
+    instances: Instances,
+    normalise: Normalise,
+    tick: Callable[[int, int], None],
+    group: Group | None = None,
 ) -> Features:
-    """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode."""
+    """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode.
+
+    group: processes that share the work. Each embeds its part, and gets the embeddings of all.
+    """
     was_training = encoder.training
     encoder.eval()
     parts: list[_Rows] = []
-    batches = torch.arange(len(instances), device=store.device).split(_AT_ONCE)
+    share = None if group is None else group.divide(len(instances))
+    every = torch.arange(len(instances), device=store.device)
+    mine = every if share is None else every[share.own]
+    batches = (mine if len(mine) else every[:1]).split(_AT_ONCE)  # no encoder has to take an empty batch
     with torch.inference_mode():
         for step, rows in enumerate(batches, start=1):
             parts += _embed_rows(encoder, store, instances, normalise, rows)
             tick(step, len(batches))
     encoder.train(was_training)
-    z, label, patient, record = (torch.cat(column).cpu() for column in zip(*parts, strict=True))  # sync point
+    columns = [torch.cat(column)[: len(mine)] for column in zip(*parts, strict=True)]
+    gathered = columns if share is None else [share.gather(column.clone()) for column in columns]
+    with waiting():
+        z, label, patient, record = (column.cpu() for column in gathered)  # sync point
     return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())
 
 

@@ -32,11 +32,14 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames, take
 from clocs_core.progress import Tick
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Update
+from clocs_core.train.agreement import refuse_differences
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.label_loss import LabelLoss, label_loss
 from clocs_core.train.learner import Learner, Progress, start
 from clocs_core.train.loop import ScoreValidation, train_epochs
+from clocs_core.train.ranks import Group
+from clocs_core.train.ranks import Part as RankPart
 from clocs_core.train.step import ViewMaker
 
 _SAVE_EVERY = 30.0  # seconds between checkpoints: the most that a kill loses if an epoch is shorter
@@ -49,10 +52,11 @@ class LabelObjective(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def forward(self, encode: Callable[[Tensor], Tensor], views: Views) -> Tensor:
-        """Compute the loss of one batch whose instances all have a label."""
+    def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: RankPart | None = None) -> Tensor:
+        """Compute the loss of one batch whose instances all have a label; with `ranks`, the share of this process."""
         assert views.batch.label is not None  # only labelled frames are trained on
-        return self.loss(encode(views.signal), views.batch.label)  # encode gives logits (view, batch, class)
+        loss = self.loss(encode(views.signal), views.batch.label)  # encode gives logits (view, batch, class)
+        return loss if ranks is None else ranks.share_of_mean(loss)
 
 
 def build_classifier(encoder: nn.Module, embedding_dim: int, task: Task, seed: int) -> nn.Sequential:
@@ -93,6 +97,7 @@ class FineTuning:
     checkpoint: file to resume from and to save to, with the curve beside it; the caller removes it.
     score: scores the validation part after every epoch, for the curve; early stopping uses the loss only.
     layer_decay: factor of the learning rate from a block of the encoder to the one before it.
+    group: processes that share every batch; process 0 alone writes.
     """
 
     embedding_dim: int
@@ -106,6 +111,12 @@ class FineTuning:
     checkpoint: Path | None = None
     score: ScoreFunction | None = None
     layer_decay: float = 1.0
+    group: Group | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process saves checkpoints."""
+        return self.checkpoint is not None and (self.group is None or not self.group.rank)
 
 
 def layer_factors(encoder: nn.Module, decay: float) -> dict[Tensor, float]:
@@ -143,6 +154,7 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
         validation=frames.parts["validation"],
         settings=settings,
         seed=how.seed,
+        group=how.group,
     )
     objective, update = LabelObjective(label_loss(task)), Update.of(settings)
     learner = start(nn.ModuleList([classifier]), objective, settings.learning_rate, update)
@@ -151,9 +163,9 @@ def fine_tune(encoder: nn.Module, frames: LabelledFrames, rows: NDArray[np.int64
     curve, earlier = _train(learner, training, how, None if how.score is None else _scorer(frames, how.score))
     learner.encoders.load_state_dict(learner.best)
     steps = learner.progress.epoch * -(-len(rows) // settings.batch_size)
-    predicted = predict(classifier, frames, how.scored, how.tick)
+    predicted = predict(classifier, frames, how.scored, how.tick, how.group)
     if task.classes:
-        predicted = attrs.evolve(predicted, validation=predict(classifier, frames, "validation", how.tick))
+        predicted = attrs.evolve(predicted, validation=predict(classifier, frames, "validation", how.tick, how.group))
     return FineTuned(classifier, learner.progress, steps, predicted, curve, earlier)
 
 
@@ -177,12 +189,15 @@ def _train(
     if checkpoint is not None and checkpoint.exists():
         earlier = float(str(load_checkpoint(learner, checkpoint).get("seconds", 0.0)))
         curve = [point for point in read_curve(curve_beside(checkpoint)) if point.epoch <= learner.progress.epoch]
+    if how.group is not None:  # a process that cannot see the folder would begin anew
+        refuse_differences({"epochs trained": str(learner.progress.epoch)}, how.group, training.store.device)
     began = saved = how.clock()
     try:
         for done in train_epochs(learner, training, how.run_epoch, how.clock, how.tick, score):
             curve.append(point_of(done))
             how.epoch_done(done)
-            if checkpoint is not None and (done.last or how.clock() - saved >= _SAVE_EVERY):
+            if how.writes and (done.last or how.clock() - saved >= _SAVE_EVERY):
+                assert checkpoint is not None
                 save_curve(curve, curve_beside(checkpoint))  # before the checkpoint: a resume drops extra epochs only
                 saved = how.clock()
                 save_checkpoint(learner, checkpoint, {"seconds": earlier + saved - began})
@@ -194,9 +209,11 @@ def _train(
     return tuple(curve), earlier
 
 
-def predict(classifier: nn.Module, frames: LabelledFrames, part: Part, tick: Tick) -> Predictions:
-    """Predict the labelled frames of a part in eval mode."""
-    rows = embed(classifier, frames.store, frames.parts[part], frames.normalise, tick)
+def predict(
+    classifier: nn.Module, frames: LabelledFrames, part: Part, tick: Tick, group: Group | None = None
+) -> Predictions:
+    """Predict the labelled frames of a part in eval mode. group: processes that share the work."""
+    rows = embed(classifier, frames.store, frames.parts[part], frames.normalise, tick, group)
     probability = probability_of(torch.from_numpy(rows.embedding), frames.task)
     return Predictions(probability, rows.label, rows.patient, rows.record)
 

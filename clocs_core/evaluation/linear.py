@@ -18,11 +18,11 @@ from torch import Tensor
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Task
+from clocs_core.data.memory import within_memory
 from clocs_core.errors import DataError
 from clocs_core.evaluation.bootstrap import Floats, ScoreFunction
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
-from clocs_core.evaluation.memory import within_memory
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 """The C among which one is chosen on validation patients."""

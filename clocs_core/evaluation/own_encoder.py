@@ -42,7 +42,7 @@ def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device
     maker = ClassifierMaker(plan, frames, scoring, device, watch)
     features = {init: maker.embed_scored(init) for init in plan.inits}
     with watch.parts.part("distances"):
-        distances = {init: patient_distances(rows.embedding, rows.patient) for init, rows in features.items()}
+        distances = {init: patient_distances(rows.embedding, rows.patient, device) for init, rows in features.items()}
     return Scored(_score(maker, scoring, cohort), features, distances, frames)
 
 

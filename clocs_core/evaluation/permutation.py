@@ -7,6 +7,8 @@ many differences.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -18,30 +20,40 @@ from clocs_core.evaluation.bootstrap import score_groups
 _ROUNDING = 1e-12  # of a score: two permutations that swap equal predictions differ by this much at most
 
 
-def permutation_p(
-    a: Predictions,
-    b: Predictions,
-    metric: Metric,
-    permutations: int,
-    seed: int,
-    device: torch.device | None = None,
-) -> float | None:
+def permutation_p(a: Predictions, b: Predictions, metric: Metric, permutations: int, seed: int) -> float | None:
     """Return the share of permutations with a difference at least as large as that of a and b, in either direction.
 
     For each permutation, a fair coin decides for each patient whether a and b swap their rows. The permutation without
     a swap counts as one, so that p is never 0. None: no permutation is asked for, or the difference is not defined.
     a, b: predictions of the same patients under the same numbers.
     """
+    return permutation_all(a, b, (metric,), permutations, seed)[0]
+
+
+def permutation_all(
+    a: Predictions,
+    b: Predictions,
+    metrics: Sequence[Metric],
+    permutations: int,
+    seed: int,
+    device: torch.device | None = None,
+) -> list[float | None]:
+    """Return p of each metric, by the same coins. Arguments as in `permutation_p` and `bootstrap`."""
     if not permutations:
-        return None
+        return [None] * len(metrics)
     patients, number = np.unique(np.concatenate([a.patient, b.patient]), return_inverse=True)
     number[len(a.patient) :] += len(patients)  # the rows of b are groups of their own
     drawn = _swap(len(patients), permutations, seed)
-    scores = score_groups(_join(a, b), metric, np.concatenate(drawn), number, device).reshape(2, -1)
-    size = np.abs(scores[0] - scores[1])  # (1 + permutation,); the first without a swap
+    return [_share(scores) for scores in score_groups(_join(a, b), metrics, np.concatenate(drawn), number, device)]
+
+
+def _share(scores: NDArray[np.float64]) -> float | None:
+    """Return p, from the scores of the first side in every permutation, and of the second; the first has no swap."""
+    mine, other = scores.reshape(2, -1)
+    size = np.abs(mine - other)  # (1 + permutation,)
     if not np.isfinite(size[0]):
         return None
-    smaller = size < size[0] - _ROUNDING * np.abs(scores[:, 0]).max()  # an undefined difference is not smaller
+    smaller = size < size[0] - _ROUNDING * max(abs(mine[0]), abs(other[0]))  # an undefined difference is not smaller
     return float((~smaller).mean())
 
 

@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clocs_core.data.memory import within_memory
 from clocs_core.evaluation.features import Features
 
 Nearness: TypeAlias = Literal["euclidean", "cosine"]
@@ -67,17 +68,22 @@ def retrieve(
     distances that differ by rounding only are ties. All searches share one sort per tile.
     """
     rows = features.take(_usable(features))
-    ids = _Ids.of(rows, device)
-    x = torch.from_numpy(rows.embedding).to(device, torch.float64)  # (n, dim)
     queries = torch.from_numpy(np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most_queries)).astype(np.int64)))
-    tiles = queries.to(device).split(_TILE) if len(rows) else ()
-    found: dict[Relevant, list[Tensor]] = {way: [] for way in get_args(Relevant)}
-    for step, tile in enumerate(tiles, start=1):
-        near, order = distances(x[tile], x, nearness).sort(dim=1)  # (tile, n)
-        ties = _Ties.of(near)
-        for way, candidate, right in ids.judge(tile, order):
-            found[way].append(_expected(ties, candidate, right))  # (tile, 1 + len(KS))
-        tick(step, len(tiles))
+
+    def search(where: torch.device, share: float) -> dict[Relevant, list[Tensor]]:
+        ids = _Ids.of(rows, where)
+        x = torch.from_numpy(rows.embedding).to(where, torch.float64)  # (n, dim)
+        tiles = queries.to(where).split(max(1, int(_TILE * share))) if len(rows) else ()
+        found: dict[Relevant, list[Tensor]] = {way: [] for way in get_args(Relevant)}
+        for step, tile in enumerate(tiles, start=1):
+            near, order = distances(x[tile], x, nearness).sort(dim=1)  # (tile, n)
+            ties = _Ties.of(near)
+            for way, candidate, right in ids.judge(tile, order):
+                found[way].append(_expected(ties, candidate, right))  # (tile, 1 + len(KS))
+            tick(step, len(tiles))
+        return found
+
+    found = within_memory(search, device)
     return tuple(_summarise(way, nearness, parts, len(rows)) for way, parts in found.items())
 
 

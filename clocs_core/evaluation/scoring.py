@@ -15,9 +15,9 @@ from clocs_core.artifacts.predictions import Classifier, Predictions
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison, Score
-from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.bootstrap import Interval, bootstrap_all, compare
 from clocs_core.evaluation.linear import by_record
-from clocs_core.evaluation.permutation import permutation_p
+from clocs_core.evaluation.permutation import permutation_all
 from clocs_core.settings.sections import ScoringSettings
 
 _ENOUGH = 20  # test patients: with fewer, a percentile bootstrap covers clearly less than its nominal level
@@ -81,15 +81,17 @@ def score_predictions(
     scores: list[Score] = []
     comparisons: list[Comparison] = []
     fractions = tuple(dict.fromkeys(fraction for _, _, fraction in predicted))
-    asked = tuple(product(fractions, scoring.fitting, scoring.levels))
-    for number, (fraction, metric, level) in enumerate(asked, start=1):
+    for number, fraction in enumerate(fractions):
         mine = {(protocol, init): rows for (protocol, init, of), rows in predicted.items() if of == fraction}
-        at_level = {key: by_record(rows) if level == "record" else rows for key, rows in mine.items()}
-        found = {key: _score(rows, metric, scoring) for key, rows in at_level.items()}
-        about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
-        scores += [_as_score(*key, one, about) for key, one in found.items()]
-        comparisons += _compare_all(found, at_level, control, metric, scoring, about)
-        tick(number, len(asked))
+        drawn: dict[str, _Drawn] = {}
+        for level in scoring.levels:
+            drawn[level] = _Drawn.of(mine, level, control, scoring)
+            tick(number * len(scoring.levels) + len(drawn), len(fractions) * len(scoring.levels))
+        for metric, level in product(scoring.fitting, scoring.levels):
+            found = drawn[level].intervals[metric.name]
+            about = {"dataset": scoring.dataset, "label_fraction": fraction, "metric": metric.name, "level": level}
+            scores += [_as_score(*key, one, about) for key, one in found.items()]
+            comparisons += _compare_all(found, drawn[level].p[metric.name], control, metric, about)
     notes = [note for rows in predicted.values() for note in rows.notes]
     return Evaluation(
         tuple(scores), tuple(comparisons), tuple(dict.fromkeys((*_few_patients(predicted, scoring), *notes))), predicted
@@ -106,9 +108,29 @@ def _few_patients(predicted: Mapping[Classifier, Predictions], scoring: Scoring)
     )
 
 
-def _score(rows: Predictions, metric: Metric, scoring: Scoring) -> Interval:
-    seed = seeds.derive(scoring.split_seed, "bootstrap")
-    return bootstrap(rows, metric, scoring.settings.resamples, seed, scoring.device)
+@attrs.frozen(eq=False)
+class _Drawn:
+    """The scores of all classifiers at one level, and p of every one against the control, by metric and classifier."""
+
+    intervals: dict[str, dict[tuple[str, str], Interval]]
+    p: dict[str, dict[tuple[str, str], float | None]]
+
+    @classmethod
+    def of(cls, rows: Mapping[tuple[str, str], Predictions], level: str, control: str, scoring: Scoring) -> _Drawn:
+        """Bootstrap and test all metrics at once. rows: of frames, by protocol and init."""
+        metrics, settings, device = scoring.fitting, scoring.settings, scoring.device
+        drawing, swapping = (seeds.derive(scoring.split_seed, purpose) for purpose in ("bootstrap", "permutation"))
+        rows = {key: by_record(one) if level == "record" else one for key, one in rows.items()}
+        found = {key: bootstrap_all(one, metrics, settings.resamples, drawing, device) for key, one in rows.items()}
+        p = {
+            key: permutation_all(one, rows[key[0], control], metrics, settings.permutations, swapping, device)
+            for key, one in rows.items()
+            if key[1] != control and (key[0], control) in rows
+        }
+        return cls(
+            {metric.name: {key: one[at] for key, one in found.items()} for at, metric in enumerate(metrics)},
+            {metric.name: {key: one[at] for key, one in p.items()} for at, metric in enumerate(metrics)},
+        )
 
 
 def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, object]) -> Score:
@@ -117,14 +139,12 @@ def _as_score(protocol: str, init: str, one: Interval, about: Mapping[str, objec
 
 def _compare_all(
     found: Mapping[tuple[str, str], Interval],
-    rows: Mapping[tuple[str, str], Predictions],
+    p: Mapping[tuple[str, str], float | None],
     control: str,
     metric: Metric,
-    scoring: Scoring,
     about: Mapping[str, object],
 ) -> list[Comparison]:
-    """Compare every init with the control of its protocol, if there is one."""
-    permutations, seed = scoring.settings.permutations, seeds.derive(scoring.split_seed, "permutation")
+    """Compare every init that was tested, with the control of its protocol."""
     return [
         Comparison(
             a=init,
@@ -134,10 +154,9 @@ def _compare_all(
             low=gain.low,
             high=gain.high,
             better=metric.better,
-            p=permutation_p(rows[protocol, init], rows[protocol, control], metric, permutations, seed, scoring.device),
+            p=tested,
             **about,  # type: ignore[arg-type]
         )
-        for (protocol, init), one in found.items()
-        if init != control and (protocol, control) in found
-        for gain in (compare(one, found[protocol, control]),)
+        for (protocol, init), tested in p.items()
+        for gain in (compare(found[protocol, init], found[protocol, control]),)
     ]

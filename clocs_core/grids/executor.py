@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -116,15 +116,16 @@ class LocalProcesses:
 
     def _run_alone(self, job: Job) -> Outcome:
         job.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(job.lock) as lock:
-            if not self._hold(lock, job):
+        with ExitStack() as stack:
+            locks = [stack.enter_context(_opened(path)) for path in job.locks]
+            if not all(self._hold(lock, job) for lock in locks):
                 return Outcome(error="Stopped while another process worked on it.")
             command = job.command()
             if command is None:
                 return Outcome()
             said_before = job.log.stat().st_size if job.log.exists() else 0  # bytes, of earlier attempts
             began = self._clock()
-            code = self._wait(command, job.log, lock)
+            code = self._wait(command, job.log, locks)
             seconds = self._clock() - began
             if job.command() is None:
                 return Outcome(seconds=seconds)
@@ -141,7 +142,7 @@ class LocalProcesses:
                 return False
         return True
 
-    def _wait(self, command: tuple[str, ...], log: Path, lock: int) -> int:
+    def _wait(self, command: tuple[str, ...], log: Path, locks: Sequence[int]) -> int:
         with open(log, "ab") as file:
             with self._guard:
                 if self._stopped.is_set():
@@ -152,7 +153,7 @@ class LocalProcesses:
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     env=self._environment,
-                    pass_fds=(lock,),  # the command holds the lock too: it may outlive this process
+                    pass_fds=locks,  # the command holds the locks too: it may outlive this process
                 )
                 self._running.add(process)
             try:

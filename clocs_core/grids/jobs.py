@@ -18,7 +18,7 @@ class Place:
 
     out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
     by a short name, by data set; one that does not know those of a cell is read with its own. encoder: that of the
-    method `random`.
+    method `random`. runs_per_job: pre-trainings of a data set that one process makes together.
     """
 
     out: Path
@@ -28,6 +28,7 @@ class Place:
     roots: Mapping[str, str] = attrs.field(factory=dict)
     presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     encoder: str = ""
+    runs_per_job: int = 1
 
     def flags(self, dataset: str) -> tuple[str, ...]:
         """Give the flags that every command has."""

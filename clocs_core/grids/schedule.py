@@ -20,6 +20,7 @@ from clocs_core.grids.jobs import Place, evaluation_job, pretraining_job
 from clocs_core.grids.notes import Note, Stamp, begin_note, end_note, read_notes
 from clocs_core.grids.pace import Pace
 from clocs_core.grids.results import Results
+from clocs_core.grids.together import SeveralRuns, as_one_job, take_alike
 
 Group = tuple[GridCell, ...]
 Piece = Pretraining | Group
@@ -74,28 +75,32 @@ def run_work(
     notes = [note for _, note in read_notes(place.out)]
     left: set[Piece] = set(work.pieces())
     ready: deque[Piece] = deque(work.first())
-    waiting: dict[Future[Outcome], tuple[Piece, Job, Note]] = {}
+    waiting: dict[Future[Outcome], tuple[Job, list[tuple[Piece, Job, Note]]]] = {}
     show.advance(0, len(work), seconds_left(left, notes, executor.at_once, known), None)
     while ready or waiting:
         while ready and len(waiting) < executor.at_once:
-            piece = ready.popleft()
-            job, begun = _begin(piece, place, stamp)
-            waiting[executor.submit(job)] = piece, job, begun
+            begun = [(piece, *_begin(piece, place, stamp)) for piece in take_alike(ready, place.runs_per_job)]
+            whole = as_one_job([job for _, job, _ in begun])
+            waiting[executor.submit(whole)] = whole, begun
         for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-            piece, job, begun = waiting.pop(future)
-            note = end_note(job, begun, future.result(), stamp)
-            ended = [(piece, note)]
-            if isinstance(piece, Pretraining):
-                groups = work.evaluations.get(piece, ())
-                if note.error:
-                    ended += [(group, _skip(group, note.error, place, stamp)) for group in groups]
-                else:
-                    ready.extendleft(reversed(groups))  # scores first: tables fill from the beginning
-            for one, its_note in ended:
-                left.discard(one)
-                notes.append(its_note)
-                remaining = seconds_left(left, notes, executor.at_once, known)
-                show.advance(len(work) - len(left), len(work), remaining, its_note)
+            whole, begun = waiting.pop(future)
+            freed: list[Piece] = []
+            for (piece, job, note), outcome in zip(begun, _outcomes(whole, future.result()), strict=True):
+                ended = end_note(job, note, outcome, stamp)
+                groups = work.evaluations.get(piece, ()) if isinstance(piece, Pretraining) else ()
+                lost = [(group, _skip(group, ended.error, place, stamp)) for group in groups if ended.error]
+                freed += () if ended.error else groups
+                for one, its_note in [(piece, ended), *lost]:
+                    left.discard(one)
+                    notes.append(its_note)
+                    remaining = seconds_left(left, notes, executor.at_once, known)
+                    show.advance(len(work) - len(left), len(work), remaining, its_note)
+            ready.extendleft(reversed(freed))  # scores first: tables fill from the beginning
+
+
+def _outcomes(job: Job, whole: Outcome) -> tuple[Outcome, ...]:
+    """Tell how each part of a job ended."""
+    return job.outcomes(whole) if isinstance(job, SeveralRuns) else (whole,)
 
 
 def seconds_left(pieces: Collection[Piece], notes: Iterable[Note], at_once: int, known: Known) -> float | None:

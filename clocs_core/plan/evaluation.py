@@ -18,7 +18,7 @@ from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
     IDENTIFICATION,
-    LINEAR,
+    LINEAR_MODELS,
     Metric,
     Protocol,
 )
@@ -87,12 +87,15 @@ class EvaluationPlan:
         if offer.predict is not None:
             options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
             return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
-        if offer.name == LINEAR:
+        if offer.name in LINEAR_MODELS:
             c = self.scoring.C
+            its = "its standardised representations"
+            if offer.rows == "record":
+                its = "the standardised means of its representations of each recording"
             penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
             return (
-                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} (L2, {penalty}) on its "
-                f"standardised representations is fitted to {share}."
+                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} (L2, {penalty}) on {its} "
+                f"is fitted to {share}."
             )
         loss = kind_of(self.task).loss
         how = self.finetune
@@ -151,7 +154,7 @@ def resolve_evaluation(
     if protocol.offer.name != FINETUNE:
         _refuse_training(protocol.offer, tables, given)
         del classes["finetune"]
-    if protocol.offer.name != LINEAR:
+    if protocol.offer.name not in LINEAR_MODELS:
         _refuse_penalty(protocol.offer, tables, given)
     if untrained is not None:
         classes["encoder"] = untrained.offer.options
@@ -304,7 +307,7 @@ def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignm
     named = [*tables.get("finetune", {}), *(one.name for one in given if one.name in kinds)]
     if named:
         what = "Linear evaluation trains no network"
-        if protocol.name != LINEAR:
+        if protocol.name not in LINEAR_MODELS:
             what = f"Protocol {protocol.name!r} has no such option"
         raise SettingsError(
             f"{what}, so {' and '.join(named)} would do nothing; leave it out, or ask for `protocol='finetune'`."

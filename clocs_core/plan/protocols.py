@@ -11,6 +11,7 @@ from clocs_core.contracts.result_offers import (
     FINETUNE,
     IDENTIFICATION,
     LINEAR,
+    LINEAR_RECORD,
     Protocol,
 )
 from clocs_core.errors import SettingsError
@@ -20,6 +21,11 @@ from clocs_core.plugins.host import Plugin
 
 OWN = {
     LINEAR: Protocol(name=LINEAR, summary="A linear model on the representations of the frozen encoder."),
+    LINEAR_RECORD: Protocol(
+        name=LINEAR_RECORD,
+        summary="A linear model on one vector per recording, the mean of the frozen encoder's representations.",
+        rows="record",
+    ),
     FINETUNE: Protocol(name=FINETUNE, summary="All weights and a new linear head are trained.", validation=True),
     IDENTIFICATION: Protocol(
         name=IDENTIFICATION,

@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from clocs_core.progress import Display
+from clocs_core.progress import Display, describe_losses, describe_training
 from clocs_core.report.terminal import Terminal
 from clocs_core.report.visible import visible
 
@@ -66,6 +66,7 @@ class ConsoleDisplay(Display):
         self.doing = ""  # the present stage
         self.task: TaskID | None = None
         self.epochs: TaskID | None = None
+        self.lines: dict[str, TaskID] = {}  # of several runs
 
     def __enter__(self) -> ConsoleDisplay:
         self.progress.start()
@@ -90,9 +91,10 @@ class ConsoleDisplay(Display):
 
     def stage(self, text: str) -> None:
         """Begin a stage with a new bar."""
-        for old in (self.task, self.epochs):
+        for old in (self.task, self.epochs, *self.lines.values()):
             if old is not None:
                 self.progress.remove_task(old)
+        self.lines.clear()
         self.epochs, self.doing = None, text
         self.began, self.seen = self.clock(), 0
         self.task = self.progress.add_task(visible(text), total=None, detail="")
@@ -108,16 +110,29 @@ class ConsoleDisplay(Display):
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
         """Move the bar of epochs, and show the losses beside it."""
-        score = "" if done.validation_score is None else f" (score {done.validation_score:.3f})"
-        losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}{score}"
-        detail = f"{losses}, best epoch {done.best_epoch}"
+        detail = describe_losses(done)
         if self.epochs is None:
             self.epochs = self.progress.add_task("epochs", total=epochs, detail=detail)
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
         if done.last:
-            self.say(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {detail}")
+            self.say(describe_training(done))
         elif self.verbose or not self.console.is_terminal:
             self._say_epoch(done, epochs, detail)
+
+    def line(self, name: str, doing: str, done: int = 0, total: int | None = None, detail: str = "") -> None:
+        """Move the bar of one of several runs. Without a terminal, print a line where a stage of a run begins."""
+        if self.task is not None:  # of the stage before the runs
+            self.progress.remove_task(self.task)
+            self.task = None
+        if name not in self.lines:
+            self.lines[name] = self.progress.add_task("", total=None, detail="")
+        shown = visible(f"{name}: {doing}")
+        self.progress.update(self.lines[name], description=shown, completed=done, total=total, detail=detail)
+        if total is None:
+            if not self.console.is_terminal:
+                self.say(f"{name}: {doing} …")
+        elif (self.verbose and detail) or (not self.console.is_terminal and self.clock() - self.told >= _MINUTE):
+            self.say(f"{name}: {doing}, {done:,} of {total:,}{f': {detail}' if detail else ''}")
 
     def _say_epoch(self, done: EpochDone, epochs: int, detail: str) -> None:
         """Print a line for a tenth of the epochs, or where there was none for a minute; if verbose, for every epoch."""

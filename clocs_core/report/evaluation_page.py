@@ -34,7 +34,7 @@ def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()
         outcome=said.outcome,
     )
     sections = [summary, _scores(report), *clinical, _classifiers(report)]
-    sections += [_split(report), _left_out(report), _settings(report)]
+    sections += [_split(report), _left_out(report), settings_section(report.command, report.settings)]
     environment = Table(title="Environment", headings=(), rows=list(report.environment.items()))
     sections.append(Section(name="environment", title="Environment", tables=[environment]))
     facts = {
@@ -120,10 +120,11 @@ def _left_out(report: EvaluationReport) -> Section:
     return Section(name="left-out", title="Left out", sentences=[*form, *nothing], tables=[table] if rows else [])
 
 
-def _settings(report: EvaluationReport) -> Section:
-    command = [f"Command: {report.command}"] if report.command else []
-    text = "\n\n".join(_table(name, held) for name, held in report.settings.items())
-    return Section(name="settings", title="Settings", sentences=command, text=text)
+def settings_section(command: str, settings: Mapping[str, Mapping[str, object]]) -> Section:
+    """Show the command of a report, if it has one, and its settings as TOML."""
+    said = [f"Command: {command}"] if command else []
+    text = "\n\n".join(_table(name, held) for name, held in settings.items())
+    return Section(name="settings", title="Settings", sentences=said, text=text)
 
 
 def _table(name: str, held: Mapping[str, object]) -> str:

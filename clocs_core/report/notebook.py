@@ -9,7 +9,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from clocs_core.progress import Display
+from clocs_core.progress import Display, describe_losses, describe_training
 
 if TYPE_CHECKING:
     from clocs_core.contracts.events import EpochDone
@@ -31,6 +31,7 @@ class NotebookDisplay(Display):
         shown: Any = import_module("IPython.display")  # every notebook has it, so it is not a dependency
         self.html = shown.HTML
         self.lines: list[str] = []
+        self.runs: dict[str, str] = {}  # the lines of several runs
         self.now, self.bar, self.drawn = "", "", 0.0
         self.handle = shown.display(self.html(""), display_id=True)
 
@@ -41,6 +42,7 @@ class NotebookDisplay(Display):
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.now = self.bar = ""
+        self.runs.clear()
         self._draw(always=True)
 
     def say(self, text: str) -> None:
@@ -55,6 +57,7 @@ class NotebookDisplay(Display):
 
     def stage(self, text: str) -> None:
         """Begin a new stage."""
+        self.runs.clear()
         self.now, self.bar = text, ""
         self._draw(always=True)
 
@@ -65,15 +68,23 @@ class NotebookDisplay(Display):
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
         """Move the bar of epochs, and show the losses beside it."""
-        losses = f"loss {done.train_loss:.3f}, validation {done.validation_loss:.3f}, best epoch {done.best_epoch}"
+        losses = describe_losses(done)
         self.bar = f"<progress value='{done.epoch}' max='{epochs}'></progress> epoch {done.epoch} of {epochs}: {losses}"
         if done.last:
-            self.lines.append(f"trained for {done.epoch} epoch{'s' if done.epoch > 1 else ''}: {losses}")
+            self.lines.append(describe_training(done))
         self._draw(always=done.last)
+
+    def line(self, name: str, doing: str, done: int = 0, total: int | None = None, detail: str = "") -> None:
+        """Move the bar of one of several runs."""
+        self.now = self.bar = ""
+        self.runs[name] = escape(f"{name}: {doing}")
+        if total is not None:
+            self.runs[name] += f" <progress value='{done}' max='{total}'></progress> {done:,} / {total:,} {detail}"
+        self._draw(always=total is None)
 
     def _draw(self, bar: str = "", always: bool = False) -> None:
         if not always and time.monotonic() - self.drawn < _EVERY:
             return
         self.drawn = time.monotonic()
         last = f"{escape(self.now)} {bar or self.bar}".strip()
-        self.handle.update(self.html("<br>".join([*self.lines, *([last] if last else [])])))
+        self.handle.update(self.html("<br>".join([*self.lines, *self.runs.values(), *([last] if last else [])])))

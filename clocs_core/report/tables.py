@@ -194,7 +194,7 @@ def comparison_sentence(compared: Comparison) -> str:
     return f"{a} is {position} {b} by {size} {where}: {interval} excludes 0.{tested}"
 
 
-def verdict(scores: Sequence[Score], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
+def verdict(scores: Sequence[object], comparisons: Sequence[Comparison], notes: Sequence[str]) -> Verdict:
     """Summarise a report by the comparison with the most labels (the first of them, in the order given).
 
     Where recordings are scored as well as frames, it is a comparison of recordings: they are what was labelled.

@@ -10,10 +10,19 @@ import attrs
 
 from clocs_core.errors import SettingsError, neighbours
 
-OFFERS = (
-    *("dataset", "views", "perturbation", "encoder", "loss", "objective", "method", "metric", "protocol", "section"),
-    *("grid", "executor"),
+_RUNS = (
+    "dataset",
+    "views",
+    "perturbation",
+    "encoder",
+    "loss",
+    "objective",
+    "method",
+    "metric",
+    "protocol",
+    "section",
 )
+OFFERS = (*_RUNS, "grid", "executor")
 KINDS = (*OFFERS, "listener", "command")
 DEFAULT_KINDS = ("dataset", "views", "perturbation", "encoder", "loss", "method")
 PARTS = ("views", "encoder", "loss")  # parts of the method of a new plugin

@@ -232,8 +232,9 @@ class EvaluationSettings:
     dataset: str = option("", "Data set to evaluate on; default: the run's own.", metavar="NAME")
     protocol: str = option(
         "linear",
-        "linear: a linear model on the frozen encoder; finetune: train all weights; patient-identification: find "
-        "patients by another recording of theirs; or a plugin's protocol.",
+        "linear: a linear model on the frozen encoder; linear-record: the same on one vector per recording; finetune: "
+        "train all weights; patient-identification: find patients by another recording of theirs; or a plugin's "
+        "protocol.",
         metavar="NAME",
     )
     fraction_of: Literal["frames", "patients"] = option("frames", "Unit of the label fraction: frames or patients.")

@@ -27,6 +27,7 @@ from clocs_core.testing.tensors import (
 )
 from clocs_core.testing.threads import on_ranks
 from clocs_core.train.gradcache import Known, without_signal
+from clocs_core.train.gradient_sums import sum_gradients
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.step import Encoding, after_step, arguments_of, loss_of, train_step
 
@@ -224,7 +225,7 @@ def _ranks(case: _Case) -> None:
         encode = Encoding(list(one.encoders), one.views.encoder_of_view)
         found, _ = loss_of(one.objective, encode, one.views, torch.Generator().manual_seed(0), part)
         found.backward()
-        group.sum_gradients(_weights(one))
+        sum_gradients(group, _weights(one))
         return found.detach(), [weight.grad for weight in _weights(one)]
 
     results = on_ranks(len(copies), share)

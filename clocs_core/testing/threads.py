@@ -47,6 +47,10 @@ class ThreadWire:
         total = torch.stack(self._exchange("sum", tensor)).sum(0)
         tensor.copy_(total)
 
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        """Sum when it is waited for: threads have no wire that works beside them."""
+        return lambda: self.add_up(tensor)
+
     def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
         """Send a tensor to the next thread."""
         got = self._exchange("pass on", tensor)[self.rank - 1]

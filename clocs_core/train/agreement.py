@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from clocs_core.settings.toml_file import Tables
 from clocs_core.train.learner import Learner
 from clocs_core.train.norms import average_statistics
 from clocs_core.train.ranks import Group
+
+Made = TypeVar("Made")
 
 
 def agree_on_epoch(learner: Learner, losses: Tensor, group: Group) -> Tensor:
@@ -61,6 +64,16 @@ def refuse_differences(facts: Mapping[str, str], group: Group, device: torch.dev
                 f"process {rank} has {added[0] if added else 'nothing'} in its place. Start all of them with the same "
                 "settings, recordings and versions."
             )
+
+
+def first_alone(group: Group | None, device: torch.device, work: Callable[[], Made]) -> Made:
+    """Let process 0 do some work alone, and then the others, which find what it prepared."""
+    if group is not None and group.rank:
+        group.wait(device)
+    made = work()
+    if group is not None and not group.rank:
+        group.wait(device)
+    return made
 
 
 def settings_facts(tables: Tables) -> dict[str, str]:

@@ -283,11 +283,10 @@ def choose_epochs(
 ) -> RunEpoch:
     """Choose the function that runs the plan's epochs: captured steps on a GPU, unless the settings say otherwise.
 
-    group: the processes that share the training, which run plain steps.
+    group: the processes that share the training.
     """
     if group is not None:
         _refuse_for_several(plan, group.count)
-        return plain_epoch if plan.train.contrast_batch is None else gradcache_epoch
     steps = choose_steps(plan.run.step, device, warn)
     return steps if plan.train.contrast_batch is None else gradcache_epoch
 
@@ -304,10 +303,6 @@ def _refuse_for_several(plan: Plan, count: int) -> None:
         raise SettingsError(
             f"`contrast_batch={plan.train.contrast_batch}` encodes one batch at a time in each process, so that there "
             "are no statistics of BatchNorm to share. Leave out `sync_batchnorm` or `contrast_batch`."
-        )
-    if plan.run.step == "captured":
-        raise SettingsError(
-            f"`step='captured'` works with one process, and {count} train together here. Use `step='auto'`."
         )
 
 

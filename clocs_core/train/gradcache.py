@@ -24,6 +24,7 @@ from clocs_core.contracts.batches import Batch, Views
 from clocs_core.errors import PluginError
 from clocs_core.progress import Tick
 from clocs_core.train.epochs import Training, begin_epoch, order_of
+from clocs_core.train.gradient_sums import sum_gradients
 from clocs_core.train.learner import Learner
 from clocs_core.train.ranks import Part
 from clocs_core.train.step import after_step, encode, loss_of
@@ -79,7 +80,7 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
             _encode(learner, training, _views(training, chunk, generator), chunk).backward(part)
     behind.put_back(generator)  # else the next step would draw what the objective drew
     if group is not None:
-        group.sum_gradients(learner.optimiser.weights)
+        sum_gradients(group, learner.optimiser.weights)
     return loss.detach()
 
 

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.events import Health
+from clocs_core.turns import waiting
 
-MEASURED = 1024  # embeddings measured: the cost is a 1024 x 1024 cosine matrix and one SVD, about 10 ms on a CPU
+MEASURED = 1024  # embeddings measured: a 1024 x 1024 cosine matrix and the eigenvalues of a dim x dim matrix
 
 
 def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> Health:
-    """Measure embeddings (view, n, dim) of patients (n,). Reduces in float32, with one host sync."""
+    """Measure embeddings (view, n, dim) of patients (n,). Reduces in float32 or more, with one host sync."""
     z = z[:, :MEASURED].float()
     patient = patient[:MEASURED]
     first, last = z[0], z[-1]
@@ -22,22 +23,39 @@ def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> H
     other = 1 - same
     if len(z) == 1:  # with one view, leave out the comparison of an embedding with itself
         same = same - torch.eye(len(same), device=same.device)
-    numbers = torch.stack([effective_rank(first), _mean(cosine, same), _mean(cosine, other)]).tolist()  # sync point
+    products = _products(first)
+    means = torch.stack([_mean(cosine, same), _mean(cosine, other)])
+    with waiting():
+        read = torch.cat([means, products.flatten()]).cpu()  # sync point
     return Health(
-        effective_rank=numbers[0],
+        effective_rank=_rank(read[2:].view_as(products)),
         embedding_dim=z.shape[2],
-        same_patient=numbers[1],
-        other_patient=numbers[2],
+        same_patient=float(read[0]),
+        other_patient=float(read[1]),
         loss_over_log_batch=train_loss / math.log(max(batch_size, 2)),
     )
 
 
-def effective_rank(z: Tensor) -> Tensor:
+def effective_rank(z: Tensor) -> float:
     """Compute exp(entropy of the normalised singular values) of centred embeddings (n, dim) (Roy & Vetterli 2007)."""
-    values = torch.linalg.svdvals(z - z.mean(0))
+    return _rank(_products(z).cpu())
+
+
+def _products(z: Tensor) -> Tensor:
+    """Return the products of all pairs of columns of centred embeddings (n, dim), or of rows if they are fewer.
+
+    Their eigenvalues are the squares of the singular values; in float64, since half of the digits are lost. A GPU needs
+    some 10 ms for the singular values of 1024 x 128, the CPU 1 ms for the eigenvalues of 128 x 128.
+    """
+    z = z.double() - z.double().mean(0)
+    return z.T @ z if z.shape[0] >= z.shape[1] else z @ z.T
+
+
+def _rank(products: Tensor) -> float:
+    values = torch.linalg.eigvalsh(products).clamp_min(0).sqrt()
     share = values / values.sum().clamp_min(torch.finfo(values.dtype).tiny)
     entropy: Tensor = torch.special.entr(share).sum()
-    return entropy.exp()
+    return float(entropy.exp())
 
 
 def _mean(values: Tensor, weight: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from clocs_core import seeds
 from clocs_core.contracts.events import EpochDone, Health
 from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Stopwatch, Tick
@@ -19,7 +18,8 @@ from clocs_core.train import health
 from clocs_core.train.agreement import agree_on_epoch
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
-from clocs_core.train.step import validation_step
+from clocs_core.train.validation import validate, weighted_mean
+from clocs_core.turns import waiting
 
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
@@ -48,16 +48,16 @@ def train_epochs(
         try:
             losses = run_epoch(learner, training, epoch, tick)
             losses = losses if group is None else agree_on_epoch(learner, losses, group)
-            means = _weighted_mean(losses, count, together)
+            means = weighted_mean(losses, count, together)
             trained = _moment(training.store.device, clock)
-            validation_loss, z, patient = _validate(learner, training, whole=score is not None)
+            validation_loss, z, patient = validate(run_epoch, learner, training, whole=score is not None)
             validated = _moment(training.store.device, clock)
-            components = learner.components.means(count)
-            numbers = torch.stack([means, validation_loss, *components]).tolist()  # sync point: once per epoch
-            train_loss, held_out = numbers[:2]
+            read = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
+            train_loss, held_out, good, *components = _read_numbers(read)  # sync point: once per epoch
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
-        _refuse_non_finite(losses, training, epoch, together)
+        if not good:
+            _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
             raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
         measured = health.measure(z, patient, train_loss, min(together, count))
@@ -82,8 +82,15 @@ def train_epochs(
             instances=count,
             seconds=lasted,
             last=learner.progress.finished,
-            components=dict(zip(learner.components.sums, numbers[2:], strict=True)),
+            components=dict(zip(learner.components.sums, components, strict=True)),
         )
+
+
+def _read_numbers(numbers: list[Tensor]) -> list[float]:
+    """Read numbers from the device, which takes until it has done all its work: other runs have their turn."""
+    with waiting():
+        found: list[float] = torch.stack(numbers).tolist()
+    return found
 
 
 def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:
@@ -115,41 +122,8 @@ def _separation(measured: Health, epoch: int) -> float:
     return found
 
 
-def _validate(learner: Learner, training: Training, whole: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean loss, and embeddings (view, n, dim) with patients (n,) of the first or of all instances."""
-    store, batch_size, count = training.store, training.settings.batch_size, len(training.validation)
-    group = training.group
-    learner.encoders.eval()
-    learner.objective.eval()
-    # Use the same random numbers every epoch; otherwise early stopping compares noise.
-    generator = seeds.generator(store.device, training.seed, "validation views")
-    losses, embeddings, patients = [], [], []
-    for number, rows in enumerate(torch.arange(count, device=store.device).split(batch_size)):
-        views = training.make_views(store.gather(training.validation, rows), generator)
-        loss, z = validation_step(
-            list(learner.encoders), learner.objective, views, training.settings.autocast, generator, group
-        )
-        losses.append(loss)
-        if whole or number * batch_size < health.MEASURED:
-            embeddings.append(z if group is None else group.join(z, dim=1))
-            patients.append(views.batch.patient)
-    each = torch.stack(losses) if group is None else group.sum(torch.stack(losses))  # (batch,)
-    mean = _weighted_mean(each, count, batch_size)
-    first = views.encoder_of_view.index(0) if 0 in views.encoder_of_view else 0  # evaluation uses encoder 0
-    return mean, torch.cat(embeddings, dim=1).roll(-first, dims=0), torch.cat(patients)
-
-
-def _weighted_mean(losses: Tensor, instances: int, batch_size: int) -> Tensor:
-    """Return the mean over instances; the last batch, which may be smaller, counts by its size."""
-    full = torch.full_like(losses, batch_size)
-    full[-1] = instances - batch_size * (len(losses) - 1)
-    return (losses * full).sum() / instances
-
-
 def _refuse_non_finite(losses: Tensor, training: Training, epoch: int, batch_size: int) -> None:
     bad = (~losses.isfinite()).nonzero().flatten().tolist()
-    if not bad:
-        return
     store = training.store
     rows = order_of(training, epoch)[bad[0] * batch_size : (bad[0] + 1) * batch_size].to(store.device)
     numbers = store.record[training.train.frame[rows, 0]].unique().tolist()

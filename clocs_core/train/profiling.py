@@ -20,6 +20,7 @@ from torch.profiler import ProfilerAction, ProfilerActivity, profile, tensorboar
 from clocs_core.progress import Tick
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
+from clocs_core.train.validation import Validated, validate
 
 STEPS = 10
 _WAIT = 3  # steps before the profile: the first ones choose kernels, allocate memory and, on a GPU, are captured
@@ -57,29 +58,29 @@ class StepProfiler:
         self.first = self.last = 0  # steps of the epoch that were done when the profile began and ended
 
     def watch(self, run_epoch: RunEpoch) -> RunEpoch:
-        """Wrap `run_epoch` so that some steps are profiled."""
+        """Wrap `run_epoch` so that some steps are profiled. Validation is that of `run_epoch`."""
+        return _Watched(self, run_epoch)
 
-        def watched(learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
-            if self.found is not None:
-                return run_epoch(learner, training, epoch, tick)
+    def run(self, run_epoch: RunEpoch, learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
+        """Run an epoch, and profile some of its steps if none were profiled yet."""
+        if self.found is not None:
+            return run_epoch(learner, training, epoch, tick)
 
-            def step_done(done: int, steps: int) -> None:
-                self._tick(done, steps)
-                tick(done, steps)
+        def step_done(done: int, steps: int) -> None:
+            self._tick(done, steps)
+            tick(done, steps)
 
-            if self.warm:
-                self._begin(0)
-            try:
-                losses = run_epoch(learner, training, epoch, step_done)
-                if self.profiler is not None:
-                    self._end()
-            finally:
-                if self.profiler is not None:  # the epoch failed: discard the profile
-                    self.profiler.stop()
-                    self.profiler = None
-            return losses
-
-        return watched
+        if self.warm:
+            self._begin(0)
+        try:
+            losses = run_epoch(learner, training, epoch, step_done)
+            if self.profiler is not None:
+                self._end()
+        finally:
+            if self.profiler is not None:  # the epoch failed: discard the profile
+                self.profiler.stop()
+                self.profiler = None
+        return losses
 
     def _tick(self, done: int, steps: int) -> None:
         self.warm = self.warm or done >= _WAIT
@@ -114,6 +115,20 @@ class StepProfiler:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+@attrs.frozen
+class _Watched:
+    """A `RunEpoch` whose steps are profiled."""
+
+    profiler: StepProfiler
+    run_epoch: RunEpoch
+
+    def __call__(self, learner: Learner, training: Training, epoch: int, tick: Tick) -> Tensor:
+        return self.profiler.run(self.run_epoch, learner, training, epoch, tick)
+
+    def validate(self, learner: Learner, training: Training, whole: bool) -> Validated:
+        return validate(self.run_epoch, learner, training, whole)
 
 
 def cpu_profile(profiler: Any, steps: int) -> StepProfile:

@@ -6,7 +6,7 @@ gloo and NCCL serve alike, and threads in tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -34,6 +34,9 @@ class Wire(Protocol):
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over all processes, with the same bits in each."""
 
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to replace a tensor by its sum, as `add_up` does. Return a function that waits for it."""
+
     def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
         """Begin to send a tensor to the next process. Return a function that waits for that of the one before."""
 
@@ -57,6 +60,17 @@ class TorchWire:
         """Replace a tensor by its sum."""
         with _naming_losses():
             torch.distributed.all_reduce(tensor, group=self.group)
+
+    def begin_sum(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to replace a tensor by its sum."""
+        with _naming_losses():
+            begun = torch.distributed.all_reduce(tensor, group=self.group, async_op=True)
+
+        def wait() -> None:
+            with _naming_losses():
+                begun.wait()
+
+        return wait
 
     def pass_on(self, tensor: Tensor) -> Callable[[], Tensor]:
         """Begin to send a tensor to the next process."""
@@ -132,25 +146,6 @@ class Group:
     def wait(self, device: torch.device) -> None:
         """Wait until all processes have come here."""
         self.wire.gather(torch.zeros(1, device=device))[0].item()  # sync point
-
-    def sum_gradients(self, weights: Iterable[Tensor]) -> None:
-        """Replace the gradients of weights by their sums over all processes, with one message for each type.
-
-        A weight without a gradient counts as zeros, and stays without one.
-        """
-        by_type: dict[torch.dtype, list[Tensor]] = {}
-        for weight in weights:
-            by_type.setdefault(weight.dtype, []).append(weight)
-        for alike in by_type.values():
-            flat = torch.cat([_gradient(weight).flatten() for weight in alike])  # one copy of all gradients
-            self.wire.add_up(flat)
-            for weight, summed in zip(alike, flat.split([weight.numel() for weight in alike]), strict=True):
-                if weight.grad is not None:
-                    weight.grad.copy_(summed.view_as(weight.grad))
-
-
-def _gradient(weight: Tensor) -> Tensor:
-    return torch.zeros_like(weight) if weight.grad is None else weight.grad
 
 
 @attrs.frozen(eq=False)

@@ -16,6 +16,7 @@ from clocs_core.contracts.batches import Batch, Encode, Views
 from clocs_core.contracts.offers import Perturb
 from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
+from clocs_core.train.gradient_sums import summing_gradients
 from clocs_core.train.normalise import Normalise
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.shares import GatheredEncode, equal_share, own_views, resting_norms
@@ -261,10 +262,12 @@ def update(
     ranks = None if group is None else group.divide(views.signal.shape[1])
     loss, components = loss_of(objective, embed, views, generator, ranks)
     optimiser.zero_grad()
-    loss.backward()
-    if group is not None:
+    if group is None:
+        loss.backward()
+    else:
         assert isinstance(optimiser, Adam)
-        group.sum_gradients(optimiser.weights)
+        with summing_gradients(group, optimiser.weights):
+            loss.backward()
     optimiser.step()
     after_step(objective, embed.encoders)
     return loss.detach(), components

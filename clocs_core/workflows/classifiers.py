@@ -16,6 +16,7 @@ from clocs_core.contracts.result_offers import (
     FINETUNE,
     IDENTIFICATION,
     LINEAR,
+    LINEAR_RECORD,
     PRIOR,
 )
 from clocs_core.contracts.scores import CHANCE
@@ -176,7 +177,12 @@ class KeptClassifiers:
             self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
 
 
-_DOING = {LINEAR: "linear evaluation of {}", FINETUNE: "fine-tuning {}", PRIOR: "class prior"}
+_DOING = {
+    LINEAR: "linear evaluation of {}",
+    LINEAR_RECORD: "linear evaluation of recordings by {}",
+    FINETUNE: "fine-tuning {}",
+    PRIOR: "class prior",
+}
 _WITHOUT_LABELS = {IDENTIFICATION: "patient identification by {}", CHANCE: "chance"}
 
 

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 import attrs
 
 from clocs_core.artifacts.results import Candidate, Group, group_by_seed, open_candidate
+from clocs_core.artifacts.several_seeds import run_folders
 from clocs_core.contracts.scores import RANDOM, Score
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plugins.catalogue import Catalogue
@@ -25,8 +26,11 @@ from clocs_core.workflows.differences import Wanted, find_differences
 def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue, show: Display) -> Compared:
     """Compare the first of several run or evaluation folders with each of the others.
 
+    A folder of several seeds stands for all its runs.
+
     Raises RunFolderError where a folder has no finished run or evaluation; UnknownName for an unknown metric or level.
     """
+    paths = [one for path in paths for one in run_folders(path)]
     twice = [path for path in paths if [one.resolve() for one in paths].count(path.resolve()) > 1]
     if twice:
         raise SettingsError(f"{twice[0]} is given twice; a run does not differ from itself.")

@@ -51,11 +51,13 @@ from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.options import plain
 from clocs_core.settings.toml_file import Tables, seal_tables
+from clocs_core.train.agreement import first_alone
 from clocs_core.train.build import build_encoder, choose_device, choose_steps
 from clocs_core.train.normalise import normaliser
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.environment import environment, now
+from clocs_core.workflows.leading import Lead, is_begun, make_what_is_named
 from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
 from clocs_core.workflows.training import with_constant
@@ -100,14 +102,25 @@ def evaluate_encoder(
         around.evaluated(_as_event(done.report, None))
         return done
     folder = EvaluationFolder(path)
+    lead = Lead(around.group, choose_device(plan.settings.device))
     if folder.report.exists():  # no lock: it may be read-only
         refuse_other_evaluation(folder, tables)
+        lead.dismiss()
         return _read_again(folder, around.show)
     with nullcontext() if controls is None else open_controls(controls) as shared, folder.reserve():
         refuse_other_evaluation(folder, tables)
         if folder.report.exists():
+            lead.dismiss()
             return _read_again(folder, around.show)
-        return _in_folder(plan, folder, around, shared)
+        return _in_folder(plan, folder, around, shared, lead)
+
+
+def follow_evaluation(plan: EvaluationPlan, around: Surroundings) -> None:
+    """Share the work of an evaluation that process 0 leads; keep nothing of it."""
+    assert around.group is not None
+    if is_begun(around.group, choose_device(plan.settings.device)):
+        ready = _prepare(plan, around)
+        make_what_is_named(_maker(ready, around), around.group)
 
 
 def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
@@ -126,23 +139,26 @@ def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
 def _maker(ready: _Ready, around: Surroundings) -> ClassifierMaker:
     show, epochs = around.show, ready.plan.finetune.epochs
     watch = Watch(around.clock, show.tick, lambda done: show.epoch(done, epochs), show.warn)
-    return ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch)
+    return ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch, around.group)
 
 
 def _in_folder(
-    plan: EvaluationPlan, folder: EvaluationFolder, around: Surroundings, shared: Controls | None
+    plan: EvaluationPlan, folder: EvaluationFolder, around: Surroundings, shared: Controls | None, lead: Lead
 ) -> FinishedEvaluation:
     """Evaluate into a reserved folder, or go on there."""
     tables, clock, show = plan.tables(), around.clock, around.show
     began = clock()
+    lead.begin()
     ready = _prepare(plan, around)
     prepared, versions = clock(), environment(ready.device, around.host)
     with collect_warnings(show.warn) as heard:
         if not folder.settings.exists():
             write_atomically(folder.settings, seal_tables(tables))
         folder.keep_recordings(ready.cohort.split, summarise_recordings(ready.cohort))
-        kept = KeptClassifiers(_maker(ready, around), ready.cohort, versions, folder, shared, show)
+        maker = lead.announcing(_maker(ready, around))
+        kept = KeptClassifiers(maker, ready.cohort, versions, folder, shared, show)
         finished = kept.finish_all()
+        lead.dismiss()
         trained = clock()
         show.stage("scoring")
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
@@ -179,7 +195,10 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     device = choose_device(plan.settings.device)
     choose_steps(plan.settings.step, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
-    cohort = get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
+    framings = plan.framing, plan.framing
+    cohort = first_alone(
+        around.group, device, lambda: get_cohort(plan.recordings, *framings, around.workers, show.tick)
+    )
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
     plan = attrs.evolve(plan, task=cohort.task, data=data)
     scoring = Scoring(
@@ -206,7 +225,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     else:
         needed: tuple[Part, ...] = plan.scoring.parts
         refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
-    leaks = certified_audit(cohort.evaluate, cohort.split)
+    leaks = certified_audit(cohort.evaluate, cohort.split, device)
     show.say(_found(plan, cohort, frames))
     notes = _notes(plan, cohort, leaks)
     for note in (*cohort.listing.notes, leaks.sentence(), *notes):

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import attrs
 import torch
 
+from clocs_core.artifacts.several_seeds import list_seeds
 from clocs_core.contracts.records import Entry, Listing, Part
 from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
 from clocs_core.data.metadata import choose_columns, read_columns
@@ -47,6 +48,7 @@ class Preview:
     evaluating: float
     writes: str
     notes: tuple[str, ...]
+    seeds: range | None = None  # where there are several runs; all that is said is of one of them
 
     def lines(self) -> tuple[str, ...]:
         """Return sentences for the console."""
@@ -61,8 +63,20 @@ class Preview:
             f"Would evaluate the encoder and its untrained control: about {show_duration(self.evaluating)}, and some "
             "seconds for the report.",
             f"Would write {self.writes}: settings, metrics, checkpoint, encoder, predictions and a report.",
+            *self._about_seeds(),
             *self.notes,
             "Nothing was written.",
+        )
+
+    def _about_seeds(self) -> tuple[str, ...]:
+        """Say what several seeds add to what was said of one run."""
+        if self.seeds is None:
+            return ()
+        how = "at the same time" if self.device == "cuda" else "one after the other"
+        alone = show_duration(len(self.seeds) * (self.training + self.evaluating))
+        return (
+            f"Would do so for {len(self.seeds)} seeds, {self.seeds[0]} to {self.seeds[-1]}, {how}, each in a folder of "
+            f"its own there (seed{self.seeds[0]} …), and summarise their scores: {alone} of work, without preparing.",
         )
 
 
@@ -84,8 +98,11 @@ class _Sample:
     validates: float
 
 
-def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float]) -> Preview:
-    """Scan the recordings, prepare and train on a few, and scale. Raises what the run would raise so far."""
+def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float], seeds: int | None = None) -> Preview:
+    """Scan the recordings, prepare and train on a few, and scale. Raises what the run would raise so far.
+
+    seeds: how many, from that of the plan on, where there is a run for each.
+    """
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, lambda text: None)
     asked = plan.recordings
@@ -118,6 +135,7 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float])
         evaluating=_evaluating(plan, few, frames, device, clock) if _is_scored(listing) else 0.0,
         writes=str(out),
         notes=listing.notes,
+        seeds=None if seeds is None else list_seeds(plan.run.seed, seeds),
     )
 
 

@@ -23,6 +23,7 @@ from clocs_core.plan.data import Chosen
 from clocs_core.plugins.host import Host
 from clocs_core.progress import Display
 from clocs_core.train.ranks import Group
+from clocs_core.workflows.shared import SharedRecordings
 
 
 @attrs.frozen(eq=False)
@@ -33,6 +34,7 @@ class Surroundings:
     trackers: listeners of plugins, each with the name that warnings call it by.
     group: the processes that train together; None for one. Process 0 alone has a display, listeners and files.
     began: the moment, on this clock, at which the command began; None where nothing was imported for it.
+    shared: recordings that were read already, for several runs in this process.
     """
 
     host: Host
@@ -44,6 +46,7 @@ class Surroundings:
     began: float | None = None
     trackers: tuple[tuple[str, Listener], ...] = ()
     group: Group | None = None
+    shared: SharedRecordings = attrs.field(factory=SharedRecordings)
     _running: list[RunStarted] = attrs.field(factory=list, init=False, repr=False)
     _failed: set[tuple[str, str]] = attrs.field(factory=set, init=False, repr=False)  # listener and event
 

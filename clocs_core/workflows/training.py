@@ -21,7 +21,7 @@ from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.settings.sections import DataSettings
-from clocs_core.train.agreement import refuse_differences
+from clocs_core.train.agreement import first_alone, refuse_differences
 from clocs_core.train.build import (
     build_learner,
     build_views,
@@ -81,9 +81,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     group = around.group
     run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
-    show.stage("preparing recordings")
-    cohort = _cohort(plan, around, device)
-    plan = _as_found(plan, cohort, show)
+    plan, cohort = find_recordings(plan, around, device)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
     signals = describe_signals(plan, cohort.pretrain, cohort.channels)
@@ -93,7 +91,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         share_learner(learner, plan, group)
     show.say(_found(plan, cohort, instances, drops))
     with watch.part("prepare/audit"):
-        leaks = certified_audit(cohort.evaluate, cohort.split)
+        leaks = certified_audit(cohort.evaluate, cohort.split, device)
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
     unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()
@@ -103,16 +101,26 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     return Ready(plan, cohort, instances, drops, leaks, learner, make_views, run_epoch, device, watch.seconds)
 
 
+def find_recordings(plan: Plan, around: Surroundings, device: torch.device) -> tuple[Plan, Cohort]:
+    """Read and prepare the recordings of a plan; return the plan with what only the files know. Other runs share them.
+
+    A plan that was returned here has the same recordings.
+    """
+    around.show.stage("preparing recordings")
+    cohort = _cohort(plan, around, device)
+    found = _as_found(plan, cohort, around.show)
+    return found, around.shared.get(found, lambda: cohort)
+
+
 def _cohort(plan: Plan, around: Surroundings, device: torch.device) -> Cohort:
     """Find, divide and prepare the recordings: process 0 first, the others then read what it prepared."""
-    group = around.group
-    if group is not None and group.rank:
-        group.wait(device)
-    framings = plan.pretrain_framing, plan.evaluate_framing
-    cohort = get_cohort(plan.recordings, *framings, around.workers, around.show.tick)
+    group, framings = around.group, (plan.pretrain_framing, plan.evaluate_framing)
+
+    def get() -> Cohort:
+        return get_cohort(plan.recordings, *framings, around.workers, around.show.tick)
+
+    cohort = first_alone(group, device, lambda: around.shared.get(plan, get))
     if group is not None:
-        if not group.rank:
-            group.wait(device)
         counts = {f"{part} patients": str(count) for part, count in cohort.split.counts().items()}
         frames = f"{len(cohort.pretrain.record):,} of {len(cohort.pretrain.records):,} recordings"
         refuse_differences({"split": cohort.split.hash, "frames": frames, **counts}, group, device)

@@ -16,13 +16,23 @@ from pathlib import Path
 
 
 def main(words: list[str]) -> int:
+    if "--together" in words:
+        parts = json.loads(words[-1])
+        tell(f"together {len(parts)}")
+        codes = [run(part) for part in parts]
+        return max(codes)
+    return run(words)
+
+
+def run(words: list[str]) -> int:
     flags = {words[i]: words[i + 1] for i in range(len(words) - 1) if words[i].startswith("-") and words[i] != "-o"}
     options = [words[i + 1] for i in range(len(words) - 1) if words[i] == "-o"]
     folder = Path(flags.get("--resume") or flags["--out"])
     tell(f"begin {folder.name}")
     fail = os.environ.get("FAKE_FAIL")
     if fail and fail in folder.name:
-        sys.stdout.write("Error: made to fail.\n")
+        which = f"{folder.name}: " if "--together" in sys.argv else ""
+        sys.stdout.write(f"Error: {which}made to fail.\n")
         return 2
     of_run = words[0] == "evaluate" and "--random" not in words
     if of_run and not (Path(words[1]) / "report.json").exists():

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import warnings
 
+import attrs
 import fake_clock
 import pytest
+from fake_events import EPOCH
 
 from clocs_core.errors import ClocsWarning
-from clocs_core.progress import Display, Stopwatch, collect_warnings
+from clocs_core.progress import Display, RunDisplay, Stopwatch, collect_warnings, describe_losses
 
 pytestmark = pytest.mark.filterwarnings("always")
 
@@ -92,6 +94,69 @@ def test_a_second_run_collects_what_the_first_has_raised() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['slow']\n['slow']\n"
+
+
+def test_every_thread_collects_what_another_has_raised_too() -> None:
+    """Runs of one process train at the same time, and Python shows a warning of one line once: each report has it."""
+    program = (
+        "import threading, warnings\n"
+        "from clocs_core.errors import ClocsWarning\n"
+        "from clocs_core.progress import collect_warnings\n"
+        "together = threading.Barrier(2)\n"
+        "def run():\n"
+        "    with collect_warnings(lambda text: None) as found:\n"
+        "        together.wait()\n"
+        "        warnings.warn('slow', ClocsWarning)\n"
+        "        together.wait()\n"
+        "    print(found)\n"
+        "threads = [threading.Thread(target=run) for _ in range(2)]\n"
+        "for one in threads: one.start()\n"
+        "for one in threads: one.join()\n"
+        "warnings.warn('outside', ClocsWarning)\n"
+        "assert not any(one[2] is ClocsWarning for one in warnings.filters)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['slow']\n['slow']\n"
+    assert done.stderr.count("outside") == 1
+
+
+class Kept(Display):
+    """A display that keeps all calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def say(self, text: str) -> None:
+        self.calls.append(("say", text))
+
+    def warn(self, text: str) -> None:
+        self.calls.append(("warn", text))
+
+    def line(self, name: str, doing: str, done: int = 0, total: int | None = None, detail: str = "") -> None:
+        self.calls.append((name, doing, done, total, detail))
+
+
+def test_one_of_several_runs_shows_its_name_and_one_line() -> None:
+    shared, said = Kept(), set[str]()
+    show, other = RunDisplay(shared, "seed 0", said), RunDisplay(shared, "seed 1", said)
+    show.say("12 recordings")
+    other.say("12 recordings")  # the same for all
+    other.warn("few patients")
+    show.stage("pre-training")
+    show.tick(3, 4)
+    show.epoch(attrs.evolve(EPOCH, epoch=1, last=False), 9)
+    show.tick(4, 4)  # of the second epoch
+    show.epoch(attrs.evolve(EPOCH, epoch=2, last=True), 9)
+    losses = describe_losses(EPOCH)
+    assert shared.calls == [
+        ("say", "seed 0: 12 recordings"),
+        ("warn", "seed 1: few patients"),
+        ("seed 0", "pre-training", 0, None, ""),
+        ("seed 0", "pre-training", 3, 4, ""),
+        ("seed 0", "pre-training", 1, 9, losses),
+        ("seed 0", "pre-training", 2, 9, losses),
+        ("say", f"seed 0: trained for 2 epochs: {losses}"),
+    ]
 
 
 def fail_after(seconds: float) -> None:

@@ -78,6 +78,24 @@ def test_one_two_and_four_processes_train_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+def test_an_evaluation_by_two_processes_is_that_of_one(tmp_path: Path) -> None:
+    """Linear evaluation is equal to rounding. Fine-tuning has other statistics of BatchNorm: it ends, and once."""
+    ended(start("run", *EXACT, "--epochs", "1", "--data-root", tmp_path, "--out", tmp_path / "run"))
+    shared = ("--data-root", tmp_path, "--device", "cpu", "--resamples", "20")
+    scores = {}
+    for count in (1, 2):
+        out = tmp_path / f"linear{count}"
+        ended(start("evaluate", tmp_path / "run", *shared, "--out", out, "--processes", count))
+        scores[count] = [one["value"] for one in json.loads((out / "report.json").read_text())["scores"]]
+    assert scores[1] == pytest.approx(scores[2], abs=1e-6)
+    tuned = (*shared, "--out", tmp_path / "tuned", "--protocol", "finetune", "--epochs", "2", "--processes", 2)
+    for _ in range(2):  # the second finds it finished, and lets the other process go
+        ended(start("evaluate", tmp_path / "run", *tuned))
+    report = json.loads((tmp_path / "tuned" / "report.json").read_text())
+    assert {one["epochs"] for one in report["cells"] if one["protocol"] == "finetune"} == {2}
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
 def test_a_killed_process_ends_all_in_a_sentence_and_the_run_is_resumed(tmp_path: Path) -> None:
     settings = ("run", *EXACT, "--epochs", "30", "--data-root", tmp_path)

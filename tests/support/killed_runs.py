@@ -86,8 +86,8 @@ def contents_of(run: Path) -> dict[str, Any]:
     tensors, about = read_tensors(run / "checkpoint.safetensors")
     held["checkpoint.safetensors"] = {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
     held["progress and log"] = [about["progress"], _without_times(about["log"])]
-    for folder in (run, run / "steps"):
-        held[f"events in {folder.name}"] = _curves(folder)
+    for folder in {path.parent for path in run.rglob("*tfevents*")}:
+        held[f"events in {folder.relative_to(run)}"] = _curves(folder)
     return held
 
 

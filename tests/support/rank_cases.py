@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core import Batch, NoOptions, Setup, SignalFacts, Task, Views
+from clocs_core.train import gradient_sums
+from clocs_core.train.gradient_sums import summing_gradients
 from clocs_core.train.norms import share_norms
 from clocs_core.train.projector import Projector
 from clocs_core.train.ranks import Group, Part
@@ -161,8 +163,11 @@ def on_rank(case: Case, group: Group) -> Outcome:
     ranks = Part(group, case.sizes)
     with mock.patch.object(row_owner, "_MOST", 0 if case.ring else 2**30):
         loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
-    loss.backward()
-    group.sum_gradients([*encoder.parameters(), *objective.parameters()])
+    with (
+        mock.patch.object(gradient_sums, "BUCKET", 8),  # several buckets even in these small networks
+        summing_gradients(group, [*encoder.parameters(), *objective.parameters()]),
+    ):
+        loss.backward()
     return _outcome(loss, components, encoder, objective)
 
 

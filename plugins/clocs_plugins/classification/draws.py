@@ -64,23 +64,26 @@ def _on_device(
 
 
 def _f1(probability: Floats, label: Integers, add_up: Sum) -> Floats:
-    positive = positives(label, probability.shape[1])
+    positive, classes = positives(label, probability.shape[1]), probability.shape[1]
     decided = decisions_of(probability, label.ndim == 1)
-    right, said, there = (add_up(flags.astype(np.float64)) for flags in (decided & positive, decided, positive))
+    sums = add_up(np.hstack([decided & positive, decided, positive, _unpredicted(probability)]).astype(np.float64))
+    right, said, there = (sums[:, at * classes : (at + 1) * classes] for at in range(3))  # (draw, class)
     f1 = np.full(there.shape, np.nan)  # (draw, class)
     np.divide(2 * right, said + there, out=f1, where=there > 0)
-    return nan_where_missing(mean_over_classes(f1), add_up(_unpredicted(probability)))
+    return nan_where_missing(mean_over_classes(f1), sums[:, 3 * classes :])
 
 
 def _calibration(probability: Floats, label: Integers, add_up: Sum) -> Floats:
-    total = add_up(np.ones((len(probability), 1)))[:, 0]
-    errors = []
-    for confidence, right in confidences(probability, positives(label, probability.shape[1]), label.ndim == 1):
+    pairs = confidences(probability, positives(label, probability.shape[1]), label.ndim == 1)
+    every, errors = np.hstack([np.ones((len(probability), 1)), _unpredicted(probability)]), []
+    for confidence, right in pairs:
         gaps = np.nan_to_num(right - confidence)[:, None] * (bin_of(confidence)[:, None] == np.arange(BINS))  # (n, bin)
-        errors.append(np.abs(add_up(gaps)).sum(1))
+        sums = add_up(np.hstack([gaps, every]))
+        errors.append(np.abs(sums[:, :BINS]).sum(1))
+    total, missing = sums[:, BINS], sums[:, BINS + 1 :]
     found = np.full(len(total), np.nan)
     np.divide(np.mean(errors, axis=0), total, out=found, where=total > 0)
-    return nan_where_missing(1 - found, add_up(_unpredicted(probability)))
+    return nan_where_missing(1 - found, missing)
 
 
 def _unpredicted(probability: Floats) -> Floats:

@@ -19,9 +19,14 @@ from torch import Tensor, nn
 
 FASTEST, SLOWEST = 0.1, 0.001  # steps dt that are drawn: memories of about ten to a thousand positions
 
+LONGEST = 512
+"""Positions up to which a GPU convolves by a product of matrices. It has more operations than an FFT, and fewer passes
+through memory, in which an FFT spends its time there. On a CPU the FFT is quicker, six times for 250 positions. The
+matrices take width * positions^2 numbers."""
+
 
 class StateSpace(nn.Module):
-    """Features (n, width, time) to features of the same shape, each convolved with the kernel of its states.
+    """Features (n, time, width) to features of the same shape, each convolved over time with the kernel of its states.
 
     both: convolve backwards in time as well, with another kernel, so that a position sees the later ones too.
     """
@@ -52,36 +57,55 @@ class StateSpace(nn.Module):
         return 2 * (fading * (c[0][..., None] * angle.cos() - c[1][..., None] * angle.sin())).sum(1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Convolve features over time, in float32 or better whatever the precision of the run."""
-        with torch.autocast(features.device.type, enabled=False):
-            signal = features.float() if features.dtype != torch.float64 else features
-            if not len(signal):  # as one of several processes may have it; FFTs of MKL refuse it
-                return signal * self.skip[:, None]
-            kernel = self.kernel(signal.shape[-1])
-            if torch.onnx.is_in_onnx_export():
-                made = _by_convolution(signal, kernel, self.both)
-            else:
-                made = _by_fft(signal, kernel, self.both)
-            return made + signal * self.skip[:, None]  # (n, width, time)
+        """Convolve features over time: by FFT in float32 or better, by matrices in the precision of the run.
+
+        The result is a view of memory (width, n, time), which a linear layer reads as it is.
+        """
+        time, device = features.shape[1], features.device.type
+        with torch.autocast(device, enabled=False):
+            at_lags = self._at_lags(time)
+        if not len(features):  # as one of several processes may have it; FFTs of MKL refuse it
+            return features * self.skip
+        if torch.onnx.is_in_onnx_export():
+            return _by_convolution(features.transpose(1, 2).float(), at_lags, self.both).transpose(1, 2)
+        if features.is_cuda and time <= LONGEST:
+            return _by_matrix(features, at_lags)
+        with torch.autocast(device, enabled=False):
+            signal = features if features.dtype == torch.float64 else features.float()
+            return _by_fft(signal.transpose(1, 2), at_lags).transpose(1, 2)
+
+    def _at_lags(self, time: int) -> Tensor:
+        """Return the kernels (width, 2 time) at the lags 0, 1, ..., time - 1, unused, 1 - time, ..., -1."""
+        kernel, width = self.kernel(time), len(self.skip)
+        later = kernel[width:, 1:].flip(-1) if self.both else kernel.new_zeros(width, time - 1)
+        now = kernel[:width, :1] + self.skip[:, None]
+        return torch.cat([now, kernel[:width, 1:], kernel.new_zeros(width, 1), later], -1)
 
 
-def _by_fft(signal: Tensor, kernel: Tensor, both: bool) -> Tensor:
+def _by_matrix(features: Tensor, at_lags: Tensor) -> Tensor:
+    """Convolve (n, time, width) by a matrix for each feature, in the precision of the run."""
+    time, device = features.shape[1], features.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
+    # A row of 2 time numbers, repeated and cut into rows that are one number shorter: each begins one lag earlier.
+    rows = at_lags.to(dtype).repeat(1, time)[:, : time * (2 * time - 1)]
+    matrix = rows.view(-1, time, 2 * time - 1)[:, :, :time]  # (width, from, to): the kernel at the lag to - from
+    signal = features.permute(2, 0, 1).to(dtype, memory_format=torch.contiguous_format)  # (width, n, time)
+    return torch.bmm(signal, matrix).permute(1, 2, 0)  # (n, time, width)
+
+
+def _by_fft(signal: Tensor, at_lags: Tensor) -> Tensor:
     """Convolve (n, width, time) by FFT, which takes time log(time) operations instead of time squared."""
-    width, time = signal.shape[-2:]
-    padded = torch.zeros(width, 2 * time, device=signal.device, dtype=signal.dtype)
-    padded[:, :time] = kernel[:width]
-    if both:
-        padded[:, time + 1 :] = kernel[width:, 1:].flip(-1)  # at negative times, which follow the positive ones
-    product = torch.fft.rfft(signal, n=2 * time) * torch.fft.rfft(padded)
+    time = signal.shape[-1]
+    product = torch.fft.rfft(signal, n=2 * time) * torch.fft.rfft(at_lags.to(signal.dtype))
     made: Tensor = torch.fft.irfft(product, n=2 * time)[..., :time]
     return made
 
 
-def _by_convolution(signal: Tensor, kernel: Tensor, both: bool) -> Tensor:
-    """Convolve by the sum itself, in operations that ONNX has."""
+def _by_convolution(signal: Tensor, at_lags: Tensor, both: bool) -> Tensor:
+    """Convolve (n, width, time) by the sum itself, in operations that ONNX has."""
     width, time = signal.shape[-2:]
-    made = nn.functional.conv1d(signal, kernel[:width, None].flip(-1), padding=time - 1, groups=width)[..., :time]
+    past, later = at_lags[:, :time], torch.cat([at_lags.new_zeros(width, 1), at_lags[:, time + 1 :].flip(-1)], -1)
+    made = nn.functional.conv1d(signal, past[:, None].flip(-1), padding=time - 1, groups=width)[..., :time]
     if both:
-        later = torch.cat([torch.zeros_like(kernel[width:, :1]), kernel[width:, 1:]], -1)
         made = made + nn.functional.conv1d(signal, later[:, None], padding=time - 1, groups=width)[..., time - 1 :]
     return made

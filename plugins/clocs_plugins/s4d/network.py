@@ -74,8 +74,7 @@ class Layer(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply the layer to features."""
-        convolved = self.space(self.norm(features).transpose(1, 2)).transpose(1, 2)  # (n, time, width)
-        made: Tensor = features + self.after(convolved.to(features.dtype))
+        made: Tensor = features + self.after(self.space(self.norm(features)).to(features.dtype))  # (n, time, width)
         return made
 
 

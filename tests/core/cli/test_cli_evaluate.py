@@ -67,7 +67,7 @@ def document(folder: Path) -> dict:
         (["RUN", "--task", "party"], "Data set 'tiny' has no task 'party'. Did you mean 'parity'?"),
         (
             ["RUN", "--protocol", "knn"],
-            "No protocol 'knn'. There is: centres, finetune, linear, patient-identification, tilted.",
+            "No protocol 'knn'. There is: centres, finetune, linear, linear-record, patient-identification, tilted.",
         ),
         (["RUN", "--fraction-of", "leads"], "`--fraction-of …`: expected one of frames, patients, got 'leads'."),
         (["RUN", "--part", "train"], "`--part …`: expected one of validation, test, got 'train'."),

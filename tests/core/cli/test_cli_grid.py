@@ -110,6 +110,25 @@ def test_a_grid_runs_and_is_asked_for_its_status_its_page_and_its_scores(
     assert {row["name"] for row in rows} == {"first", "second", "random"}
 
 
+def test_several_pre_trainings_are_one_job_where_that_is_asked_for(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them fails: it alone is said to have failed, and is tried again alone."""
+    run = ("grid", "run", "mine.toml", "--engine", "quick", "--runs-per-job", "3")
+    monkeypatch.setenv("FAKE_FAIL", "cmsc-demo-E128-p0-s1")
+    monkeypatch.setenv("FAKE_LOG", str(place / "log"))
+    assert clocs(*run) == 1
+    told = (place / "log").read_text()
+    assert told.count("together 3") == told.count("together") == 1
+    assert told.count("begin") == 7  # four pre-trainings, and the evaluations of three
+    said = capsys.readouterr()
+    assert "failed: cmsc-demo-E128-p0-s1" in said.err
+    assert "made to fail. (cmsc-demo-E128-p0-s0" in said.err  # the log of the first has what the process said
+    monkeypatch.delenv("FAKE_FAIL")
+    assert clocs(*run) == 0
+    assert (place / "log").read_text().removeprefix(told).count("begin") == 2
+
+
 def test_a_dry_run_lists_cells_and_writes_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An axis of the command line replaces that of the file."""
     assert clocs("grid", "run", "mine.toml", "--axis", "seed=5", "--dry-run") == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from clocs_core.cli import main, processes
+from clocs_core.cli import main, processes, run
 from clocs_core.cli.processes import Place, may_speak, read_place
 from clocs_core.errors import LostProcess, SettingsError
 from clocs_core.progress import COMMAND
@@ -38,7 +38,7 @@ def test_a_process_by_itself_has_no_place(variables: dict[str, str]) -> None:
 )
 def test_each_process_gets_the_command_without_their_number(typed: str) -> None:
     token = COMMAND.set(typed)
-    assert processes._command_of_one(Path("c")) == ["run", "--method", "cmsc", "--out", "a b"]
+    assert processes.words_of_one() == ["run", "--method", "cmsc", "--out", "a b"]
     COMMAND.reset(token)
 
 
@@ -47,7 +47,7 @@ def test_all_processes_get_one_new_folder_unless_one_is_named(more: list[str]) -
     """Its name has the time, which each process would read for itself."""
     for typed, expected in ((["run"], ["run", "--out", "c"]), (["run", *more], ["run", *more])):
         token = COMMAND.set(" ".join(["clocs", *typed, "--gpus", "2"]))
-        assert processes._command_of_one(Path("c")) == expected
+        assert run._words_of_one(Path("c")) == expected
         COMMAND.reset(token)
 
 
@@ -86,6 +86,6 @@ def test_a_process_among_others_ends_at_once_after_an_error(
     monkeypatch.setattr(os, "_exit", ended.append)
     assert main(["plugins", "--json"]) == 0
     assert ended == []
-    assert main(["run", "--no-such-flag"]) == 2
+    assert main(["plugins", "--no-such-flag"]) == 2
     assert ended == ends
     assert "no-such-flag" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+import torch
 from fake_frames import fake_prepared
 from fake_recordings import FakeOptions, fake_entries, fake_load
 
@@ -104,3 +105,35 @@ def test_a_certificate_that_a_killed_process_was_writing_is_swept_though_another
     left.touch()
     certified_audit(prepared, split)
     assert not left.exists()
+
+
+@pytest.mark.parametrize("tile", [7, 4096])
+def test_a_device_proposes_the_pairs_of_the_cpu(monkeypatch, tile):
+    """Whole tiles and ragged ones; the CPU decides in float64 which of them agree."""
+    monkeypatch.setattr(module, "TILE", tile)
+    rng = np.random.default_rng(0)
+    sketches = rng.normal(size=(40, 64)) + 5 * rng.normal(size=(4, 64))[rng.integers(0, 4, 40)]
+    sketches = (sketches / np.linalg.norm(sketches, axis=1, keepdims=True)).astype(np.float32)
+    monkeypatch.setattr(module, "LIKE", 0.96)  # some pairs of a group
+    part = rng.integers(0, 3, 40).astype(np.int8)
+    expected = {
+        (i, k)
+        for i in range(40)
+        for k in range(i + 1, 40)
+        if part[i] != part[k] and sketches[i].astype(float) @ sketches[k].astype(float) > 0.96
+    }
+    on_cpu = module.proposing_on(torch.device("cpu"), sketches, part)
+    assert len(expected) > 10
+    assert set(module._alike(sketches, part, None)) == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "proposing_on", lambda *_: on_cpu)
+        assert set(module._alike(sketches, part, torch.device("cuda"))) == expected
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("kind", ["copy", "noisy", "huge", "faint"])
+def test_a_gpu_finds_the_same_copies(tmp_path, kind):
+    entries = [*fake_entries(), Entry(f"{kind}-r0-0", "someone else", 0)]
+    split = parts_of(entries, p0="train", **{"someone else": "test"})
+    prepared = prepared_with_copies(tmp_path, entries)
+    assert audit(prepared, split, torch.device("cuda")) == audit(prepared, split)

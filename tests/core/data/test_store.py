@@ -233,3 +233,26 @@ def test_of_three_recordings_each_is_joined_with_the_next(tmp_path):
     ]
     none, _ = list_instances(prepared, frozenset({"p9"}), CHANNELS, 1, True, CPU, recordings=2)
     assert len(none) == 0
+
+
+def test_stores_of_a_set_on_a_device_share_its_frames_while_one_of_them_is_there(prepared, monkeypatch):
+    """Several seeds in one process, and the training and the evaluation of one, need one copy on the GPU."""
+    moved, device = [], torch.device("meta")
+
+    def move(_prepared, mapped, column, where):
+        moved.append(len(column))
+        return torch.empty((len(mapped), len(column), mapped.shape[2]), device=where)
+
+    monkeypatch.setattr(store_module, "_move", move)
+    labels = {entry.record: entry.label for entry in fake_entries()}
+    first, second, fewer = (fill_store(prepared, labels, TASK, some, device) for some in (CHANNELS, CHANNELS, ("L0",)))
+    assert first.signal is second.signal
+    assert fewer.signal is not first.signal
+    assert moved == [len(CHANNELS), 1]
+    del first, second
+    with store_module.keeping_frames():
+        for _ in range(2):  # the first is gone when the second is filled
+            fill_store(prepared, labels, TASK, CHANNELS, device)
+    assert moved == [len(CHANNELS), 1, len(CHANNELS)]
+    fill_store(prepared, labels, TASK, CHANNELS, device)
+    assert moved == [len(CHANNELS), 1, len(CHANNELS), len(CHANNELS)]

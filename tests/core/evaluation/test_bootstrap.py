@@ -7,7 +7,7 @@ import torch
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import ClocsWarning
-from clocs_core.evaluation.bootstrap import Interval, bootstrap, compare
+from clocs_core.evaluation.bootstrap import Interval, bootstrap, bootstrap_all, compare
 
 
 def accuracy(probability, label, weight):
@@ -147,3 +147,21 @@ def test_a_gpu_gives_the_interval_of_the_cpu(monkeypatch, at_once):
     rows = predictions(np.arange(60) % 3 == 0, np.arange(60) // 4)
     found = bootstrap(rows, metric(accuracy, score_tensors=tensor_accuracies), 50, 5, torch.device("cuda"))
     np.testing.assert_allclose(found.draws, bootstrap(rows, ACCURACY, 50, 5).draws, atol=1e-12)
+
+
+def test_several_metrics_at_once_are_each_alone():
+    """Whether a metric scores draws one by one or in blocks; each keeps its place."""
+    rng = np.random.default_rng(4)
+    rows = predictions(rng.random(60) < 0.7, np.arange(60) // 3)
+    several = (
+        metric(accuracy, score_draws=lambda p, y, w: np.array([accuracy(p, y, one) for one in w])),
+        ACCURACY,
+        metric(lambda p, y, w: float(w[0]), score_draws=lambda p, y, w: w[:, 0]),
+        metric(lambda p, y, w: float(w.max())),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clocs_core.evaluation.bootstrap._AT_ONCE", 60 * 7)  # 7 draws in a block
+        found = bootstrap_all(rows, several, 50, 5)
+    for one, alone in zip(found, (bootstrap(rows, one, 50, 5) for one in several), strict=True):
+        assert (one.value, one.low, one.high) == (alone.value, alone.low, alone.high)
+        assert np.array_equal(one.draws, alone.draws)

@@ -1,5 +1,6 @@
 """Representations of frames: frozen, in the order of the instances, and whatever the memory allows at a time."""
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -10,6 +11,8 @@ from torch import nn
 from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
 from clocs_core.evaluation.features import Features, embed, pool_records
+from clocs_core.evaluation.labelled_frames import take
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.normalise import leave, min_max
 
 
@@ -49,6 +52,21 @@ def test_embedding_moves_neither_batchnorm_nor_dropout_and_puts_the_mode_back(pr
     assert encoder.training
     assert first.embedding.shape == (len(instances), 4)
     assert set(first.label) == {0, 1}
+
+
+@pytest.mark.parametrize("instances", [5, 2])
+def test_processes_share_the_instances_and_each_gets_all_embeddings(prepared, instances):
+    """Of two instances, the third process has none; no encoder has to take an empty batch."""
+    store, found = two_patients(prepared)
+    some = take(found, torch.arange(instances))
+    encoder = Short(most=2)
+    alone = embed(encoder, store, some, min_max, lambda done, total: None)
+    encoder.sizes.clear()
+    several = on_ranks(3, lambda group: embed(encoder, store, some, min_max, lambda done, total: None, group))
+    for one in several:
+        for mine, right in zip(attrs.astuple(one), attrs.astuple(alone), strict=True):
+            np.testing.assert_allclose(mine, right, atol=1e-6)
+    assert sorted(encoder.sizes) == ([1, 2, 2] if instances == 5 else [1, 1, 1])
 
 
 def test_frames_are_normalised_where_asked_and_left_alone_where_not(prepared):

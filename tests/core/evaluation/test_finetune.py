@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 
 import attrs
 import numpy as np
@@ -12,10 +13,11 @@ from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encod
 from torch import nn
 
 from clocs_core import Task, seeds
-from clocs_core.errors import OutOfMemory
+from clocs_core.errors import OutOfMemory, SettingsError
 from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, layer_factors, predict
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.epochs import plain_epoch
 from clocs_core.train.normalise import leave, min_max
 
@@ -36,7 +38,7 @@ def noisy_encoder(seed=0):
 
 def tune(bench, encoder, rows=None, seed=0, run_epoch=plain_epoch, clock=None, **settings):
     given = {"epochs": 4, "batch_size": 16, "learning_rate": 1e-2, "patience": 15}
-    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint", "layer_decay") if key in settings}
+    how = {key: settings.pop(key) for key in ("epoch_done", "checkpoint", "layer_decay", "group") if key in settings}
     rows = np.arange(len(bench.parts["train"])) if rows is None else rows
     tuning = FineTuning(
         embedding_dim=DIM, settings=TrainSettings(**(given | settings)), seed=seed, scored="test", run_epoch=run_epoch,
@@ -51,6 +53,46 @@ def weights(module):
 
 def same(first, second):
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+# ------------------------------------------------------------------------------------------------ several processes
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_processes_train_the_classifier_of_one(bench, tmp_path, monkeypatch, count):
+    """Batches of 16 do not divide by three, and the last batch is ragged. Process 0 alone writes a checkpoint."""
+    lock = threading.Lock()  # threads share torch's default generator, which draws the head
+
+    def one_at_a_time(*given):
+        with lock:
+            return build_classifier(*given)
+
+    monkeypatch.setattr("clocs_core.evaluation.finetune.build_classifier", one_at_a_time)
+    encoders = [simple_encoder() for _ in range(count)]
+    files = [tmp_path / f"{rank}.safetensors" for rank in range(count)]
+    alone = tune(bench, simple_encoder())
+    several = on_ranks(
+        count, lambda group: tune(bench, encoders[group.rank], group=group, checkpoint=files[group.rank])
+    )
+    for one in several:
+        for name, tensor in alone.classifier.state_dict().items():
+            torch.testing.assert_close(one.classifier.state_dict()[name], tensor, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(one.predictions.probability, alone.predictions.probability, atol=1e-5)
+        np.testing.assert_array_equal(one.predictions.record, alone.predictions.record)
+        assert [point.epoch for point in one.curve] == [point.epoch for point in alone.curve]
+    assert [file.exists() for file in files] == [True] + [False] * (count - 1)
+
+
+def test_a_process_that_cannot_see_the_checkpoint_is_refused(bench, tmp_path):
+    tune(bench, simple_encoder(), checkpoint=tmp_path / "0.safetensors", epochs=1)
+    encoders = [simple_encoder() for _ in range(2)]
+    with pytest.raises(SettingsError, match="epochs trained = 1"):
+        on_ranks(
+            2,
+            lambda group: tune(
+                bench, encoders[group.rank], group=group, checkpoint=tmp_path / f"{group.rank}.safetensors"
+            ),
+        )
 
 
 # ---------------------------------------------------------------------------------------------------- against a loop

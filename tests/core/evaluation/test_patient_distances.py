@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,3 +101,45 @@ def test_a_coarse_histogram_ends_where_the_distances_do():
     assert (intra + inter)[-1] > 0
     assert 32 < len(intra) <= 64
     assert edges[-1] < found.edges[-1]
+
+
+@pytest.mark.parametrize("tile", [7, 1024])
+def test_a_device_counts_as_the_cpu_does(monkeypatch, tile):
+    """Here on the CPU, where the rounding is the same; with equal rows, and with a distance on the last edge."""
+    embedding, patient = cohort(n=50)
+    embedding[:5], embedding[6:] = embedding[5], embedding[6:].round()
+    embedding[8], embedding[9] = 9, -9
+    expected = patient_distances(embedding, patient)
+    monkeypatch.setattr(patients, "_TILE", tile)
+    with monkeypatch.context() as patch:
+        patch.setattr(patients, "_count", lambda *rows: patients.count_on(torch.device("cpu"), *rows, tile))
+        found = patient_distances(embedding, patient)
+    assert np.array_equal(found.intra, expected.intra)
+    assert np.array_equal(found.inter, expected.inter)
+    assert (found.intra_mean, found.inter_mean) == pytest.approx((expected.intra_mean, expected.inter_mean), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The memory of cuda does not suffice")
+def test_smaller_tiles_then_the_cpu_compute_where_a_gpu_is_short_of_memory(monkeypatch):
+    asked = []
+
+    def short(device, rows, ids, edges, tile):
+        asked.append(tile)
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(patients, "count_on", short)
+    embedding, patient = cohort()
+    found = patient_distances(embedding, patient, torch.device("cuda"))
+    assert found.separation == patient_distances(embedding, patient).separation
+    assert asked == [1024, 128, 16]
+
+
+@pytest.mark.cuda
+def test_a_gpu_counts_the_same_distances():
+    """But for a distance on the edge of two bins, which rounding decides."""
+    embedding, patient = cohort(n=3000, dim=64)
+    found, expected = patient_distances(embedding, patient, torch.device("cuda")), patient_distances(embedding, patient)
+    assert np.abs(found.intra - expected.intra).sum() <= 4
+    assert np.abs(found.inter - expected.inter).sum() <= 4
+    assert found.separation == pytest.approx(expected.separation, abs=1e-6)
+    assert (found.intra_mean, found.inter_mean) == pytest.approx((expected.intra_mean, expected.inter_mean), rel=1e-11)

@@ -7,7 +7,7 @@ import pytest
 
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
-from clocs_core.evaluation.permutation import permutation_p
+from clocs_core.evaluation.permutation import permutation_all, permutation_p
 
 
 def accuracy(probability, label, weight):
@@ -132,3 +132,11 @@ def test_a_permutation_without_a_difference_counts_as_large():
 
     metric = Metric(name="some", summary="Defined for some.", score=only_unmixed)
     assert permutation_p(a, b, metric, 30, 0) == 1
+
+
+def test_several_metrics_at_once_are_each_alone():
+    a, b = pair(4, patients=20, gain=0.1)
+    first = Metric(name="first", summary="First row.", score=lambda p, y, w: float(p[0, 0] * w[0]))
+    several = (ONE_BY_ONE, first, ACCURACY)
+    assert permutation_all(a, b, several, 99, 0) == [permutation_p(a, b, one, 99, 0) for one in several]
+    assert permutation_all(a, b, several, 0, 0) == [None] * 3

@@ -168,3 +168,26 @@ def test_names_in_messages_and_stages_cannot_control_the_terminal():
         assert "\x9b" not in text
         assert "patient \\u001b[2J" in text
         assert "channel \\u009b1A [/red]" in text
+
+
+def two_runs(show):
+    show.stage("Preparing")
+    for name in ("seed 0", "seed 1"):
+        show.line(name, "Training")
+        show.line(name, "Training", 1, 4, "loss 0.5")
+
+
+def test_several_runs_have_a_bar_each_in_a_terminal():
+    def act(show):
+        two_runs(show)
+        assert [task.description for task in show.progress.tasks] == ["seed 0: Training", "seed 1: Training"]
+        assert [task.fields["detail"] for task in show.progress.tasks] == ["loss 0.5"] * 2
+        show.stage("Summarising")
+        assert [task.description for task in show.progress.tasks] == ["Summarising"]
+
+    assert "…\n" not in shown(act, terminal=True)
+
+
+def test_several_runs_have_a_line_per_stage_without_a_terminal_and_more_if_verbose():
+    assert shown(two_runs) == "Preparing …\nseed 0: Training …\nseed 1: Training …\n"
+    assert "seed 1: Training, 1 of 4: loss 0.5\n" in shown(two_runs, verbose=True)

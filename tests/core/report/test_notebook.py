@@ -106,3 +106,16 @@ def test_a_notebook_is_a_shell_with_a_kernel(monkeypatch, shell, expected):
     assert in_notebook() is expected
     monkeypatch.delitem(sys.modules, "IPython")
     assert not in_notebook()
+
+
+def test_several_runs_have_a_line_each_until_the_next_stage(states, clock):
+    show = NotebookDisplay()
+    show.stage("Preparing")
+    for name in ("a<b", "c"):
+        show.line(name, "Training")
+    clock[0] += 1
+    show.line("c", "Training", 1, 4, "loss 0.5")
+    bar = "<progress value='1' max='4'></progress> 1 / 4 loss 0.5"
+    assert states[-1] == f"a&lt;b: Training<br>c: Training {bar}"
+    show.stage("Summarising")
+    assert states[-1] == "Summarising"

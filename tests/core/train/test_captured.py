@@ -1,6 +1,7 @@
 """Captured steps: the same training, started from the host once per replay. Needs a GPU, but for what is refused."""
 
 import copy
+import json
 import re
 
 import attrs
@@ -8,8 +9,6 @@ import pytest
 import torch
 from fake_frames import FRAME, TASK
 from fake_recordings import CHANNELS, fake_entries
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from clocs_core.cli import main
@@ -18,7 +17,7 @@ from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import NonFiniteLoss
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Update
-from clocs_core.train.captured import CapturedEpochs, split_epoch
+from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
@@ -27,6 +26,7 @@ from clocs_core.train.normalise import min_max, normaliser
 from clocs_core.train.projector import Projector
 from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
+from clocs_core.train.validation import plain_validation
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
@@ -201,6 +201,76 @@ def test_a_step_that_asks_the_host_runs_plainly_and_says_so_once(training):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("batch_size", [3, 8, 10_000])
+def test_captured_validation_is_the_plain_one(training, monkeypatch, batch_size, whole):
+    """The kernels are the same, so loss, embeddings and patients are the same to the last bit."""
+    monkeypatch.setattr("clocs_core.train.health.MEASURED", 16)
+    small = attrs.evolve(training, settings=TrainSettings(batch_size=batch_size))
+    runner, learner = CapturedEpochs(nothing), learner_of(0.3)
+    for epoch in (1, 2):
+        runner(learner, small, epoch, lambda *_: None)
+        found, expected = runner.validate(learner, small, whole), plain_validation(learner, small, whole)
+        assert all(map(torch.equal, found, expected))
+    assert runner.checks is not None
+
+
+@pytest.mark.cuda
+def test_a_run_of_the_paper_validates_by_replays_as_it_does_plainly(tmp_path, capsys):
+    """The paper's encoder and the fused loss: both runs name the same best epoch, by the same losses to rounding."""
+    rows = []
+    for step in ("plain", "captured"):
+        small = ("--dataset", "demo", "-o", "patients=120", "--epochs", "4", "--batch-size", "16", "-o", "resamples=10")
+        where = ("--device", "cuda", "--data-root", str(tmp_path / "data"), "--out", str(tmp_path / step))
+        assert main(["run", "--plugin", "cmsc", *small, *where, "--step", step]) == 0
+        lines = (tmp_path / step / "metrics.jsonl").read_text().splitlines()
+        rows.append([json.loads(line) for line in lines])
+    assert "plainly" not in capsys.readouterr().err
+    for plain, captured in zip(*rows, strict=True):
+        for name in ("train_loss", "validation_loss", "same_patient", "other_patient"):
+            assert captured[name] == pytest.approx(plain[name], rel=1e-3, abs=1e-4), name
+
+
+@pytest.mark.cuda
+def test_a_captured_run_waits_for_the_gpu_once_per_epoch_and_for_its_health(training):
+    """Nothing between training and validation waits: torch raises for a host sync that is not allowed."""
+    runner, learner = CapturedEpochs(nothing), learner_of()
+    runner(learner, training, 1, lambda *_: None)
+    runner.validate(learner, training, False)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        runner(learner, training, 2, lambda *_: None)
+        runner.validate(learner, training, False)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.cuda
+def test_a_validation_that_asks_the_host_runs_plainly_and_training_stays_captured(training):
+    """With dropout: the attempt resets the generator that the captured training step draws from."""
+
+    class Asks(ContrastiveObjective):
+        def of(self, z, patient, pairs, ranks=None):
+            if not self.training and float(z.sum()) > 1e9:
+                raise AssertionError
+            return super().of(z, patient, pairs, ranks)
+
+    plain, captured, said = learner_of(0.3), learner_of(0.3), []
+    plain.objective, captured.objective = Asks(contrast), Asks(contrast)
+    runner = CapturedEpochs(said.append)
+    for epoch in (1, 2, 3):
+        found = runner(captured, training, epoch, lambda *_: None)
+        expected = plain_epoch(plain, training, epoch, lambda *_: None)
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+        mine, other = runner.validate(captured, training, False), plain_validation(plain, training, False)
+        torch.testing.assert_close(mine[0], other[0], rtol=1e-3, atol=1e-4)
+    assert len(said) == 1
+    assert "the validation step cannot be captured" in said[0]
+    assert runner.steps is not None
+
+
+@pytest.mark.cuda
 def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
     def epochs(learner, last):
         settings = TrainSettings(batch_size=8, epochs=4)
@@ -249,16 +319,6 @@ def test_every_method_is_captured(tmp_path, capsys, method):
     where = ("--device", "cuda", "--data-root", str(tmp_path / "data"), "--out", str(tmp_path / "run"))
     assert main(["run", "--plugin", method, *small, *where, "--step", "captured"]) == 0
     assert "plainly" not in capsys.readouterr().err
-
-
-@given(count=st.integers(1, 500), batch=st.integers(1, 40), together=st.integers(1, 12))
-def test_the_replays_of_an_epoch_are_its_batches(count, batch, together):
-    """In order, only the last may be smaller, and there are at most three graphs to capture."""
-    replays = split_epoch(count, batch, together)
-    sizes = [replay.size for replay in replays for _ in range(replay.steps)]
-    assert sizes == [len(rows) for rows in torch.arange(count).split(batch)]
-    assert len(set(replays)) <= 3
-    assert all(replay.steps in (1, together) for replay in replays)
 
 
 @pytest.mark.parametrize(

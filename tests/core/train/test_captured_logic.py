@@ -11,19 +11,25 @@ import pytest
 import torch
 from fake_frames import FRAME, fake_prepared, fake_store
 from fake_recordings import CHANNELS
-from stand_in_graphs import NotedSteps, capture_on_the_cpu
+from stand_in_graphs import capture_on_the_cpu, note
 from torch import nn
 
 from clocs_core.contracts.batches import Views
 from clocs_core.data.store import list_instances
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.testing.threads import ThreadWire, new_meeting, on_ranks
+from clocs_core.train import captured as captured_module
+from clocs_core.train import captured_validation
 from clocs_core.train.adam import Update
-from clocs_core.train.captured import CapturedEpochs
+from clocs_core.train.captured import CapturedEpochs, _any_refuses, _Steps
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
+from clocs_core.train.loop import train_epochs
 from clocs_core.train.normalise import min_max
+from clocs_core.train.ranks import Group
 from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
+from clocs_core.train.validation import plain_validation
 
 
 def noisy_views(batch, generator):
@@ -103,7 +109,7 @@ def test_capturing_trains_nothing(training, captured):
     """The steps that warm up must leave weights, running statistics and the optimiser as they were."""
     one = learner()
     before = {name: tensor.clone() for name, tensor in one.encoders.state_dict().items()}
-    NotedSteps(one, training)
+    _Steps(one, training)
     assert all(torch.equal(tensor, before[name]) for name, tensor in one.encoders.state_dict().items())
     kept = [value for each in one.optimiser.state.values() for value in each.values()]
     assert kept
@@ -127,14 +133,15 @@ def test_every_started_step_is_told(training, captured):
     assert ticks[-1] == (steps, steps)
 
 
+def refuse(*_arguments, **_options):
+    raise RuntimeError("operation not permitted\nwhen stream is capturing")
+
+
 def test_a_step_that_cannot_be_captured_runs_plainly_with_one_warning(training, captured, monkeypatch):
     """Nothing is lost by the attempt: the epoch equals the plain one."""
 
-    def refuse(*_arguments, **_options):
-        raise RuntimeError("operation not permitted\nwhen stream is capturing")
-
     said = []
-    monkeypatch.setattr(torch.cuda, "graph", refuse)
+    monkeypatch.setattr(captured_module, "capture", refuse)
     monkeypatch.setattr("clocs_core.train.captured._renew_generator", lambda device: None)
     run_epoch, one, other = CapturedEpochs(said.append), learner(), learner()
     for epoch in (1, 2):
@@ -190,3 +197,102 @@ def test_components_of_a_captured_loss_are_those_of_the_plain_one(training, capt
         sizes[-1] = len(training.train) % 8
         mean = (losses * sizes).sum() / sizes.sum()
         assert float(found[0] + 0.1 * found[1]) == pytest.approx(float(mean), rel=1e-5)
+
+
+def validations(training, batch_size, whole=False):
+    """Captured and plain validation of the same weights, after one and after two epochs."""
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=batch_size))
+    run_epoch, one = CapturedEpochs(pytest.fail), learner()
+    for epoch in (1, 2):
+        run_epoch(one, training, epoch, silent)
+        yield run_epoch.validate(one, training, whole), plain_validation(one, training, whole)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("batch_size", [3, 8, 10_000])
+@pytest.mark.usefixtures("captured")
+def test_captured_validation_is_the_plain_one(training, monkeypatch, batch_size, whole):
+    """Loss, embeddings and patients: in replays of ten, of one and of the ragged batch, or of that alone."""
+    monkeypatch.setattr("clocs_core.train.health.MEASURED", 16)
+    for found, expected in validations(training, batch_size, whole):
+        assert all(map(torch.equal, found, expected))
+        kept = len(training.validation) if whole else {3: 18, 8: 16}.get(batch_size, len(training.validation))
+        assert found[1].shape[1] == len(found[2]) == kept
+
+
+@pytest.mark.usefixtures("captured")
+def test_a_ragged_batch_that_is_measured_is_kept(training, monkeypatch):
+    """All full batches are fewer instances than are measured."""
+    monkeypatch.setattr("clocs_core.train.health.MEASURED", len(training.validation) - 1)
+    for found, expected in validations(training, 8):
+        assert all(map(torch.equal, found, expected))
+        assert len(found[2]) == len(training.validation)
+
+
+@pytest.mark.usefixtures("captured")
+def test_what_a_validation_returned_stays_while_the_next_one_runs(training):
+    (first, expected), _ = validations(training, 3)
+    assert all(map(torch.equal, first, expected))
+
+
+def test_captured_and_plain_runs_stop_at_the_same_epoch(training, captured):
+    """Validation must not disturb what training draws, nor the other way round."""
+    training = attrs.evolve(training, settings=TrainSettings(batch_size=3, epochs=4))
+    found, expected = (
+        list(train_epochs(learner(), training, run_epoch, lambda: 0.0, silent)) for run_epoch in (captured, plain_epoch)
+    )
+    told = [
+        [(one.train_loss, one.validation_loss, one.health, one.best_epoch) for one in run] for run in (found, expected)
+    ]
+    assert told[0] == told[1]
+    assert captured.checks is not None
+
+
+def test_a_validation_that_cannot_be_captured_runs_plainly_with_one_warning(training, captured, monkeypatch):
+    """The training step stays captured; it is captured again, since the attempt resets the generator it draws from."""
+    said, made = [], []
+    monkeypatch.setattr(captured_validation, "capture", refuse)
+    monkeypatch.setattr(captured_module, "capture", lambda *arguments: made.append(arguments) or note(*arguments))
+    monkeypatch.setattr("clocs_core.train.captured._renew_generator", lambda device: None)
+    run_epoch, one, other = CapturedEpochs(said.append), learner(), learner()
+    for epoch in (1, 2, 3):
+        assert torch.equal(run_epoch(one, training, epoch, silent), plain_epoch(other, training, epoch, silent))
+        found, expected = run_epoch.validate(one, training, False), plain_validation(other, training, False)
+        assert all(map(torch.equal, found, expected))
+    assert said == ["the validation step cannot be captured and runs plainly, which is slower: operation not permitted"]
+    assert run_epoch.steps is not None
+    assert len(made) == 2 * 2  # a full and a ragged batch, twice
+
+
+def test_where_training_is_refused_validation_is_plain(training, captured, monkeypatch):
+    said = []
+    monkeypatch.setattr(captured_module, "capture", refuse)
+    monkeypatch.setattr("clocs_core.train.captured._renew_generator", lambda device: None)
+    run_epoch, one = CapturedEpochs(said.append), learner()
+    run_epoch(one, training, 1, silent)
+    assert all(map(torch.equal, run_epoch.validate(one, training, False), plain_validation(one, training, False)))
+    assert (run_epoch.checks, len(said)) == (None, 1)
+
+
+def test_captured_epochs_of_a_group_are_its_plain_ones(training, captured):
+    """A group of one process sends everything that several would. Validation of a group stays plain."""
+    training = attrs.evolve(training, group=Group(ThreadWire(0, new_meeting(1))))
+    one, other = learner(), learner()
+    for epoch in (1, 2):
+        assert torch.equal(captured(one, training, epoch, silent), plain_epoch(other, training, epoch, silent))
+        found, expected = captured.validate(one, training, False), plain_validation(other, training, False)
+        assert all(map(torch.equal, found, expected))
+    assert all(map(torch.equal, state(one), state(other)))
+    assert captured.checks is None
+    sums = [kind for _, kind, _ in training.group.wire.meeting.sent if kind == "sum"]
+    assert len(sums) > len(training.train) // training.settings.batch_size
+
+
+def test_if_one_process_cannot_capture_none_replays(training):
+    """A graph that waits for a process which runs plain steps would wait for ever."""
+
+    def refuses(group):
+        return _any_refuses(group.rank == 1, attrs.evolve(training, group=group))
+
+    assert on_ranks(3, refuses) == [True] * 3
+    assert on_ranks(2, lambda group: _any_refuses(False, attrs.evolve(training, group=group))) == [False] * 2

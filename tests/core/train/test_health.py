@@ -53,3 +53,11 @@ def test_all_zero_embeddings_give_numbers():
     health = measure(torch.zeros(2, 5, 8), torch.arange(5), 1.0, 4)
     assert health.effective_rank == 1.0
     assert health.other_patient == 0.0
+
+
+@pytest.mark.parametrize("shape", [(200, 16), (9, 16)])
+def test_the_effective_rank_is_that_of_the_singular_values(shape):
+    z = torch.randn(shape, generator=torch.Generator().manual_seed(2)) * torch.logspace(0, -3, 16)
+    values = torch.linalg.svdvals(z.double() - z.double().mean(0))
+    share = (values / values.sum()).clamp_min(1e-300)
+    assert effective_rank(z) == pytest.approx(float((-(share * share.log()).sum()).exp()), rel=1e-6)

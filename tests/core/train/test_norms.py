@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.testing.threads import on_ranks
+from clocs_core.train.gradient_sums import sum_gradients
 from clocs_core.train.norms import SharedNorm, average_statistics, share_norms
 from clocs_core.train.projector import RowNorm
 from clocs_core.train.ranks import Group, Part
@@ -33,7 +34,7 @@ def test_shared_statistics_are_those_of_all_rows(momentum: float | None) -> None
         own = ROWS[part.own].clone().requires_grad_()
         for _ in range(2):
             (mine(own) ** 3).sum().backward()
-        group.sum_gradients(mine.parameters())
+        sum_gradients(group, mine.parameters())
         assert own.grad is not None
         return mine, own.grad
 

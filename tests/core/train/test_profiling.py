@@ -12,6 +12,7 @@ from torch.autograd.profiler_util import Interval
 
 from clocs_core.cli import main
 from clocs_core.train.profiling import STEPS, StepProfiler, covered, gpu_profile, kernel_name
+from clocs_core.train.validation import validate
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
@@ -49,6 +50,19 @@ def test_the_shares_of_a_step_add_up_and_name_what_takes_most(tmp_path):
     assert sum(row.milliseconds for row in profiler.found.shares) == pytest.approx(profiler.found.milliseconds)
     assert profiler.found.shares[0].name == "aten::mm"
     assert len(marks_of(tmp_path / "profile")) == STEPS
+
+
+def test_a_profiled_run_validates_as_it_would_without_a_profile(tmp_path):
+    """Captured validation must not become plain by a flag that only looks on."""
+
+    class Epochs:
+        def __call__(self, *_): ...
+
+        def validate(self, *arguments):
+            return arguments
+
+    watched = StepProfiler(tmp_path, CPU).watch(Epochs())
+    assert validate(watched, "learner", "training", True) == ("learner", "training", True)
 
 
 @pytest.mark.parametrize(

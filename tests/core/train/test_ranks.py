@@ -59,24 +59,6 @@ def test_a_gather_with_gradient_adds_up_what_every_rank_wants() -> None:
         assert torch.equal(found, torch.full((rows, 4), 111.0))
 
 
-def test_gradients_of_weights_are_added_up_and_none_stays_none() -> None:
-    """Adam leaves a weight without a gradient alone; one of zeros it would let decay."""
-
-    def gradients(group: Group) -> list[Tensor | None]:
-        weights = [torch.zeros(2, 3), torch.zeros(4), torch.zeros(5, dtype=torch.float64)]
-        weights[0].grad = torch.full((3, 2), group.rank + 1.0).T  # not contiguous
-        weights[2].grad = torch.full((5,), 10.0 * group.rank, dtype=torch.float64)
-        group.sum_gradients(weights)
-        return [weight.grad for weight in weights]
-
-    for first, second, third in on_ranks(2, gradients):
-        assert first is not None
-        assert torch.equal(first, torch.full((2, 3), 3.0))
-        assert second is None
-        assert third is not None
-        assert torch.equal(third, torch.full((5,), 10.0, dtype=torch.float64))
-
-
 def test_shares_of_a_mean_add_up_to_it() -> None:
     values = torch.tensor([1.0, 2.0, 6.0])
 

@@ -140,13 +140,13 @@ def story(tmp_path_factory):
     The validation loss is lowest after epoch 2, so that the best weights are not the last ones.
     """
     seen, evaluated, end = {}, [], End()
-    whole, validate = encoders.score_own_encoder, loop._validate
+    whole, validate = encoders.score_own_encoder, loop.validate
 
     def watch(learner, path, *more):
         seen[learner.progress.epoch] = {name: one.clone() for name, one in learner.encoders.state_dict().items()}
 
-    def lowest_after_the_best(learner, training, whole):
-        _, *more = validate(learner, training, whole)
+    def lowest_after_the_best(run_epoch, learner, training, whole):
+        _, *more = validate(run_epoch, learner, training, whole)
         return torch.tensor(abs(learner.progress.epoch + 1.0 - BEST)), *more
 
     def score(plan, *more):
@@ -164,7 +164,7 @@ def story(tmp_path_factory):
             patch.setattr(pretrain, drawing, lambda *_: "")
         patch.setattr(encoders, "score_own_encoder", score)
         patch.setattr(training, "save_checkpoint", watch)
-        patch.setattr(loop, "_validate", lowest_after_the_best)
+        patch.setattr(loop, "validate", lowest_after_the_best)
         patch.setattr(health, "measure", lambda *_: Health(next(ranks), 8, 0.5, 0.1, 1.0))
         run = pretrain_run(plan, keeper, around)
     return SimpleNamespace(

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at the
 SLOW = {
     "clocs_core.workflows.training.get_cohort": 2.0,
     "clocs_core.workflows.training.certified_audit": 3.0,
-    "clocs_core.train.loop._weighted_mean": 0.25,  # once for training, once within the validation
-    "clocs_core.train.loop._validate": 5.0,
+    "clocs_core.train.loop.weighted_mean": 0.25,
+    "clocs_core.train.validation.weighted_mean": 0.25,
+    "clocs_core.train.loop.validate": 5.0,
     "clocs_core.train.health.measure": 7.0,
     "clocs_core.evaluation.classifiers.embed": 11.0,  # two encoders, three parts
     "clocs_core.evaluation.linear._predict": 13.0,  # two encoders

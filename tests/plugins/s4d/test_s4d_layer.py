@@ -7,7 +7,7 @@ import cmath
 import pytest
 import torch
 
-from clocs_plugins.s4d.layer import StateSpace, _by_convolution, _by_fft
+from clocs_plugins.s4d.layer import LONGEST, StateSpace, _by_convolution, _by_fft, _by_matrix
 
 
 def layer(width=3, state=4, both=False):
@@ -35,20 +35,20 @@ def recurrence(made: StateSpace, feature: int, signal: list[float]) -> list[floa
 
 @torch.no_grad()
 def test_it_is_the_recurrence_of_its_states():
-    made, signal = layer(), noise(2, 3, 20)
+    made, signal = layer(), noise(2, 20, 3)
     found = made(signal)
     for row in range(2):
         for feature in range(3):
-            u = signal[row, feature].tolist()
+            u = signal[row, :, feature].tolist()
             expected = torch.tensor(recurrence(made, feature, u), dtype=torch.float64)
-            expected += made.skip[feature].detach() * signal[row, feature]
-            torch.testing.assert_close(found[row, feature], expected)
+            expected += made.skip[feature].detach() * signal[row, :, feature]
+            torch.testing.assert_close(found[row, :, feature], expected)
 
 
 @torch.no_grad()
 def test_backwards_it_is_the_same_in_mirrored_time_without_the_position_itself():
     """A position counts once, in the forward kernel."""
-    made, signal = layer(both=True), noise(1, 3, 15)
+    made, signal = layer(both=True), noise(1, 15, 3)
     forward = layer(both=False)
     with torch.no_grad():
         for name in ("log_step", "log_decay", "frequency"):
@@ -58,17 +58,34 @@ def test_backwards_it_is_the_same_in_mirrored_time_without_the_position_itself()
     backward = made(signal) - forward(signal)
     kernel = made.kernel(15)[3:]
     for t in range(15):
-        expected = sum((kernel[:, s - t] * signal[0, :, s] for s in range(t + 1, 15)), torch.zeros(3).double())
-        torch.testing.assert_close(backward[0, :, t], expected)
+        expected = sum((kernel[:, s - t] * signal[0, s] for s in range(t + 1, 15)), torch.zeros(3).double())
+        torch.testing.assert_close(backward[0, t], expected)
 
 
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("time", [1, 2, 7, 64])
-def test_by_fft_and_by_the_sum_itself_it_is_the_same(both, time):
-    """The sum is what an ONNX file contains."""
-    made, signal = layer(both=both), noise(2, 3, time)
-    kernel = made.kernel(time)
-    torch.testing.assert_close(_by_fft(signal, kernel, both), _by_convolution(signal, kernel, both))
+def test_by_matrix_by_fft_and_by_the_sum_itself_it_is_the_same(both, time):
+    """Which of them is used depends on the length; the sum is what an ONNX file contains."""
+    made, features = layer(both=both), noise(2, time, 3)
+    at_lags, signal = made._at_lags(time), features.transpose(1, 2)
+    expected = _by_convolution(signal, at_lags, both)
+    torch.testing.assert_close(_by_fft(signal, at_lags), expected)
+    torch.testing.assert_close(_by_matrix(features, at_lags).transpose(1, 2), expected)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_gradients_by_matrix_and_by_fft_are_the_same(both):
+    """The matrices repeat each kernel many times; every repetition must count in its gradient."""
+    found = []
+    for convolve in (
+        lambda at_lags, features: _by_matrix(features, at_lags),
+        lambda at_lags, features: _by_fft(features.transpose(1, 2), at_lags).transpose(1, 2),
+    ):
+        made, features = layer(both=both), noise(2, 9, 3).requires_grad_()
+        (convolve(made._at_lags(9), features) * noise(2, 9, 3, seed=2)).sum().backward()
+        found.append([features.grad, *(weight.grad for weight in made.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_kernels_fade_whatever_the_weights():
@@ -82,10 +99,28 @@ def test_kernels_fade_whatever_the_weights():
     assert kernel[:, -10:].abs().max() < kernel.abs().max() * 1e-3
 
 
-def test_under_autocast_it_computes_in_float32():
-    """Eight bits of mantissa cannot hold a phase that turns hundreds of times."""
+def test_under_autocast_it_computes_in_float32_by_fft():
     made = layer().float()
     with torch.autocast("cpu", torch.bfloat16):
-        found = made(noise(1, 3, 50).float())
+        found = made(noise(1, 50, 3).float())
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found, made(noise(1, 3, 50).float()))
+    torch.testing.assert_close(found, made(noise(1, 50, 3).float()))
+
+
+@torch.no_grad()
+def test_under_autocast_kernels_stay_exact_and_products_of_matrices_are_rounded():
+    """Eight bits of mantissa cannot hold a phase that turns hundreds of times, but they can hold a weight of a sum."""
+    made, features = layer().float(), noise(1, 50, 3).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = _by_matrix(features, made._at_lags(50))
+    assert found.dtype == torch.bfloat16
+    exact = made(features)
+    assert (found - exact).abs().max() < 0.01 * exact.abs().max()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("time", [250, LONGEST, LONGEST + 1])
+def test_a_gpu_convolves_as_a_cpu_does(time):
+    made, features = layer(width=16).float(), noise(4, time, 16).float()
+    expected = made(features)
+    torch.testing.assert_close(made.cuda()(features.cuda()).cpu(), expected, rtol=1e-4, atol=1e-4)

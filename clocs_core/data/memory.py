@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 
 from clocs_core.errors import ClocsWarning
+from clocs_core.turns import waiting
 
 Result = TypeVar("Result")
 
@@ -19,16 +20,19 @@ _SHARES = (1.0, 1 / 8, 1 / 64)
 def within_memory(work: Callable[[torch.device, float], Result], device: torch.device) -> Result:
     """Return `work(device, share)`. share: how much to compute at once, as a fraction of the usual amount.
 
+    On a GPU, `work` must draw no random numbers of torch's own: other runs of this process go on meanwhile.
+
     When the device's memory runs out, `work` is called again with a smaller share; in the end it is called on the CPU,
     with a warning. A failure here would lose hours of training.
     """
     if device.type != "cpu":
         for share in _SHARES:
-            with suppress(torch.OutOfMemoryError):  # the tensors of the failed call are free after this block
+            # The tensors of a failed call are free after this block. The work waits for the GPU most of the time.
+            with suppress(torch.OutOfMemoryError), waiting():
                 return work(device, share)
         warnings.warn(
-            f"The memory of {device} does not suffice to evaluate on it: classifiers and intervals are computed on the "
-            "CPU. Nothing else changes; other programs on this GPU may hold its memory.",
+            f"The memory of {device} does not suffice to evaluate on it: what does not fit is computed on the CPU. "
+            "Nothing else changes; other programs on this GPU may hold its memory.",
             ClocsWarning,
             stacklevel=2,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from clocs_core.data.memory import within_memory
 from clocs_core.errors import ClocsWarning
-from clocs_core.evaluation.memory import within_memory
 from clocs_core.progress import collect_warnings
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")

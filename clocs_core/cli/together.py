@@ -1,0 +1,88 @@
+"""`clocs run --together`: several runs in one process, each by the words of its own `clocs run`. A grid starts it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clocs_core.cli.flags import Sections, read_assignments
+from clocs_core.cli.output import echo
+from clocs_core.cli.wording import as_flags, flags_of
+from clocs_core.errors import ClocsError, SettingsError
+from clocs_core.plugins.session import Session
+
+if TYPE_CHECKING:
+    from clocs_core.workflows.several import PlannedRun
+
+
+def run_together(session: Session, command: click.Command, sections: Sections, text: str, workers: int) -> int:
+    """Make several runs, and print a line for each that fails. Returns the exit code.
+
+    text: the words of each run as lists in JSON, from "run" on. One that cannot be planned does not keep others back.
+    """
+    from clocs_core.cli.display import console_display
+    from clocs_core.cli.last_resort import describe_io, describe_unforeseen
+    from clocs_core.grids.together import error_line
+    from clocs_core.workflows.several import pretrain_several
+    from clocs_core.workflows.surroundings import Surroundings
+
+    flags, failed = flags_of(command), list[tuple[Path, Exception]]()
+    planned: list[PlannedRun] = []
+    for words in _read(text):
+        try:
+            planned.append(_plan(session, command, sections, words))
+        except (ClocsError, click.ClickException) as problem:
+            failed.append((_folder(words), problem))
+    with console_display() as show:
+        outcomes = pretrain_several(planned, Surroundings(session.host, show, workers))
+    ended = zip(planned, outcomes, strict=True)
+    failed += [(run.keeper.path, one.problem) for run, one in ended if one.problem is not None]
+    for folder, why in failed:
+        said = str(why)
+        if isinstance(why, OSError) and not isinstance(why, ClocsError):
+            said = describe_io(why)
+        elif not isinstance(why, (ClocsError, click.ClickException)):
+            said = describe_unforeseen(why, session.host.plugins)
+        echo(error_line(folder, as_flags(said, flags)), err=True)
+    return 2 if failed else 0
+
+
+def _read(text: str) -> list[list[str]]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, list) and one[:1] == ["run"] for one in found):
+        raise SettingsError("--together takes the words of several runs as JSON: `clocs grid run` gives them.")
+    return [[str(word) for word in one] for one in found]
+
+
+def _plan(session: Session, command: click.Command, sections: Sections, words: list[str]) -> PlannedRun:
+    """Plan one run from the words of its command: a new one, or one that is resumed."""
+    from clocs_core.artifacts.run_folder import open_run_folder, refuse_taken
+    from clocs_core.artifacts.run_keeper import FolderKeeper
+    from clocs_core.plan.pretraining import resolve
+    from clocs_core.workflows.several import PlannedRun
+
+    asked = command.make_context("run", words[1:])
+    name = shlex.join(["clocs", *words])
+    if asked.params["resume"] is not None:
+        path = Path(asked.params["resume"])
+        _, tables = open_run_folder(path)
+        return PlannedRun(path.name, resolve(session.catalogue, tables), FolderKeeper(path, tables), name)
+    path = _folder(words)
+    plan = resolve(session.catalogue, {}, read_assignments(asked, sections, asked.params["assignments"]))
+    refuse_taken(path)
+    return PlannedRun(path.name, plan, FolderKeeper(path), name)
+
+
+def _folder(words: list[str]) -> Path:
+    """Return the folder of a run from the words of its command."""
+    for flag in ("--out", "--resume"):
+        if flag in words[:-1]:
+            return Path(words[words.index(flag) + 1])
+    raise SettingsError(f"Each run of --together needs a folder, got {shlex.join(words)}.")

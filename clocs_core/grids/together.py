@@ -1,0 +1,78 @@
+"""Several pre-trainings as one job: one process trains them together, and each keeps its own folder, lock and note."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from clocs_core.contracts.jobs import Job, Outcome
+from clocs_core.grids.cells import GridCell, Pretraining
+
+
+@attrs.frozen(kw_only=True)
+class SeveralRuns(Job):
+    """Pre-trainings that one process makes. The log is that of the first."""
+
+    parts: tuple[Job, ...]
+
+    @property
+    def locks(self) -> tuple[Path, ...]:
+        """The locks of all parts, in an order that all grids have: two that share parts do not wait for each other."""
+        return tuple(sorted(part.lock for part in self.parts))
+
+    def command(self) -> tuple[str, ...] | None:
+        """Choose the command for what remains to be run; None where all reports are there."""
+        left = [words for part in self.parts if (words := part.command()) is not None]
+        if len(left) < 2:
+            return left[0] if left else None
+        return ("run", "--together", json.dumps(left))
+
+    def outcomes(self, whole: Outcome) -> tuple[Outcome, ...]:
+        """Tell how each part ended, from how the process did: a part with a report is done, whatever befell others."""
+        each = whole.seconds / len(self.parts)
+        return tuple(
+            Outcome(seconds=each) if part.command() is None else Outcome(self._error(part, whole), each)
+            for part in self.parts
+        )
+
+    def _error(self, part: Job, whole: Outcome) -> str:
+        """Find what the process said of a part, in its last words about it; else how the process ended."""
+        begin = error_line(part.folder, "")
+        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        mine = [line.strip() for line in said if line.strip().startswith(begin)]
+        return f"{mine[-1]} ({self.log.name})" if mine else whole.error or "It ended without a report."
+
+
+def error_line(folder: Path, text: str) -> str:
+    """Return the line in which a process that makes several runs says why one of them failed."""
+    return f"Error: {folder.name}: {text}"
+
+
+def as_one_job(parts: Sequence[Job]) -> Job:
+    """Make one job of several pre-trainings, or return the only one as it is."""
+    first, *others = parts
+    if not others:
+        return first
+    name = f"{first.name} and {len(others)} more"
+    return SeveralRuns(name=name, folder=first.folder, fresh=(), resume=(), group=first.group, parts=tuple(parts))
+
+
+def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> list[Pretraining | tuple[GridCell, ...]]:
+    """Take the next piece of work and, if it is a pre-training, others that read the same recordings, `most` in all.
+
+    They share frames where their leads, framing and split are the same too; others of the data set cost no more than
+    alone.
+    """
+    first = ready.popleft()
+    found = [first]
+    if isinstance(first, Pretraining):
+        alike = [one for one in ready if isinstance(one, Pretraining) and one.dataset == first.dataset]
+        alike.sort(key=lambda one: one.leads != first.leads)  # stable: those of the same leads first
+        for one in alike[: most - 1]:
+            ready.remove(one)
+            found.append(one)
+    return found

@@ -1,0 +1,200 @@
+"""Run a plan with several seeds, and summarise their scores: means, their spread, and intervals.
+
+An interval is over seeds and patients: it says what to expect of another seed and of other patients. It is computed
+from the stored predictions, over the same bootstrap samples of the test patients for every seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import stdev
+
+import attrs
+import torch
+
+from clocs_core import seeds as seed_numbers
+from clocs_core.artifacts.documents import read_text
+from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.reports import Report, read_report
+from clocs_core.artifacts.several_seeds import SeedsFolderKeeper, SeedsKeeper, SeedsReport, SeedsScore
+from clocs_core.contracts.result_offers import Metric
+from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
+from clocs_core.plan.pretraining import Plan
+from clocs_core.progress import COMMAND, Display, Tick
+from clocs_core.report.several_seeds import render_seeds
+from clocs_core.train.build import choose_device, choose_epochs, refuse_lone_instances
+from clocs_core.workflows.environment import now
+from clocs_core.workflows.pretrain import FinishedRun
+from clocs_core.workflows.several import PlannedRun, pretrain_several
+from clocs_core.workflows.summary import summarise_recordings
+from clocs_core.workflows.surroundings import Surroundings
+from clocs_core.workflows.training import find_recordings, prepare_run
+
+
+@attrs.frozen(eq=False)
+class FinishedSeeds:
+    """How several seeds ended.
+
+    report: their summary; None where none is finished. runs: those that were finished now, by seed. failed: the errors
+    of the others, by seed.
+    """
+
+    report: SeedsReport | None
+    runs: dict[int, FinishedRun]
+    failed: dict[int, Exception]
+
+
+def pretrain_seeds(plan: Plan, seeds: Sequence[int], keeper: SeedsKeeper, around: Surroundings) -> FinishedSeeds:
+    """Run a plan with each seed, or go on with what the keeper has of that, and summarise the runs that are finished.
+
+    What a run of this plan would refuse is refused before anything is kept.
+    """
+    device = choose_device(plan.run.device)
+    choose_epochs(plan, device, around.show.warn)  # fail before reading anything
+    refuse_lone_instances(plan, device)
+    with keeper.open():
+        found, cohort = find_recordings(plan, around, device)
+        prepare_run(_with_seed(found, seeds[0]), attrs.evolve(around, show=Display()))
+        keeper.begin(found.tables(), seeds, cohort.split, summarise_recordings(cohort))
+        keepers = {seed: keeper.of_run(seed) for seed in seeds}
+        left = [(seed, one) for seed, one in keepers.items() if one is not None]
+        planned = [PlannedRun(f"seed {seed}", _with_seed(found, seed), one) for seed, one in left]
+        outcomes = dict(zip((seed for seed, _ in left), pretrain_several(planned, around), strict=True))
+        runs = {seed: one.finished for seed, one in outcomes.items() if one.finished is not None}
+        failed = {seed: one.problem for seed, one in outcomes.items() if one.problem is not None}
+        done = {seed: _open(seed, keeper, runs) for seed in seeds if seed not in failed}
+        report = None
+        if done:
+            around.show.stage("summarising")
+            report = _summarise(found, done, tuple(failed), device, around.show.tick)
+            keeper.finish(report, render_seeds(report))
+    return FinishedSeeds(report, runs, failed)
+
+
+def _with_seed(plan: Plan, seed: int) -> Plan:
+    return attrs.evolve(plan, run=attrs.evolve(plan.run, seed=seed))
+
+
+@attrs.frozen(eq=False)
+class _Done:
+    """A finished run: its report, and its predictions if it has any."""
+
+    report: Report
+    rows: PredictedRows | None
+
+
+def _open(seed: int, keeper: SeedsKeeper, runs: dict[int, FinishedRun]) -> _Done:
+    """Open a finished run, from its folder or from memory."""
+    if not isinstance(keeper, SeedsFolderKeeper):
+        return _Done(runs[seed].report, runs[seed].predictions)
+    folder = keeper.folder.run(seed)
+    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
+    return _Done(read_report(read_text(folder.report), str(folder.report)), rows)
+
+
+# -------------------------------------------------------------------------------------------------------------- summary
+
+
+def _summarise(
+    plan: Plan, done: dict[int, _Done], missing: tuple[int, ...], device: torch.device, tick: Tick
+) -> SeedsReport:
+    settings = plan.tables()
+    settings["run"] = {name: value for name, value in settings["run"].items() if name != "seed"}
+    drawn = _Drawn(tuple(done.values()), plan, device)
+    lost = tuple(f"Seed {seed} is missing here: it ended with an error." for seed in missing)
+    return SeedsReport(
+        method=plan.method.name,
+        dataset=plan.dataset.offer.name,
+        task=drawn.runs[0].report.task,
+        seeds=tuple(done),
+        missing=missing,
+        best_epochs=tuple(one.report.best_epoch for one in drawn.runs),
+        settings=settings,
+        scores=drawn.scores(tick),
+        comparisons=drawn.comparisons(),
+        notes=(*lost, *_notes(done)),
+        command=COMMAND.get(),
+        date=now(),
+    )
+
+
+def _notes(done: dict[int, _Done]) -> tuple[str, ...]:
+    """Return the notes of all seeds: those that all have once, the others behind their seeds."""
+    seeds_of: dict[str, list[int]] = {}
+    for seed, one in done.items():
+        for note in one.report.notes:
+            seeds_of.setdefault(note, []).append(seed)
+    return tuple(
+        note if len(mine) == len(done) else f"Seed {', '.join(map(str, mine))}: {note}"
+        for note, mine in seeds_of.items()
+    )
+
+
+@attrs.frozen(eq=False)
+class _Drawn:
+    """The scores of several seeds on bootstrap samples of the test patients, each computed once."""
+
+    runs: tuple[_Done, ...]
+    plan: Plan
+    device: torch.device
+    _known: dict[tuple[object, ...], list[Interval]] = attrs.field(factory=dict, init=False)
+
+    def scores(self, tick: Tick) -> tuple[SeedsScore, ...]:
+        """Average each score that all seeds have."""
+        found, asked = [], self.runs[0].report.scores
+        for number, one in enumerate(asked, start=1):
+            each = self._intervals(one.protocol, one.init, one)
+            tick(number, len(asked))
+            if each:
+                found.append(_average(one, each))
+        return tuple(found)
+
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Average each difference from a control that all seeds have, seed by seed."""
+        found = []
+        for one in self.runs[0].report.comparisons:
+            mine, control = (self._intervals(one.protocol, init, one) for init in (one.a, one.b))
+            if mine and control:
+                gain = difference_over_seeds(mine, control, paired=True)
+                seeds, p = len(mine), one.p if len(mine) == 1 else None
+                found.append(attrs.evolve(one, difference=gain.value, low=gain.low, high=gain.high, seeds=seeds, p=p))
+        return tuple(found)
+
+    def _intervals(self, protocol: str, init: str, about: Score | Comparison) -> list[Interval]:
+        """Return the score of each seed with its draws; none where a seed has no predictions for it."""
+        classifier = protocol, init, f"{about.label_fraction:g}"
+        key = classifier, about.metric, about.level
+        if key not in self._known:
+            metric = next(one for one in self.plan.metrics if one.name == about.metric)
+            each = [self._draw(one, classifier, metric, about.level) for one in self.runs]
+            self._known[key] = [one for one in each if one is not None] if None not in each else []
+        return self._known[key]
+
+    def _draw(self, one: _Done, classifier: tuple[str, str, str], metric: Metric, level: str) -> Interval | None:
+        held = {} if one.rows is None else one.rows.predicted
+        rows = next((rows for (p, init, f), rows in held.items() if (p, init, f"{f:g}") == classifier), None)
+        if rows is None:
+            return None
+        seed = seed_numbers.derive(self.plan.data.split_seed, "bootstrap")
+        rows = by_record(rows) if level == "record" else rows
+        return bootstrap(rows, metric, self.plan.evaluate.resamples, seed, self.device)
+
+
+def _average(one: Score, each: Sequence[Interval]) -> SeedsScore:
+    values, mean = tuple(found.value for found in each), mean_over_seeds(each)
+    return SeedsScore(
+        protocol=one.protocol,
+        init=one.init,
+        label_fraction=one.label_fraction,
+        metric=one.metric,
+        level=one.level,
+        values=values,
+        mean=mean.value,
+        sd=stdev(values) if len(values) > 1 else math.nan,
+        low=mean.low,
+        high=mean.high,
+    )
