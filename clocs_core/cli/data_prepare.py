@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -118,7 +118,8 @@ def _elsewhere(engine: Engine, workers: int, root: str | None) -> Workers:
 def _make_part(session: Session, name: str, asked: dict[str, Any], part: Path) -> None:
     from clocs_core.data.elsewhere import folder_of_part, make_part
 
-    with chdir(folder_of_part(part)):
+    typed = folder_of_part(part)
+    with chdir(typed) if typed.is_dir() else nullcontext():  # paths that are absolute need no such folder
         make_part(ask_recordings(session, name, **asked), part)
 
 

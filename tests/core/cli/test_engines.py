@@ -94,6 +94,15 @@ def test_an_engine_prepares_what_this_machine_does_under_the_paths_that_were_typ
     assert list((tmp_path / "other").iterdir()) == []
 
 
+def test_a_machine_without_the_folder_of_the_user_reads_what_is_named_in_full(
+    points: list[FakePoint], done: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "folder_of_part", lambda part: tmp_path / "home of another machine")
+    flags = ("--data-root", str(tmp_path / "data"), "--engine", "room", "--address", str(tmp_path))
+    assert main(["data", "prepare", "demo", "-o", "patients=4", *flags], points) == 0
+    assert len(done) == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
