@@ -51,6 +51,8 @@ RUN_ELSEWHERE = {
     "clocs grid run mine.toml --jobs 2": _GRIDS,
     "clocs grid run linear-main --axis dataset=chapman=demo,physionet2020=demo --axis method=cmsc": _GRIDS,
     "clocs grid run mine.toml --engine ray --address auto --jobs 30 -e gpus=0.25": _GRIDS,
+    "clocs data prepare ptbxl --engine ray --address auto --workers 64": "tests/plugins/ray_cluster/test_ray_cluster.py"
+    "::test_a_preparation_survives_the_loss_of_a_node",
     "clocs grid status runs/grids/mine": _GRIDS,
     "clocs grid page runs/grids/mine": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
