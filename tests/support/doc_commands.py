@@ -97,7 +97,7 @@ _COMMANDS = (
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
-_PARTS += ("clocs run --seeds 5",)
+_PARTS = (*_PARTS, "clocs run --seeds 5")
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
