@@ -92,8 +92,6 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
     gpu = torch.cuda.current_device() if on_gpu else None
     if on_gpu:
         torch.linalg.cholesky(torch.eye(2, device="cuda"))  # loads solvers, which one thread alone may do
-            torch.eye(2, device="cuda")
-        )  # torch loads its solvers at the first call, by one thread only
     outcomes = {number: one for number, pair in enumerate(each) if (one := _read_ahead(*pair)) is not None}
     todo = deque((number, pair) for number, pair in enumerate(each) if number not in outcomes)
     turns = Turns()

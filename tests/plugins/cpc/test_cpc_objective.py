@@ -69,7 +69,7 @@ def test_in_a_run_with_bf16_the_loss_is_float32_and_hardly_differs():
         found[autocast].backward()
     assert found["bf16"].dtype == torch.float32
     assert found["bf16"] != found["none"]
-    assert float(found["bf16"]) == pytest.approx(float(found["none"]), rel=0.01)
+    assert found["bf16"].item() == pytest.approx(found["none"].item(), rel=0.01)
 
 
 def test_an_encoder_that_sees_what_follows_is_refused():
