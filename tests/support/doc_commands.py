@@ -96,8 +96,13 @@ _COMMANDS = (
     "grid|list|page|status|compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
-_PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
-_PARTS = (*_PARTS, "clocs run --seeds 5")
+_PARTS = (
+    "clocs evaluate --protocol finetune",
+    "clocs run --dry-run",
+    "clocs run --gpus 8",
+    "clocs run --profile",
+    "clocs run --seeds 5",
+)
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"
