@@ -27,7 +27,7 @@ def test_core_s_protocols_and_those_of_plugins_are_found_by_name(catalogue):
     assert [find_protocol(catalogue, name).offer.name for name in ("linear", "finetune", "centres")] == [
         "linear", "finetune", "centres"
     ]  # fmt: skip
-    known = "centres, finetune, linear, patient-identification, tilted"
+    known = "centres, finetune, linear, linear-record, patient-identification, tilted"
     with pytest.raises(UnknownName, match=rf"No protocol 'knm'.* There is: {known}"):
         find_protocol(catalogue, "knm")
 
