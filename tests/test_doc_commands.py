@@ -168,7 +168,14 @@ def make_runs(folder):
     for method, seed in [(method, seed) for method in ("cmsc", "simclr") for seed in range(3)]:
         command = f"clocs run --plugin {method} --dataset demo --seed {seed} --label-fraction 0.25,1"
         run(smaller(f"{command} --out runs/{method}-{seed}"))
-    for name, copy in {"cmsc": "cmsc-0", "simclr": "simclr-0", "first": "cmsc-0", "second": "cmsc-1"}.items():
+    run(smaller("clocs run --plugin cmsc --dataset demo --seeds 5 --out runs/five"))
+    for name, copy in {
+        "other": "simclr-0",
+        "cmsc": "cmsc-0",
+        "simclr": "simclr-0",
+        "first": "cmsc-0",
+        "second": "cmsc-1",
+    }.items():
         shutil.copytree(folder / "runs" / copy, folder / "runs" / name)
     run(smaller("clocs evaluate runs/first --protocol linear"))
     (linear,) = (folder / "runs/first/evaluations").iterdir()

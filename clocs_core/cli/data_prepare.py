@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from clocs_core.cli.completing import COMPLETED
+from clocs_core.cli.engines import Engine, choose_engine, with_engine
 from clocs_core.cli.flags import AnyOption, plugin_flags, read_assignments, with_dataset_options, with_workers
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
+from clocs_core.progress import COMMAND
 
 if TYPE_CHECKING:
     from clocs_core.contracts.records import Framing
     from clocs_core.data.cohort import Cohort
+    from clocs_core.data.shards import Workers
     from clocs_core.plan.data import DataPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,23 +77,50 @@ def ask_recordings(
 @recordings_options
 @framing_options
 @with_workers
+@with_engine
+@click.option("--part", metavar="FILE", type=click.Path(path_type=Path), hidden=True)
 @pass_session
 def prepare_command(
     session: Session,
     /,
     name: str,
     workers: int,
+    part: Path | None,
     **asked: Any,
 ) -> None:
     """Read recordings once and keep their frames for every method.
 
     Prints what was found and what was left out. A second call is instant. A changed recording is detected. An
     interrupted preparation resumes where it stopped. Options of the data set are flags too: --sampling-rate 125.
+    With an --engine other than `local`, --workers processes of a cluster read recordings; all machines must see the
+    recordings and the data root under the same paths.
     """
     given = _framing_given(asked)
-    cohort = _cohort(ask_recordings(session, name, **asked), workers, given)
+    engine = choose_engine(session, *(asked.pop(name) for name in ("engine", "address", "engine_option")))
+    if part is not None:
+        _make_part(session, name, asked, part)
+        return
+    makers = workers if engine.is_local else _elsewhere(engine, workers, asked["data_root"])
+    cohort = _cohort(ask_recordings(session, name, **asked), makers, given)
     _print(cohort)
     echo(f"Now: clocs run --plugin METHOD --dataset {name}{_said_again(asked)}")
+
+
+def _elsewhere(engine: Engine, workers: int, root: str | None) -> Workers:
+    """Let the processes of an engine repeat this command, each for a part of the recordings."""
+    from clocs_core.data.elsewhere import Elsewhere
+    from clocs_core.settings.places import data_root
+
+    words = (*shlex.split(COMMAND.get())[1:], "--data-root", str(data_root(root).absolute()))  # the last one counts
+    return Elsewhere(lambda: engine.open(workers, 1, lambda text: echo(text, err=True)), words)
+
+
+def _make_part(session: Session, name: str, asked: dict[str, Any], part: Path) -> None:
+    from clocs_core.data.elsewhere import folder_of_part, make_part
+
+    typed = folder_of_part(part)
+    with chdir(typed) if typed.is_dir() else nullcontext():  # paths that are absolute need no such folder
+        make_part(ask_recordings(session, name, **asked), part)
 
 
 @click.command("verify", cls=AnyOption)
@@ -149,7 +180,7 @@ def _framing_given(asked: dict[str, Any]) -> dict[str, Any]:
     return {**found, "frame_seconds": read_seconds(seconds)}
 
 
-def _cohort(asked: DataPlan, workers: int, given: dict[str, Any]) -> Cohort:
+def _cohort(asked: DataPlan, workers: Workers, given: dict[str, Any]) -> Cohort:
     import attrs
 
     from clocs_core.cli.display import console_display

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import attrs
 import click
 
 from clocs_core.cli.display import LOUDNESS
+from clocs_core.cli.engines import choose_engine, with_engine
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.errors import RunFolderError, SettingsError
@@ -22,7 +22,6 @@ from clocs_core.plugins.session import Session
 from clocs_core.progress import COMMAND
 
 if TYPE_CHECKING:
-    from clocs_core.contracts.jobs import Executor
     from clocs_core.grids.definition import Grid
     from clocs_core.grids.display import ConsoleGrid
     from clocs_core.grids.invocations import Call
@@ -69,9 +68,7 @@ def list_command(session: Session, data_root: str | None) -> None:
     help="Pre-trainings of a data set that a job makes together: on a GPU at the same time, on one copy of the frames.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
-@click.option("--engine", default="local", show_default=True, help="Executor, see `clocs plugins`.")
-@click.option("--address", help="Address of the engine, if it has one; the same as -e address=….")
-@click.option("-e", "--engine-option", multiple=True, metavar="NAME=VALUE", help="An option of the engine. Repeatable.")
+@with_engine
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device of the jobs.")
 @click.option("--workers", type=click.IntRange(1), default=1, help="Processes of a job that read recordings.")
 @click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA.")
@@ -98,6 +95,7 @@ def run_command(context: click.Context, session: Session, /, what: tuple[str, ..
     from clocs_core.grids.story import find_work, keep_possible, make_page, run_grid, say_work
 
     flags = _Flags(**given)
+    engine = choose_engine(session, flags.engine, flags.address, flags.engine_option)
     grid = _asked(session, what, flags)
     out = Path(flags.out or Path("runs", "grids", "-".join(preset.name for preset in grid.presets))).absolute()
     shelf = open_shelf(session.catalogue, flags.data_root, _roots(flags.root))
@@ -111,7 +109,8 @@ def run_command(context: click.Context, session: Session, /, what: tuple[str, ..
     call = _call()
     show = _display(context, grid, out, call)
     with show:
-        executor = _open_executor(session, flags, show.say)
+        threads = flags.threads or max(1, (os.cpu_count() or 1) // flags.jobs)
+        executor = engine.open(flags.jobs, threads, show.say)
         place = attrs.evolve(_place(flags, out), presets=shelf.presets(), encoder=grid.encoder)
         run_grid(grid, work, place, executor, call, show, {})
         page = make_page(grid, out, session.catalogue, call, flags.jobs, show.tick)
@@ -234,23 +233,6 @@ def _place(flags: _Flags, out: Path) -> Place:
         roots=_roots(flags.root),
         runs_per_job=flags.runs_per_job,
     )
-
-
-def _open_executor(session: Session, flags: _Flags, say: Callable[[str], None]) -> Executor:
-    """Open the engine that was asked for, with its options. Raises SettingsError for an option that it has not."""
-    from clocs_core.contracts.jobs import Workplace
-    from clocs_core.grids.executor import find_executor, read_options
-
-    offer = find_executor(session.catalogue, flags.engine).offer
-    given = (*flags.engine_option, *((f"address={flags.address}",) if flags.address else ()))
-    workplace = Workplace(
-        command=(sys.executable, "-m", "clocs_core"),
-        at_once=flags.jobs,
-        threads=flags.threads or max(1, (os.cpu_count() or 1) // flags.jobs),
-        plugins={f"{one.distribution}:{one.name}": one.version for one in session.host.plugins},
-        say=say,
-    )
-    return offer.open(read_options(offer, given), workplace)
 
 
 def _call() -> Call:

@@ -1,4 +1,4 @@
-"""Jobs of a grid, and the executors that run them: on this machine, or on a cluster by way of a plugin."""
+"""Jobs of a grid or of a preparation, and executors that run them: here, or on a cluster by way of a plugin."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _REPORT, _SETTINGS = "report.json", "settings.toml"  # as the folders of runs an
 class Job:
     """A command of clocs: `fresh` fills the folder, `resume` goes on with one that has been begun.
 
+    The folder is filled when it has a report.json.
     group: jobs of one group read the same recordings, and are best run on the same machine.
     """
 
@@ -61,7 +62,7 @@ class Outcome:
 class Executor(Protocol):
     """Runs jobs somewhere, several at once, in any order. Used as a context manager: leaving it stops what still runs.
 
-    at_once: how many jobs the grid submits before the first of them has ended.
+    at_once: how many jobs are submitted before the first of them has ended.
     """
 
     @property
@@ -96,9 +97,9 @@ class Workplace:
 
 @attrs.frozen(kw_only=True)
 class ExecutorOffer(Offer):
-    """An executor by name, for `clocs grid run --engine NAME`.
+    """An executor by name, for `clocs grid run … --engine NAME` and `clocs data prepare … --engine NAME`.
 
-    open(options, workplace) -> Executor; called once, before the first job. Jobs and grid must see the same disk.
+    open(options, workplace) -> Executor; called once, before the first job. All machines must see the same disk.
     """
 
     kind: ClassVar[str] = "executor"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -29,6 +29,8 @@ class Setup:
     projector: from embeddings (view, batch, embedding_dim) to what the loss compares, where the setting `projector`
     asks for one. An objective that takes it up as a part of itself has it trained and saved; others are refused.
     parts: the offers that the objective names in `objectives` and `losses`.
+    autocast: `bf16` where the run computes networks in bf16. Embeddings and sequences come in float32 all the same; an
+    objective may compute large networks of its own under `torch.autocast`, and its losses in float32.
     """
 
     encoder: nn.Module
@@ -43,6 +45,7 @@ class Setup:
     device: torch.device | None = None
     projector: nn.Module | None = None
     parts: tuple[Objective | Loss, ...] = ()
+    autocast: Literal["none", "bf16"] = "none"
 
     def objective(self, name: str, **options: Any) -> nn.Module:
         """Build another objective from these facts, with these options. The own offer names it in `objectives`.

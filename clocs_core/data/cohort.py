@@ -19,6 +19,7 @@ from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.preparation import prepare
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.recipe import Recipe
+from clocs_core.data.shards import Workers
 from clocs_core.data.splits import published_split, split_patients
 from clocs_core.errors import DataError, DataNotFound
 from clocs_core.plan.data import DataPlan
@@ -64,7 +65,7 @@ class Cohort:
         return any(entry.label is not None for entry in self.listing.entries)
 
 
-def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: int, tick: Tick) -> Cohort:
+def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: Workers, tick: Tick) -> Cohort:
     """Find, divide and prepare recordings, in one framing or two. Frames that are prepared already are only opened.
 
     The split is made here, before any framing, over the patients with an entry: it depends on the data set, the
@@ -185,7 +186,7 @@ def _only_class(asked: DataPlan, listing: Listing) -> str:
 
 
 def prepare_recordings(
-    asked: DataPlan, entries: Sequence[Entry], framing: Framing, workers: int, tick: Tick
+    asked: DataPlan, entries: Sequence[Entry], framing: Framing, workers: Workers, tick: Tick
 ) -> Prepared:
     """Prepare the frames of entries below the data root; runs with the same framing share them."""
     dataset = asked.dataset.offer

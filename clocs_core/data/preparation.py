@@ -37,7 +37,7 @@ from clocs_core.data.prepared import (
     seal,
 )
 from clocs_core.data.recipe import Recipe
-from clocs_core.data.shards import Convention, Job, agree_on_convention, list_jobs, run_jobs
+from clocs_core.data.shards import Convention, Job, Workers, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
 from clocs_core.files import sweep, sync_folder, write_atomically
 
@@ -47,12 +47,13 @@ if TYPE_CHECKING:
 _FORGOTTEN = 7 * 86_400  # seconds after which nobody is expected to resume a preparation
 
 
-def prepare(recipe: Recipe, folder: Path, workers: int, progress: Callable[[int, int], None]) -> Prepared:
+def prepare(recipe: Recipe, folder: Path, workers: Workers, progress: Callable[[int, int], None]) -> Prepared:
     """Open the frames of a recipe in `folder`, preparing them first where they are not on disk or are damaged.
 
-    load(entry, options) -> Record runs in `workers` processes; a recording whose load raises is dropped. Channels are
-    put in the order of the recipe, or of the first recording that loads if that is empty. Voltages are converted to
-    that recording's unit. progress(done, total) counts recordings, and is not called where nothing is left to do.
+    load(entry, options) -> Record runs in `workers` processes of this machine, or by those that make shards elsewhere;
+    a recording whose load raises is dropped. Channels are put in the order of the recipe, or of the first recording
+    that loads if that is empty. Voltages are converted to that recording's unit. progress(done, total) counts
+    recordings, and is not called where nothing is left to do.
 
     Raises DataError where no recording gives a usable frame, or where the system could not read one today, and OSError
     where the disk is full. Damaged frames are a ClocsWarning.

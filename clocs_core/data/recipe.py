@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
@@ -45,11 +45,14 @@ class Recipe:
             "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
             "framing": _without_idle_filters(self.framing),
             "channels": self.channels,
-            "entries": [
-                [entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in self.entries
-            ],
+            "entries": stamp_entries(self.entries),
         }
         return sha256(json.dumps(facts, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+
+
+def stamp_entries(entries: Iterable[Entry]) -> list[list[object]]:
+    """List recordings with their patients and the name, size and time of their files."""
+    return [[entry.record, entry.patient, [_stamp(file) for file in entry.files]] for entry in entries]
 
 
 def _without_idle_filters(framing: Framing) -> dict[str, object]:

@@ -19,7 +19,8 @@ from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from socket import gethostname
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -129,14 +130,25 @@ def list_jobs(partial: Path, recipe: Recipe, convention: Convention) -> list[Job
     ]
 
 
+class ShardMaker(Protocol):
+    """Makes shards in other ways than in processes of this machine."""
+
+    def make(self, shards: list[Job]) -> Generator[tuple[Job, list[str]], None, None]:
+        """Make shards in any order, and yield each with the recordings that could not be read."""
+
+
+Workers: TypeAlias = int | ShardMaker
+"""The number of processes of this machine that read recordings, or others that do it for them."""
+
+
 def run_jobs(
     jobs: list[Job],
-    workers: int,
+    workers: Workers,
     progress: Callable[[int, int], None],
     dataset: str,
     finished: Callable[[Job], None] = lambda job: None,
 ) -> None:
-    """Make the unfinished shards, in this process or in workers, in any order. `finished` is told of every shard.
+    """Make the unfinished shards, here, in workers or elsewhere, in any order. `finished` is told of every shard.
 
     Raises DataError where the system could not read some recordings. A set without them would give other results
     under the same name, so their shards are not finished, and the next call reads them again.
@@ -149,10 +161,9 @@ def run_jobs(
         else:
             left.append(job)
     waiting = sum(len(job.entries) for job in left)
-    alone = workers <= 1 or waiting <= IN_PROCESS
     done = total - waiting
     progress(done, total)
-    with closing(((job, _make_shard(job)) for job in left) if alone else _in_workers(left, workers)) as shards:
+    with closing(_making(left, workers)) as shards:
         failures: list[str] = []
         for job, failed in shards:
             done += len(job.entries)
@@ -162,6 +173,16 @@ def run_jobs(
             progress(done, total)
     if failures:
         raise _not_today(dataset, sorted(failures), total)
+
+
+def _making(jobs: list[Job], workers: Workers) -> Generator[tuple[Job, list[str]], None, None]:
+    if not jobs:
+        return ((job, []) for job in jobs)
+    if not isinstance(workers, int):
+        return workers.make(jobs)
+    if workers <= 1 or sum(len(job.entries) for job in jobs) <= IN_PROCESS:
+        return ((job, make_shard(job)) for job in jobs)
+    return _in_workers(jobs, workers)
 
 
 def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[Job, list[str]], None, None]:
@@ -175,7 +196,7 @@ def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[Job, list[str]
 
     pool = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
-        made = {pool.submit(_make_shard, job): job for job in jobs}
+        made = {pool.submit(make_shard, job): job for job in jobs}
         for future in as_completed(made):
             yield made[future], future.result()
     except BrokenProcessPool as error:
@@ -212,14 +233,16 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _make_shard(job: Job) -> list[str]:
+def make_shard(job: Job) -> list[str]:
     """Load, frame and write the recordings of one shard, one in memory at a time.
 
     Return those that the system could not read, with the reason; the shard is then not finished.
     """
     shard, sums = _Shard(), Summing()
+    # Renamed when it is whole: a machine that was given up for lost may still write the same shard as another one.
+    aside = job.path.with_name(f".{job.path.name}.{gethostname()}.{os.getpid()}.tmp")
     # Not flushed to the disk: a kill loses no written bytes, and checksums detect losses after a power cut.
-    with open(job.file(".bin"), "wb") as file:
+    with open(aside, "wb") as file:
         for entry in job.entries:
             frames = shard.frames_of(entry, job)
             if frames is not None and len(frames.start):
@@ -228,8 +251,11 @@ def _make_shard(job: Job) -> list[str]:
                 sums.update(piece)
                 file.write(piece)
     if shard.failures:
+        aside.unlink()
         return shard.failures
-    job.file(".index").write_bytes(save(shard.index(len(job.convention.channels))))
+    aside.replace(job.file(".bin"))
+    aside.write_bytes(save(shard.index(len(job.convention.channels))))
+    aside.replace(job.file(".index"))
     facts = {
         "asked": [entry.record for entry in job.entries],
         "pieces": [attrs.astuple(sums.piece()), attrs.astuple(sum_file(job.file(".index")))],

@@ -192,9 +192,10 @@ def _expected(ties: _Ties, candidate: Tensor, right: Tensor) -> Tensor:
 
     query, column = right.nonzero(as_tuple=True)  # (right row,) sync point on a GPU
     every = hits[:, -1]  # relevant rows in total
-    total = torch.zeros_like(every, dtype=torch.float64)
-    total.index_add_(0, query, _precision(tie_of(query, column), candidate.shape[1]))
-    columns = [total / every]  # 0 / 0 is NaN
+    total = torch.zeros(len(every), dtype=torch.float64)
+    # On the CPU: a GPU adds up in any order, so that the last digit would differ from run to run.
+    total.index_add_(0, query.cpu(), _precision(tie_of(query, column), candidate.shape[1]).cpu())
+    columns = [total.to(every.device) / every]  # 0 / 0 is NaN
     for k in KS:
         wanted = place[:, -1:].clamp(max=k)  # with fewer candidates than k, all of them
         column = torch.searchsorted(place[:, 1:].contiguous(), wanted)[:, 0]
@@ -211,8 +212,8 @@ def _precision(tie: _Tie, rows: int) -> Tensor:
     equally likely. The precision equals a + (h + 1 - a (b + 1)) / (b + i), so its mean over i needs only harmonic
     numbers.
     """
-    count = torch.arange(1, rows + 1, device=tie.size.device, dtype=torch.float64)
-    harmonic = torch.nn.functional.pad((1 / count).cumsum(0), (1, 0))  # (n + 1,): 0, 1, 1 + 1/2, …
+    count = torch.arange(1, rows + 1, dtype=torch.float64)  # on the CPU, as above
+    harmonic = torch.nn.functional.pad((1 / count).cumsum(0), (1, 0)).to(tie.size.device)  # (n + 1,): 0, 1, 1 + 1/2, …
     a = (tie.right - 1) / (tie.size - 1).clamp(min=1)
     inverse = harmonic[(tie.before + tie.size).long()] - harmonic[tie.before.long()]
     return a + (tie.right_before + 1 - a * (tie.before + 1)) * inverse / tie.size

@@ -24,7 +24,7 @@ class ConsoleGrid(ConsoleDisplay):
         self, console: Console | None = None, quiet: bool = False, keep: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(console, quiet=quiet)
-        self.keep, self.kept = keep, self.clock()
+        self.keep, self.kept = keep, self.clock()  # the first time a minute after the start: short grids need none
         self.progress.columns = tuple(one for one in self.progress.columns if not isinstance(one, TimeRemainingColumn))
         self.bar = self.progress.add_task("grid", total=None, detail="")
 

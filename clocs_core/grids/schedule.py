@@ -22,6 +22,8 @@ from clocs_core.grids.pace import Pace
 from clocs_core.grids.results import Results
 from clocs_core.grids.together import SeveralRuns, as_one_job, take_alike
 
+_OFTEN = 60.0  # seconds without the end of a job, after which the display is told that there was none
+
 Group = tuple[GridCell, ...]
 Piece = Pretraining | Group
 Known = Mapping[tuple[str, ...], float]
@@ -51,7 +53,7 @@ class GridDisplay(Protocol):
     """Where a grid tells how it is getting on."""
 
     def advance(self, done: int, total: int, seconds_left: float | None, note: Note | None) -> None:
-        """Show that so many jobs of `total` have ended; `note` is about the last."""
+        """Show that so many jobs of `total` have ended; `note` is about the last, None where none ended just now."""
 
 
 def missing_work(cells: Iterable[GridCell], runs: Iterable[Pretraining], results: Results) -> Work:
@@ -82,7 +84,10 @@ def run_work(
             begun = [(piece, *_begin(piece, place, stamp)) for piece in take_alike(ready, place.runs_per_job)]
             whole = as_one_job([job for _, job, _ in begun])
             waiting[executor.submit(whole)] = whole, begun
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        done = wait(waiting, _OFTEN, FIRST_COMPLETED).done
+        if not done:  # long jobs: the page is to say which of them run
+            show.advance(len(work) - len(left), len(work), seconds_left(left, notes, executor.at_once, known), None)
+        for future in done:
             whole, begun = waiting.pop(future)
             freed: list[Piece] = []
             for (piece, job, note), outcome in zip(begun, _outcomes(whole, future.result()), strict=True):

@@ -235,6 +235,7 @@ def build_learner(
             steps=steps * plan.train.epochs,
             device=device,
             projector=projector,
+            autocast=plan.train.autocast,
         )
         try:
             objective = plan.objective.offer.build(plan.objective.options, setup)

@@ -89,8 +89,9 @@ def _make(one: PlannedRun, around: Surroundings) -> RunOutcome:
 
 def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, on_gpu: bool) -> tuple[RunOutcome, ...]:
     """Make runs by `count` threads that take turns. This thread waits, and hears signals."""
+    gpu = torch.cuda.current_device() if on_gpu else None
     if on_gpu:
-        torch.cuda.init()
+        torch.linalg.cholesky(torch.eye(2, device="cuda"))  # loads solvers, which one thread alone may do
     outcomes = {number: one for number, pair in enumerate(each) if (one := _read_ahead(*pair)) is not None}
     todo = deque((number, pair) for number, pair in enumerate(each) if number not in outcomes)
     turns = Turns()
@@ -99,7 +100,7 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
     def work() -> None:
         problem: BaseException | None = None
         try:
-            with _own_stream(on_gpu), turns.taking_part():
+            with _own_stream(gpu), turns.taking_part():
                 while todo and not turns.stopped:
                     number, one = todo.popleft()
                     outcomes[number] = copy_context().run(_make, *one)
@@ -144,8 +145,9 @@ def _read_ahead(one: PlannedRun, around: Surroundings) -> RunOutcome | None:
     a lock would keep the turn from the one that holds it.
     """
     try:
-        _, cohort = find_recordings(one.plan, around, choose_device(one.plan.run.device))
-        certified_audit(cohort.evaluate, cohort.split)
+        device = choose_device(one.plan.run.device)
+        _, cohort = find_recordings(one.plan, around, device)
+        certified_audit(cohort.evaluate, cohort.split, device)
     except Exception as problem:
         return _failed(one, around, problem)
     return None
@@ -167,10 +169,10 @@ def _hear(ended: SimpleQueue[BaseException | None], count: int, problems: list[B
 
 
 @contextmanager
-def _own_stream(on_gpu: bool) -> Iterator[None]:
-    """Let a thread work on a stream of its own, if on a GPU."""
-    if not on_gpu:
+def _own_stream(gpu: int | None) -> Iterator[None]:
+    """Let a thread work on a stream of its own, on the GPU that the first thread chose; None: on the CPU."""
+    if gpu is None:
         yield
         return
-    with torch.cuda.stream(torch.cuda.Stream()):
+    with torch.cuda.device(gpu), torch.cuda.stream(torch.cuda.Stream()):
         yield

@@ -84,6 +84,15 @@ def test_jobs_may_run_in_any_order_on_any_executor(tmp_path: Path, capsys: pytes
     assert cluster.left
 
 
+def test_the_display_hears_of_jobs_that_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a grid says which cells run; it was written when a job ended, which may be after hours."""
+    monkeypatch.setattr("clocs_core.grids.schedule._OFTEN", 0.0)
+    heard: list[object] = []
+    monkeypatch.setattr("clocs_core.grids.display.ConsoleGrid.advance", lambda show, *told: heard.append(told[-1]))
+    assert run_all.main([*GRID, "--jobs", "2", "--out", str(tmp_path / "here")]) == 0
+    assert sum(note is None for note in heard) > 1
+
+
 @pytest.mark.skipif(not shutil.which("flock"), reason="the example of the page takes locks with flock")
 def test_the_executor_of_the_page_runs_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With commands of a cluster that run what they are given here and now."""

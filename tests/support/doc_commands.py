@@ -51,6 +51,8 @@ RUN_ELSEWHERE = {
     "clocs grid run mine.toml --jobs 2": _GRIDS,
     "clocs grid run linear-main --axis dataset=chapman=demo,physionet2020=demo --axis method=cmsc": _GRIDS,
     "clocs grid run mine.toml --engine ray --address auto --jobs 30 -e gpus=0.25": _GRIDS,
+    "clocs data prepare ptbxl --engine ray --address auto --workers 64": "tests/plugins/ray_cluster/test_ray_cluster.py"
+    "::test_a_preparation_survives_the_loss_of_a_node",
     "clocs grid status runs/grids/mine": _GRIDS,
     "clocs grid page runs/grids/mine": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
@@ -84,6 +86,7 @@ SMALLER = (
     (r"^(clocs run (?!.*(--resume|--config|--help|arrays|ward)).*)$", r"\1 -o patients=12"),
     (r"^(clocs run (?!.*(--resume|--help)).*)$", r"\1 --epochs 1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs run (?!.*(--resume|--help|--config|--batch-size)).*)$", r"\1 --batch-size 16"),
+    (r"^(clocs run .*)--seeds 5\b", r"\1--seeds 2"),
     (r"^(clocs evaluate .*)$", r"\1 -o resamples=10 --device cpu --workers 1"),
     (r"^(clocs evaluate .*finetune.*)$", r"\1 --epochs 1"),
 )
@@ -93,7 +96,13 @@ _COMMANDS = (
     "grid|list|page|status|compare|doctor|embed|evaluate|export|new|prepare|predict|run|show|similar|tensorboard|verify"
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
-_PARTS = ("clocs evaluate --protocol finetune", "clocs run --dry-run", "clocs run --gpus 8", "clocs run --profile")
+_PARTS = (
+    "clocs evaluate --protocol finetune",
+    "clocs run --dry-run",
+    "clocs run --gpus 8",
+    "clocs run --profile",
+    "clocs run --seeds 5",
+)
 
 _STAND_INS = "chapman=demo,physionet2020=demo,cardiology=demo,physionet2017=demo"
 _GRID = r"^(python benchmarks/run_all\.py (?!--(list|check))"

@@ -49,4 +49,4 @@ def build_cpc(options: CpcOptions, setup: Setup) -> nn.Module:
     from clocs_plugins.cpc.objective import Cpc
 
     views = len(setup.signals.channels) if setup.signals.channel_axis is not None else 1
-    return Cpc(setup.encoder, views, setup.signals.samples, options.ahead)
+    return Cpc(setup.encoder, views, setup.signals.samples, options.ahead, setup.autocast == "bf16")

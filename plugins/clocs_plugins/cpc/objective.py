@@ -6,7 +6,8 @@ cross-entropy of telling that target from those of all other positions of the sa
 
     - log  exp(z[t+k] . W_k c[t] / sqrt(d))  /  sum over s of exp(z[s] . W_k c[t] / sqrt(d))
 
-averaged over t, k, recordings and views. Negatives come from the same recording, so that neither patient nor leads tell
+averaged over t, k, recordings and views. In a run with bf16, networks and products are computed in it, the
+cross-entropy in float32. Negatives come from the same recording, so that neither patient nor leads tell
 them apart: the encoder has to follow the heart beat. It must be causal: it must not see the samples that it predicts.
 """
 
@@ -26,7 +27,7 @@ WIDTH = 256
 class Cpc(nn.Module):
     """The objective: the network of the targets, and a linear layer for each number of positions ahead."""
 
-    def __init__(self, encoder: nn.Module, channels: int, samples: int, ahead: int) -> None:
+    def __init__(self, encoder: nn.Module, channels: int, samples: int, ahead: int, bf16: bool = False) -> None:
         super().__init__()
         if not getattr(encoder, "causal", False):
             raise ValueError(
@@ -40,7 +41,7 @@ class Cpc(nn.Module):
                 f"`cpc` predicts {ahead} positions ahead, and a frame of {samples} samples has {positions} of "
                 f"{self.stride} samples: use longer frames, or a smaller `ahead`"
             )
-        self.ahead, self.width = ahead, min(context, WIDTH)
+        self.ahead, self.width, self.bf16 = ahead, min(context, WIDTH), bf16
         self.targets = nn.Sequential(
             nn.Conv1d(channels, self.width, self.stride, self.stride),
             nn.BatchNorm1d(self.width),
@@ -58,9 +59,10 @@ class Cpc(nn.Module):
         context = encode.sequence(views.signal).flatten(0, 1)  # (n, time, context)
         signal = views.signal.flatten(0, 1)
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))  # zeros complete the last position
-        target = self.targets(whole).transpose(1, 2)  # (n, time, width)
-        predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
-        losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
+        with torch.autocast(signal.device.type, torch.bfloat16, enabled=self.bf16):
+            target = self.targets(whole).transpose(1, 2)  # (n, time, width)
+            predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
+            losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
         losses = losses if ranks is None else ranks.share_of_mean(losses)  # (ahead,)
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 

@@ -1,4 +1,4 @@
-"""Run the jobs of a grid on a Ray cluster: `clocs grid run FILE --engine ray --address HOST:PORT`.
+"""Run jobs on a Ray cluster: `clocs grid run FILE --engine ray --address HOST:PORT`, and `clocs data prepare`.
 
 `pip install 'clocs[ray]'` brings Ray, which is imported when it is used.
 """

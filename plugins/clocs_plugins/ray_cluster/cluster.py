@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
 from collections.abc import Mapping
@@ -31,7 +30,6 @@ def connect(address: str, patience: float) -> Connection:
 
     Raises Unavailable where Ray is not installed, and SettingsError for a cluster that does not answer in time.
     """
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # of C++, which would warn beside our own sentence
     try:
         import ray
     except ImportError:
@@ -98,5 +96,5 @@ def lacking(plugins: Mapping[str, str]) -> str:
         if name not in here:
             return f"has no plugin {plugin!r}: install {distribution} {version} there."
         if here[name] != version:
-            return f"has {distribution} {here[name]} where this grid has {version}: install the same version there."
+            return f"has {distribution} {here[name]} instead of {version}: install the same version there."
     return ""

@@ -1,4 +1,4 @@
-"""Submit the jobs of a grid as tasks of a Ray cluster. Ray tries a task again when its machine is lost.
+"""Submit jobs as tasks of a Ray cluster. Ray tries a task again when its machine is lost.
 
 A task runs its job under the lock of the job's folder, so a command that outlived its task is waited for, not repeated,
 and one that died with its machine is resumed. The folder must lie on a disk that all machines see.
@@ -6,10 +6,13 @@ and one that died with its machine is resumed. The folder must lie on a disk tha
 
 from __future__ import annotations
 
+import io
+import re
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
@@ -20,6 +23,7 @@ from clocs_core import Job, Outcome, Workplace, run_job
 from clocs_plugins.ray_cluster import RayOptions
 from clocs_plugins.ray_cluster.cluster import connect, lacking, refuse_unfit_workers
 
+_COLOUR = re.compile(r"\x1b\[\d*m")
 _CACHED = 10.0  # seconds for which a network disk may hide a new folder
 _STOPPING = 30.0  # seconds for tasks that are asked to stop: their commands save themselves
 
@@ -49,7 +53,7 @@ class RayJobs:
             workplace.say(remark)
 
     def __enter__(self) -> RayJobs:
-        self._aside.enter_context(redirect_stdout(sys.stderr))  # where Ray prints that a machine was lost
+        self._aside.enter_context(redirect_stdout(Remarks(self._workplace.say)))
         return self
 
     def __exit__(
@@ -79,7 +83,7 @@ class RayJobs:
     def _prefer(self, group: str) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        node = self.last.get(group)
+        node = self.last.get(group) if group else None
         # Without spilling, a task would wait for its machine while others are idle.
         return NodeAffinitySchedulingStrategy(node, soft=True, _spill_on_unavailable=True) if node else "DEFAULT"
 
@@ -93,6 +97,25 @@ class RayJobs:
         outcome, node = done.result()
         self.last[job.group] = node
         return outcome
+
+
+class Remarks(io.TextIOBase):
+    """Stands in for the standard output, where Ray prints that a machine was lost, with pages of its log.
+
+    The first line is said where all progress is; lines of the log, which are indented, are left out.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._line, self._said = say, "", {""}
+
+    def write(self, text: str) -> int:
+        """Say each line that is whole, and new: Ray repeats itself at the end."""
+        *lines, self._line = f"{self._line}{text}".split("\n")
+        for line in lines:
+            if line not in self._said and not line.startswith(" "):
+                self._said.add(line)
+                self._say(_COLOUR.sub("", line))
+        return len(text)
 
 
 def remarks(machines: list[dict[str, float]], needs: dict[str, Any]) -> list[str]:
@@ -114,7 +137,8 @@ def work(
 ) -> tuple[Outcome, str]:
     """Do a job on a machine of the cluster; return its outcome, and which machine it was.
 
-    python: the interpreter of the grid. Where the command begins with it, this machine's own takes its place.
+    python: the interpreter of the machine that submits jobs. Where the command begins with it, that of this machine
+    takes its place.
     """
     import ray
 
@@ -124,7 +148,7 @@ def work(
         return Outcome(error=f"A machine of the Ray cluster {lacks}"), node
     if not _is_seen(job.folder.parent):
         here = f"The machine {socket.gethostname()} of the Ray cluster does not see {job.folder.parent}"
-        return Outcome(error=f"{here}: put the folder of the grid on a disk that all machines share."), node
+        return Outcome(error=f"{here}: put it on a disk that all machines share."), node
     words = (sys.executable, *command[1:]) if command[0] == python else command
     return run_job(job, Workplace(command=words, threads=threads)), node
 

@@ -20,8 +20,8 @@ from fake_recordings import (
 )
 from prepared_sets import folders, make, names, stop_after_a_shard
 
-from clocs_core.contracts.records import Entry, Framing
-from clocs_core.data.shards import Convention, Job, run_jobs
+from clocs_core.contracts.records import Entry, Framing, Record
+from clocs_core.data.shards import Convention, Job, make_shard, run_jobs
 from clocs_core.errors import DataError
 
 SUPPORT = Path(__file__).parents[2] / "support"
@@ -73,6 +73,22 @@ def test_a_finished_shard_of_other_recordings_is_made_again(tmp_path: Path) -> N
     assert first.done()
     assert not Job(first.path, tuple(entries[3:]), *how).done()
     assert not Job(first.path, tuple(entries[2::-1]), *how).done()
+
+
+def test_a_shard_that_is_made_again_is_whole_all_the_time(tmp_path: Path) -> None:
+    """Another machine may be joining it: one that was given up for lost can go on for a while."""
+    entries, found = tuple(fake_entries(3)), []
+    how = (FakeOptions(), Framing(frame_samples=8), Convention(("L0", "L1"), "mV"))
+    first = Job(tmp_path / "shard-00000", entries, fake_load, *how)
+    assert make_shard(first) == []
+
+    def load(entry: Entry, options: FakeOptions) -> Record:
+        found.append(first.done())
+        return fake_load(entry, options)
+
+    assert make_shard(Job(first.path, entries, load, *how)) == []
+    assert found == [True, True, True]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".bin", ".index", ".json"]
 
 
 def test_a_gain_is_converted_with_the_unit(tmp_path):

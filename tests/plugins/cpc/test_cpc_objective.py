@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 import torch
 
@@ -18,11 +19,12 @@ def encoder(channels=2, samples=48, dim=6, **options):
     return S4d(channels, samples, dim, layers=1, dropout=0.0, **options)
 
 
-def build(reader, channels=2, samples=48, ahead=3):
+def build(reader, channels=2, samples=48, ahead=3, autocast="none"):
     (offer,) = clocs_objectives()
     names = tuple(f"lead {number}" for number in range(channels))
     signals = SignalFacts(samples=samples, channels=names, channel_axis=-2 if channels > 1 else None)
     setup = Setup(encoder=reader, embedding_dim=6, task=Task("rhythm", classes=("a", "b")), signals=signals)
+    setup = attrs.evolve(setup, autocast=autocast)
     torch.manual_seed(0)
     return offer.build(offer.options(ahead=ahead), setup)
 
@@ -58,6 +60,16 @@ def test_the_loss_is_that_of_the_paper(views, samples):
     assert float(found) == pytest.approx(sum(by_k) / 3, abs=1e-10)
     assert float(components["nearest"]) == pytest.approx(by_k[0], abs=1e-10)
     assert float(components["farthest"]) == pytest.approx(by_k[2], abs=1e-10)
+
+
+def test_in_a_run_with_bf16_the_loss_is_float32_and_hardly_differs():
+    reader, found = encoder(), {}
+    for autocast in ("none", "bf16"):
+        found[autocast], _ = build(reader, autocast=autocast)(Encoding([reader]), views_of())
+        found[autocast].backward()
+    assert found["bf16"].dtype == torch.float32
+    assert found["bf16"] != found["none"]
+    assert found["bf16"].item() == pytest.approx(found["none"].item(), rel=0.01)
 
 
 def test_an_encoder_that_sees_what_follows_is_refused():

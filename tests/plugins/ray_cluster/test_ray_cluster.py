@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import sys
@@ -9,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ import pytest
 import run_all
 
 from clocs_core import Job, SettingsError, Workplace
+from clocs_core.cli import main
+from clocs_core.data import elsewhere, shards
 from clocs_plugins.ray_cluster import RayOptions, open_ray
 from clocs_plugins.ray_cluster.cluster import lacking
-from clocs_plugins.ray_cluster.jobs import RayJobs, remarks
+from clocs_plugins.ray_cluster.jobs import RayJobs, Remarks, remarks
 
 FAKE = (sys.executable, "-S", "-E", str(Path(__file__).parents[2] / "benchmarks" / "fake_grid_command.py"))
 GRID = ("--methods", "cmsc,simclr,byol", "--datasets", "demo", "--seeds", "5", "--embedding-dims", "32,64")
@@ -33,7 +37,7 @@ def test_a_machine_without_a_plugin_is_told_in_one_sentence() -> None:
     assert lacking({**HERE, "clocs-plugin-eeg:eeg": "1.2"}) == (
         "has no plugin 'eeg': install clocs-plugin-eeg 1.2 there."
     )
-    assert "where this grid has 9: install the same version" in lacking({"clocs:demo": "9"})
+    assert "instead of 9: install the same version" in lacking({"clocs:demo": "9"})
 
 
 def test_jobs_that_would_wait_for_ever_or_leave_gpus_idle_are_remarked() -> None:
@@ -43,6 +47,16 @@ def test_jobs_that_would_wait_for_ever_or_leave_gpus_idle_are_remarked() -> None
     assert idle == "The cluster has GPUs, and no job gets one: -e gpus=0.25 lets four jobs share one."
     (waits,) = remarks([small], {"num_cpus": 4, "num_gpus": 0.5, "memory": None})
     assert waits.startswith("No machine of the cluster has 4 processors, 0.5 GPUs and 0 GB: jobs wait until one joins.")
+
+
+def test_pages_of_log_that_ray_prints_become_one_line() -> None:
+    said: list[str] = []
+    with redirect_stdout(Remarks(said.append)):
+        sys.stdout.write("\x1b[33m(raylet)\x1b[0m Raylet is terminated. Last 20 lines:\n    [state-dump] 1\n")
+        sys.stdout.write(
+            "\x1b[33m(raylet)\x1b[0m Raylet is terminated. Last 20 lines:\n    [state-dump] 1\n    [state-dump] 2\n"
+        )
+    assert said == ["(raylet) Raylet is terminated. Last 20 lines:"]
 
 
 @pytest.mark.parametrize("share", [-0.5, 1.5])
@@ -169,3 +183,42 @@ def test_a_grid_survives_the_loss_of_a_node(
     assert capsys.readouterr().out == here
     again = sum(line.startswith("begin ") for line in lines) - 60
     sys.stderr.write(f"60 jobs of 1 s in {took:.0f} s; {again} begun again; {os.cpu_count()} cores\n")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_preparation_survives_the_loss_of_a_node(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dead worker's recordings are prepared again, and the frames are those of this machine alone, bit by bit."""
+    monkeypatch.setattr(shards, "SHARD", 8)
+    monkeypatch.setattr(elsewhere, "PART", 6)
+    asked = ("data", "prepare", "demo", "-o", "patients=200")
+    assert main([*asked, "--data-root", str(tmp_path / "here")]) == 0
+    here = capsys.readouterr().out
+    while len(cluster.list_all_nodes()) < 3:
+        cluster.add_node(num_cpus=2)
+    lost = cluster.list_all_nodes()[-1]
+
+    def kill_a_node() -> None:
+        while not list(tmp_path.glob("there/prepared/demo/*.partial/shard-*.json")):
+            time.sleep(0.02)
+        cluster.remove_node(lost, allow_graceful=False)
+
+    killer = threading.Thread(target=kill_a_node, daemon=True)
+    killer.start()
+    flags = ("--engine", "ray", "--address", cluster.address, "--workers", "6")
+    began = time.monotonic()
+    assert main([*asked, "--data-root", str(tmp_path / "there"), *flags]) == 0
+    took = time.monotonic() - began
+    killer.join()
+    assert len(cluster.list_all_nodes()) == 2
+    told = capsys.readouterr()
+    assert told.out == here.replace(f"{tmp_path}/here", f"{tmp_path}/there")
+    assert bytes_below(tmp_path / "there") == bytes_below(tmp_path / "here")
+    sys.stderr.write(f"prepared in {took:.0f} s\n")
+
+
+def bytes_below(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
