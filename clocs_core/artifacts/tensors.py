@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as save_arrays
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -29,8 +30,12 @@ _UNREADABLE = (SafetensorError, OSError, ValueError, KeyError, TypeError, Attrib
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object]) -> bytes:
     """Return the bytes of a safetensors file with tensors, their description and a checksum of both."""
-    ready = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    blank = save(ready, {"clocs": json.dumps({"format": FORMAT, "sha256": _NO_CHECKSUM, **description})})
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    about = {"clocs": json.dumps({"format": FORMAT, "sha256": _NO_CHECKSUM, **description})}
+    try:  # the same bytes in a fifth of the time, which every epoch spends on its checkpoint
+        blank = save_arrays({name: tensor.numpy() for name, tensor in ready.items()}, about)
+    except TypeError:  # NumPy has no such type: bfloat16
+        blank = save({name: tensor.clone() for name, tensor in ready.items()}, about)  # tensors may share memory
     return blank.replace(_NO_CHECKSUM.encode(), sha256(blank).hexdigest().encode(), 1)  # the first is ours
 
 

@@ -151,3 +151,25 @@ def test_a_file_of_this_schema_is_not_refused():
 def test_bytes_that_are_no_file_are_a_sentence(damaged: bytes) -> None:
     with pytest.raises(RunFolderError, match="The bytes are no file of clocs"):
         read_tensors(damaged)
+
+
+def test_tensors_of_every_type_and_shape_are_packed_as_safetensors_packs_them() -> None:
+    """Values that NumPy has a type for take another way to the same bytes."""
+    shared = torch.arange(6.0).view(2, 3)
+    known = {
+        "b": shared,
+        "a": shared.T,  # the same memory, in another order
+        "number": torch.tensor(3),
+        "flags": torch.tensor([True, False]),
+        "none": torch.zeros(0, 4),
+        "half": torch.ones(3, dtype=torch.float16),
+        "weight": torch.nn.Parameter(torch.ones(2)),
+    }
+    for tensors in (known, {**known, "short": torch.ones(2, dtype=torch.bfloat16)}):
+        found, about = read_tensors(pack_tensors(tensors, {"what": 1}))
+        assert about["what"] == 1
+        assert {name: (one.dtype, one.tolist()) for name, one in found.items()} == {
+            name: (one.dtype, one.tolist()) for name, one in tensors.items()
+        }
+        plain = {name: one.detach().contiguous().clone() for name, one in tensors.items()}
+        assert pack_tensors(tensors, {})[-40:] == save(plain)[-40:]

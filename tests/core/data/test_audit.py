@@ -114,14 +114,16 @@ def test_a_device_proposes_the_pairs_of_the_cpu(monkeypatch, tile):
     rng = np.random.default_rng(0)
     sketches = rng.normal(size=(40, 64)) + 5 * rng.normal(size=(4, 64))[rng.integers(0, 4, 40)]
     sketches = (sketches / np.linalg.norm(sketches, axis=1, keepdims=True)).astype(np.float32)
-    monkeypatch.setattr(module, "LIKE", 0.96)  # some pairs of a group
     part = rng.integers(0, 3, 40).astype(np.int8)
-    expected = {
-        (i, k)
+    cosines = {
+        (i, k): float(sketches[i].astype(float) @ sketches[k].astype(float))
         for i in range(40)
         for k in range(i + 1, 40)
-        if part[i] != part[k] and sketches[i].astype(float) @ sketches[k].astype(float) > 0.96
+        if part[i] != part[k]
     }
+    like = sorted(cosines.values())[-50] + 5e-5  # a pair lies just below, and is proposed
+    monkeypatch.setattr(module, "LIKE", like)
+    expected = {pair for pair, cosine in cosines.items() if cosine > like}
     on_cpu = module.proposing_on(torch.device("cpu"), sketches, part)
     assert len(expected) > 10
     assert set(module._alike(sketches, part, None)) == expected
