@@ -57,6 +57,7 @@ class Bench:
     repeats: int
     smoke: bool
     runs_per_job: int | None
+    jobs: int
 
 
 @attrs.frozen
@@ -69,7 +70,8 @@ class Side:
     @property
     def environment(self) -> dict[str, str]:
         """Variables with which Python imports this version."""
-        return {**os.environ, "PYTHONPATH": f"{self.tree}{os.pathsep}{self.tree / 'plugins'}"}
+        places = [str(self.tree), str(self.tree / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def main() -> int:
@@ -81,6 +83,7 @@ def main() -> int:
     parser.add_argument("--patients", type=int, default=8000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--runs-per-job", type=int, help="runs that a job of the table trains in one process")
+    parser.add_argument("--jobs", type=int, default=1, help="jobs of the table at a time")
     parser.add_argument("--smoke", action="store_true", help="few patients, one round: does every row still work?")
     parser.add_argument("--json", type=Path, help="where to write the table")
     given = parser.parse_args()
@@ -94,7 +97,9 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory() as scratch, sides_of(given.old) as sides:
         repeats = 1 if given.smoke else given.repeats
-        bench = Bench(Path(scratch), given.device, found["patients"], repeats, given.smoke, given.runs_per_job)
+        bench = Bench(
+            Path(scratch), given.device, found["patients"], repeats, given.smoke, given.runs_per_job, given.jobs
+        )
         for row in given.only or ROWS:
             found["rows"][row] = measure(row, bench, sides)
             print(row, json.dumps(found["rows"][row], indent=1), flush=True)
@@ -151,6 +156,7 @@ def time_table(bench: Bench, side: Side) -> Measured:
     command += ["--device", bench.device]
     command += ["--axis", "method=cmsc", "--axis", "seed=0", "--resamples", "10"] if bench.smoke else []
     command += ["--runs-per-job", str(bench.runs_per_job)] if bench.runs_per_job else []
+    command += ["--jobs", str(bench.jobs)]
     wall, megabytes = run([sys.executable, "-m", "clocs_core", *command], side)
     return {"wall": wall, "resident_megabytes": megabytes}
 
