@@ -70,5 +70,5 @@ def first_encoder_first(z: Tensor, encoder_of_view: tuple[int, ...]) -> Tensor:
 def weighted_mean(losses: Tensor, instances: int, batch_size: int) -> Tensor:
     """Return the mean over instances; the last batch, which may be smaller, counts by its size."""
     full = torch.full_like(losses, batch_size)
-    full[-1] = instances - batch_size * (len(losses) - 1)
+    full[-1:].fill_(instances - batch_size * (len(losses) - 1))  # an assignment would wait for the device
     return (losses * full).sum() / instances

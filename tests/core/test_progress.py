@@ -99,7 +99,7 @@ def test_a_second_run_collects_what_the_first_has_raised() -> None:
 def test_every_thread_collects_what_another_has_raised_too() -> None:
     """Runs of one process train at the same time, and Python shows a warning of one line once: each report has it."""
     program = (
-        "import threading, warnings\n"
+        "import sys, threading, warnings\n"
         "from clocs_core.errors import ClocsWarning\n"
         "from clocs_core.progress import collect_warnings\n"
         "together = threading.Barrier(2)\n"
@@ -108,7 +108,7 @@ def test_every_thread_collects_what_another_has_raised_too() -> None:
         "        together.wait()\n"
         "        warnings.warn('slow', ClocsWarning)\n"
         "        together.wait()\n"
-        "    print(found)\n"
+        "    sys.stdout.write(f'{found}\\n')  # print would write the end of a line by itself\n"
         "threads = [threading.Thread(target=run) for _ in range(2)]\n"
         "for one in threads: one.start()\n"
         "for one in threads: one.join()\n"

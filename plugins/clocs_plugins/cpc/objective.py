@@ -62,7 +62,9 @@ class Cpc(nn.Module):
         with torch.autocast(signal.device.type, torch.bfloat16, enabled=self.bf16):
             target = self.targets(whole).transpose(1, 2)  # (n, time, width)
             predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
-            losses = torch.stack([self._loss(predicted[:, :, k - 1], target, k) for k in range(1, self.ahead + 1)])
+            # unbind: the gradient of an index would fill and add the whole tensor for each k
+            parts = enumerate(predicted.unbind(2), start=1)
+            losses = torch.stack([self._loss(one, target, k) for k, one in parts])
         losses = losses if ranks is None else ranks.share_of_mean(losses)  # (ahead,)
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 

@@ -57,10 +57,7 @@ class StateSpace(nn.Module):
         return 2 * (fading * (c[0][..., None] * angle.cos() - c[1][..., None] * angle.sin())).sum(1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Convolve features over time: by FFT in float32 or better, by matrices in the precision of the run.
-
-        The result is a view of memory (width, n, time), which a linear layer reads as it is.
-        """
+        """Convolve features over time: by FFT in float32 or better, by matrices in the precision of the run."""
         time, device = features.shape[1], features.device.type
         with torch.autocast(device, enabled=False):
             at_lags = self._at_lags(time)
@@ -90,7 +87,8 @@ def _by_matrix(features: Tensor, at_lags: Tensor) -> Tensor:
     rows = at_lags.to(dtype).repeat(1, time)[:, : time * (2 * time - 1)]
     matrix = rows.view(-1, time, 2 * time - 1)[:, :, :time]  # (width, from, to): the kernel at the lag to - from
     signal = features.permute(2, 0, 1).to(dtype, memory_format=torch.contiguous_format)  # (width, n, time)
-    return torch.bmm(signal, matrix).permute(1, 2, 0)  # (n, time, width)
+    # A copy: what follows would take three times as long on a view of memory (width, n, time).
+    return torch.bmm(signal, matrix).permute(1, 2, 0).contiguous()  # (n, time, width)
 
 
 def _by_fft(signal: Tensor, at_lags: Tensor) -> Tensor:
