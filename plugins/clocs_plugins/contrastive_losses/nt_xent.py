@@ -21,8 +21,9 @@ from clocs_plugins.contrastive_losses.choice import choose
 from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.cosines import directions
 from clocs_plugins.contrastive_losses.refusals import refuse_embeddings, refuse_precision, refuse_temperature
-from clocs_plugins.contrastive_losses.row_owner import refuse_fused, row_owner_loss
+from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
 from clocs_plugins.contrastive_losses.weights import plain_strengths
+from clocs_plugins.contrastive_losses.whole_batch import fits, share_of_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,8 +46,8 @@ def nt_xent(
     or `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
-    ranks: the processes that share the batch. The result is then the share of this one, in chunks, or with `reference`
-    from the embeddings of all processes.
+    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels from the
+    embeddings of all, up to 16,384 instances; in chunks of the own rows; or with `reference` from those of all.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, tau <= 0, and unknown names.
@@ -57,7 +58,7 @@ def nt_xent(
     count, batch, _ = views.shape
     pairs = count * (count - 1) // 2
     if ranks is not None:
-        return _over_ranks(views, temperature, pairs, impl, ranks)
+        return _over_ranks(views, temperature, pairs, (impl, precision), ranks)
     chosen = choose(impl, views, temperature, pairs * (2 * batch) ** 2)
     with torch.autocast(views.device.type, enabled=False):
         if chosen == "fused":
@@ -68,10 +69,18 @@ def nt_xent(
         return _loss_of_pairs(wide, temperature)
 
 
-def _over_ranks(views: Tensor, temperature: float | Tensor, pairs: int, impl: Implementation, ranks: Ranks) -> Tensor:
-    """Compute the share of this process."""
-    refuse_fused(impl)
+def _over_ranks(
+    views: Tensor,
+    temperature: float | Tensor,
+    pairs: int,
+    how: tuple[Implementation, Precision],
+    ranks: Ranks,
+) -> Tensor:
+    """Compute the share of this process. how: implementation and precision."""
+    impl, precision = how
     with torch.autocast(views.device.type, enabled=False):
+        if fits(impl, views, temperature, ranks):
+            return share_of_whole(lambda z, tau: _fused(z, tau, pairs, precision), views, temperature, ranks)
         wide = views.to(torch.promote_types(views.dtype, torch.float32))
         if impl == "reference":
             return _loss_of_pairs(ranks.gather_with_gradient(wide, 1), temperature) / len(ranks.sizes)

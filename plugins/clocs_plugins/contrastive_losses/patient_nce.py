@@ -46,8 +46,9 @@ from clocs_plugins.contrastive_losses.refusals import (
     refuse_precision,
     refuse_temperature,
 )
-from clocs_plugins.contrastive_losses.row_owner import refuse_fused, row_owner_loss
+from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
 from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
+from clocs_plugins.contrastive_losses.whole_batch import fits, share_of_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,8 +77,8 @@ def patient_nce(
     `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
-    ranks: the processes that share the batch. The result is then the share of this one, in chunks, or with `reference`
-    from the embeddings of all processes.
+    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels from the
+    embeddings of all, up to 16,384 instances; in chunks of the own rows; or with `reference` from those of all.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, ids of another shape or device, tau <= 0, and unknown
@@ -95,7 +96,8 @@ def patient_nce(
             _warn_of_the_last_pair(len(views), pairs)
         views = views[-2:]
     if ranks is not None:
-        return _over_ranks(views, patient, temperature, variant == "released", pairs, impl, ranks)
+        how = impl, precision
+        return _over_ranks(views, patient, temperature, variant == "released", pairs, how, ranks)
     chosen = choose(impl, views, temperature, (pairs if variant == "paper" else 1) * views.shape[1] ** 2)
     with torch.autocast(views.device.type, enabled=False):
         if chosen == "fused":
@@ -116,13 +118,17 @@ def _over_ranks(
     temperature: float | Tensor,
     released: bool,
     pairs: int,
-    impl: Implementation,
+    how: tuple[Implementation, Precision],
     ranks: Ranks,
 ) -> Tensor:
-    """Compute the share of this process. released, pairs: as in `_fused`."""
-    refuse_fused(impl)
+    """Compute the share of this process. released, pairs: as in `_fused`. how: implementation and precision."""
+    impl, precision = how
     ids = ranks.gather(patient)
     with torch.autocast(views.device.type, enabled=False):
+        if fits(impl, views, temperature, ranks):
+            return share_of_whole(
+                lambda z, tau: _fused(z, ids, tau, released, pairs, precision), views, temperature, ranks
+            )
         wide = views.to(torch.promote_types(views.dtype, torch.float32))
         if impl == "reference":
             weight = _half_weights(ids, wide.dtype) / pairs if released else _pair_weights(ids, wide.dtype)

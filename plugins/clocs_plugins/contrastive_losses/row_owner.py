@@ -58,15 +58,6 @@ def row_owner_loss(
     return share
 
 
-def refuse_fused(impl: str) -> None:
-    """Raise ValueError where GPU kernels are asked for: they compute the rows of one process only."""
-    if impl == "fused":
-        raise ValueError(
-            "impl='fused' computes the loss of one process, and several train together here. Use impl='auto', which "
-            "computes it in chunks."
-        )
-
-
 class _Share(torch.autograd.Function):
     """The own rows' share of the loss; its gradient is that of the whole loss, for the own rows."""
 

@@ -79,17 +79,6 @@ def test_a_step_sends_directions_ids_and_row_statistics_and_no_gradient(trains: 
     assert len(meeting.sent) == before
 
 
-def test_gpu_kernels_are_refused_for_several_processes() -> None:
-    def ask(group: Group) -> None:
-        part = group.divide(4)
-        with pytest.raises(ValueError, match="impl='fused' computes the loss of one process, and several train"):
-            patient_nce(Z[:, part.own], PATIENT[part.own], 0.1, impl="fused", ranks=part)
-        with pytest.raises(ValueError, match="impl='fused' computes the loss of one process, and several train"):
-            nt_xent(Z[:, part.own], 0.1, impl="fused", ranks=part)
-
-    on_ranks(2, ask)
-
-
 def test_a_second_derivative_is_refused() -> None:
     def ask(group: Group) -> None:
         part = group.divide(K)
