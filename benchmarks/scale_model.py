@@ -173,7 +173,7 @@ def median_time(work: Callable[[], object], rounds: int) -> float:
 def measure_processes(count: int, encoder: str, rounds: int) -> tuple[float, Wire]:
     """Time a step and messages in so many processes; return the slowest one's step, and the wire."""
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(_one_process, (count, encoder, rounds, folder), count)  # type: ignore[no-untyped-call]
+        torch.multiprocessing.spawn(_one_process, (count, encoder, rounds, folder), count)  # type: ignore[attr-defined, no-untyped-call]
         found = [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(count)]
     slowest = {name: max(one[name] for one in found) for name in found[0]}
     return slowest["step"], solve_wire([slowest[f"gather {size}"] for size in MESSAGES], count)
