@@ -55,6 +55,7 @@ RUN_ELSEWHERE = {
     "::test_a_preparation_survives_the_loss_of_a_node",
     "clocs grid status runs/grids/mine": _GRIDS,
     "clocs grid page runs/grids/mine": _GRIDS,
+    "clocs grid export runs/grid --csv scores.csv": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
@@ -76,6 +77,7 @@ RUN_ELSEWHERE = {
 STAND_INS = (
     (r"--dataset (cardiology|chapman|physionet2017|ptbxl)\b", "--dataset demo -o patients=12"),
     (r"data (prepare|verify|show) (chapman|ptbxl)\b", r"data \1 demo -o patients=12"),
+    (r"(--protocol patient-identification)\b", r"\1 -o patients=60"),  # of 12, too few test patients come twice
     (r" --root (~|\$CLOCS_DATA)/\S+", ""),
     (r"--record 00001\b", "--record patient-00001-visit-1"),
 )
@@ -98,6 +100,8 @@ _COMMANDS = (
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = (
     "clocs evaluate --protocol finetune",
+    "clocs evaluate --random",
+    "clocs grid run FILE_OR_NAME",
     "clocs run --dry-run",
     "clocs run --gpus 8",
     "clocs run --profile",
