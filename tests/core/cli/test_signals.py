@@ -99,14 +99,15 @@ def test_a_terminal_that_is_gone_is_no_second_error(monkeypatch: pytest.MonkeyPa
 
 
 STUCK = """
-import ctypes, signal
+import ctypes, signal, threading
 from clocs_core.cli.signals import end_after_sigterm, heed_signals
 
 with heed_signals():
     end_after_sigterm(0.1)
     mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock
+    # Said by another thread, a second later: a signal that comes before the lock would be heard by Python.
+    threading.Timer(1.0, print, ["stuck"], {"flush": True}).start()
     lock(mutex)
-    print("stuck", flush=True)
     lock(mutex)
 """
 
