@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import statistics
 import subprocess
 import sys
@@ -25,11 +26,22 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import attrs
+import torch
 from command_line import command_line
+
+import clocs_core as clocs
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder
+from clocs_core.artifacts.predictions import read_predictions
+from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
+from clocs_core.grids.machine import describe_machine
+from clocs_plugins.classification import clocs_metrics
 
 TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 HERE = Path(__file__).parent
@@ -41,6 +53,8 @@ FRAMES: dict[str, dict[str, object]] = {
     "quarters": {"frame_samples": 250, "frames_per_record": 4},
 }
 """Frames of a recording of 10 s at 100 Hz."""
+RESAMPLES = 1000
+"""Bootstrap samples of the patients, the same for all rows."""
 QUICK: dict[str, object] = {"permutations": 0, "metrics": "auroc"}
 
 
@@ -142,8 +156,6 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
 
 def make(row: Row, seed: int, place: Place) -> None:
     """Pre-train a row with a seed and evaluate it; finished parts are opened only."""
-    import clocs_core as clocs
-
     folder = place.folder(row, seed)
 
     def data(task: str) -> Any:
@@ -182,9 +194,6 @@ def _evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
 
 def summarise(row: Row, place: Place) -> dict[str, Any] | None:
     """Collect the scores of a row over the seeds that are finished."""
-    import clocs_core as clocs
-    from clocs_core.artifacts.evaluation_folder import EvaluationFolder
-
     folders = [place.folder(row, seed) for seed in range(row.seeds)]
     folders = [one for one in folders if (one / "report.json").exists()]
     if not folders:
@@ -206,16 +215,8 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
     return found
 
 
-def _scores(folders: list[Any]) -> list[dict[str, Any]]:
+def _scores(folders: list[EvaluationFolder]) -> list[dict[str, Any]]:
     """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control."""
-    import torch
-
-    from clocs_core.artifacts.predictions import read_predictions
-    from clocs_core.evaluation.bootstrap import bootstrap
-    from clocs_core.evaluation.linear import by_record
-    from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
-    from clocs_plugins.classification import clocs_metrics
-
     auroc = next(one for one in clocs_metrics() if one.name == "auroc")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     reports = [one.read_report() for one in folders]
@@ -223,7 +224,7 @@ def _scores(folders: list[Any]) -> list[dict[str, Any]]:
     first, made = reports[0], []
     for fraction in sorted({f for _, _, f in predicted[0]}):
         ours, theirs = (
-            [bootstrap(by_record(p[first.protocol, init, fraction]), auroc, 1000, 0, device) for p in predicted]
+            [bootstrap(by_record(p[first.protocol, init, fraction]), auroc, RESAMPLES, 0, device) for p in predicted]
             for init in (first.init, "random")
         )
         mean, control = mean_over_seeds(ours), mean_over_seeds(theirs)
@@ -242,18 +243,11 @@ def _scores(folders: list[Any]) -> list[dict[str, Any]]:
     return made
 
 
-def _rounded(one: Any) -> list[float]:
+def _rounded(one: Interval) -> list[float]:
     return [round(float(x), 5) for x in (one.value, one.low, one.high)]
 
 
 def _machine() -> dict[str, object]:
-    import platform
-    from importlib.metadata import version
-
-    import torch
-
-    from clocs_core.grids.machine import describe_machine
-
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "machine": gpu or describe_machine(),
@@ -264,9 +258,10 @@ def _machine() -> dict[str, object]:
 def _as_text(table: dict[str, Any]) -> str:
     lines = []
     for row in table["rows"]:
-        cells = [f"{one['protocol']} {one['task']} {one['label_fraction']:g}: {one['auroc'][0]:.4f} "
-                 f"({one['gain'][0]:+.4f})" for one in row["scores"]]  # fmt: skip
-        lines.append(f"{row['name']} ({len(row['pretrain_seconds'])} seeds): " + "; ".join(cells))
+        lines.append(f"{row['name']} ({len(row['pretrain_seconds'])} seeds)")
+        for one in row["scores"]:
+            asked = f"{one['protocol']} {one['task']}, F = {one['label_fraction']:g}"
+            lines.append(f"    {asked}: {one['auroc'][0]:.4f} ({one['gain'][0]:+.4f} over random)")
     return "\n".join(lines)
 
 

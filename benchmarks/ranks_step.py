@@ -21,7 +21,7 @@ from pathlib import Path
 import attrs
 import torch
 from command_line import command_line
-from step import _fail, _machine, _nothing, _plan, _signals, _training, _wait
+from step import machine_of, no_tick, plan_of, refuse, signals_of, training_on, wait_for
 
 from clocs_core.train.build import build_learner
 from clocs_core.train.captured import CapturedEpochs
@@ -47,7 +47,7 @@ def main() -> int:
     given = parser.parse_args()
     device = torch.device(given.device)
     found: dict[str, object] = {"command": command_line(__file__), "date": datetime.now(UTC).date().isoformat()}
-    found["machine"] = _machine(device)
+    found["machine"] = machine_of(device)
     with tempfile.TemporaryDirectory() as folder:
         backend = "nccl" if device.type == "cuda" else "gloo"
         place = f"file://{folder}/store"
@@ -64,18 +64,20 @@ def main() -> int:
 
 def _compare(encoder: str, options: list[str], device: torch.device, steps: int, rounds: int) -> dict[str, object]:
     leads = ("II", "V1") if "leads=all" in options else ("II",)
-    plan = _plan("cmsc", leads, [f"encoder={encoder}", "normalise=min-max", *options], device)
-    alone = _training(plan, 256 * steps, device)
+    plan = plan_of("cmsc", leads, [f"encoder={encoder}", "normalise=min-max", *options], device)
+    alone = training_on(plan, 256 * steps, device)
     ways = {"alone": alone, "group of one": attrs.evolve(alone, group=Group(TorchWire(0, 1)))}
-    learners = {name: build_learner(plan, _signals(plan), device) for name in ways}
-    runs: dict[str, RunEpoch] = {name: CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch for name in ways}
+    learners = {name: build_learner(plan, signals_of(plan), device) for name in ways}
+    runs: dict[str, RunEpoch] = {
+        name: CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch for name in ways
+    }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for epoch in range(1, rounds + 2):  # the first captures, and warms up
         for name, training in ways.items():
-            _wait(device)
+            wait_for(device)
             began = time.perf_counter()
-            runs[name](learners[name], training, epoch, _nothing)
-            _wait(device)
+            runs[name](learners[name], training, epoch, no_tick)
+            wait_for(device)
             seconds[name].append(time.perf_counter() - began)
     ratios = [group / one for one, group in zip(seconds["alone"][1:], seconds["group of one"][1:], strict=True)]
     return {

@@ -38,7 +38,7 @@ import attrs
 import numpy as np
 import torch
 from command_line import command_line
-from step import _nothing, _plan, _signals, _training
+from step import no_tick, plan_of, signals_of, training_on
 
 from clocs_core.grids.machine import describe_machine
 from clocs_core.train.build import build_learner
@@ -147,16 +147,16 @@ def measure_compute(encoder: str, rounds: int) -> tuple[Compute, int, dict[int, 
 
 def prepare(encoder: str, batch: int, group: Group | None = None) -> tuple[Any, Training]:
     """Build a learner, and noise to train it on."""
-    plan = _plan("cmsc", ("II",), [f"encoder={encoder}", "impl=chunked"], CPU)
-    training = attrs.evolve(_training(plan, batch * STEPS, CPU, batch), group=group)
-    return build_learner(plan, _signals(plan), CPU), training
+    plan = plan_of("cmsc", ("II",), [f"encoder={encoder}", "impl=chunked"], CPU)
+    training = attrs.evolve(training_on(plan, batch * STEPS, CPU, batch), group=group)
+    return build_learner(plan, signals_of(plan), CPU), training
 
 
 def time_steps(encoder: str, batch: int, group: Group | None, rounds: int) -> float:
     """Return the median seconds of a step."""
     learner, training = prepare(encoder, batch, group)
     epochs = iter(range(1, rounds + 3))
-    return median_time(lambda: plain_epoch(learner, training, next(epochs), _nothing), rounds) / STEPS
+    return median_time(lambda: plain_epoch(learner, training, next(epochs), no_tick), rounds) / STEPS
 
 
 def median_time(work: Callable[[], object], rounds: int) -> float:

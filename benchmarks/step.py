@@ -67,7 +67,7 @@ def main() -> int:
     given = parser.parse_args()
     device = torch.device(given.device)
     found: dict[str, object] = {"command": command_line(__file__)}
-    found |= {"date": datetime.now(UTC).date().isoformat(), "machine": _machine(device)}
+    found |= {"date": datetime.now(UTC).date().isoformat(), "machine": machine_of(device)}
     if given.kernels:
         found["steps"] = {f"{method}, V = {views}": _kernels(method, leads, device) for method, leads, views in STEPS}
         Path(given.kernels).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -91,12 +91,14 @@ def main() -> int:
     return 0
 
 
-def _machine(device: torch.device) -> dict[str, str]:
+def machine_of(device: torch.device) -> dict[str, str]:
+    """Describe the machine and the versions."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
     return {"gpu": gpu, "torch": torch.__version__, "python": platform.python_version(), "system": platform.machine()}
 
 
-def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch.device) -> Plan:
+def plan_of(method: str, leads: tuple[str, ...], options: list[str], device: torch.device) -> Plan:
+    """Plan a run on the simulated recordings."""
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
     tables: Tables = {
         "run": {"method": method, "dataset": "demo", "device": device.type},
@@ -105,7 +107,7 @@ def _plan(method: str, leads: tuple[str, ...], options: list[str], device: torch
     return resolve(catalogue, tables, options)
 
 
-def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
+def training_on(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
     """Put noise on the device as instances of the plan's method; every 64th patient comes twice."""
     needs, channels = plan.needs, len(plan.data.channels)
     frames = instances * needs.segments
@@ -127,10 +129,11 @@ def _training(plan: Plan, instances: int, device: torch.device, batch: int = 256
     channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
     chosen = Instances(frame, channel)
     settings = attrs.evolve(plan.train, batch_size=batch)
-    return Training(store, build_views(plan, _signals(plan)), chosen, chosen, settings, 0)
+    return Training(store, build_views(plan, signals_of(plan)), chosen, chosen, settings, 0)
 
 
-def _signals(plan: Plan) -> SignalFacts:
+def signals_of(plan: Plan) -> SignalFacts:
+    """Describe the plan's signals."""
     samples = plan.pretrain_framing.frame_samples
     axis = -2 if plan.needs.encoder_channels == "all" else None
     return SignalFacts(unit="mV", frame_rate=500.0, samples=samples, channels=plan.data.channels, channel_axis=axis)
@@ -139,20 +142,20 @@ def _signals(plan: Plan) -> SignalFacts:
 def _step(
     method: str, leads: tuple[str, ...], options: list[str], device: torch.device, steps: int, repeats: int
 ) -> dict[str, object]:
-    plan = _plan(method, leads, options, device)
-    training = _training(plan, 256 * steps, device)
-    still = _plan(method, leads, [*options, "encoder.dropout=0"], device)
+    plan = plan_of(method, leads, options, device)
+    training = training_on(plan, 256 * steps, device)
+    still = plan_of(method, leads, [*options, "encoder.dropout=0"], device)
     row: dict[str, object] = {}
     runners: dict[str, RunEpoch] = {"plain": plain_epoch}
     if device.type == "cuda":
-        runners["captured"] = CapturedEpochs(_fail)
+        runners["captured"] = CapturedEpochs(refuse)
         row["agreement"] = _agreement(still, training, device)
     for name, run_epoch in runners.items():
         times = min(repeats, PLAIN_REPEATS) if name == "plain" and device.type == "cuda" else repeats
         seconds = _timed(plan, training, run_epoch, device, times)
         row[f"{name} ms"] = [round(1000 * one / steps, 4) for one in seconds]
     if device.type == "cuda":
-        seconds = _timed(plan, _training(plan, 256 * SHORT, device), CapturedEpochs(_fail), device, repeats)
+        seconds = _timed(plan, training_on(plan, 256 * SHORT, device), CapturedEpochs(refuse), device, repeats)
         row[f"captured ms, epochs of {SHORT}"] = [round(1000 * one / SHORT, 4) for one in seconds]
     return row
 
@@ -162,18 +165,18 @@ def _each(encoders: list[str], device: torch.device, steps: int, repeats: int) -
     found: dict[str, object] = {}
     for encoder in encoders:
         for name, options in {**EACH, "all but bf16": ALL, "all": [*ALL, *EACH["bf16"]]}.items():
-            plan = _plan("cmsc", ("II",), [f"encoder={encoder}", *options], device)
-            run_epoch: RunEpoch = CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch
-            seconds = _timed(plan, _training(plan, 256 * steps, device), run_epoch, device, repeats)
+            plan = plan_of("cmsc", ("II",), [f"encoder={encoder}", *options], device)
+            run_epoch: RunEpoch = CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch
+            seconds = _timed(plan, training_on(plan, 256 * steps, device), run_epoch, device, repeats)
             found[f"{encoder}, {name}"] = {"ms": [round(1000 * one / steps, 4) for one in seconds]}
             print(f"{encoder}, {name}: {found[f'{encoder}, {name}']}", flush=True)
     return found
 
 
 def _epoch(options: list[str], device: torch.device, instances: int, repeats: int) -> dict[str, object]:
-    plan = _plan("cmsc", ("II",), options, device)
-    training = _training(plan, instances, device)
-    run_epoch: RunEpoch = CapturedEpochs(_fail) if device.type == "cuda" else plain_epoch
+    plan = plan_of("cmsc", ("II",), options, device)
+    training = training_on(plan, instances, device)
+    run_epoch: RunEpoch = CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch
     return {"seconds": [round(one, 4) for one in _timed(plan, training, run_epoch, device, repeats)]}
 
 
@@ -181,14 +184,14 @@ def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[
     """List the kernels of one captured step in their order, with the microseconds that each is busy."""
     from torch.profiler import ProfilerActivity, profile
 
-    plan, steps = _plan(method, leads, [], device), 20
-    training = _training(plan, 256 * steps, device)
-    learner, run_epoch = build_learner(plan, _signals(plan), device), CapturedEpochs(_fail)
-    run_epoch(learner, training, 1, _nothing)
-    _wait(device)
+    plan, steps = plan_of(method, leads, [], device), 20
+    training = training_on(plan, 256 * steps, device)
+    learner, run_epoch = build_learner(plan, signals_of(plan), device), CapturedEpochs(refuse)
+    run_epoch(learner, training, 1, no_tick)
+    wait_for(device)
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        run_epoch(learner, training, 2, _nothing)
-        _wait(device)
+        run_epoch(learner, training, 2, no_tick)
+        wait_for(device)
     kernels = sorted(
         (one for one in seen.events() if one.device_type.name == "CUDA"), key=lambda one: one.time_range.start
     )
@@ -201,9 +204,9 @@ def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[
 def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
     """Find the largest relative difference of the losses of two epochs, captured and plain, without dropout."""
     losses = []
-    for run_epoch in (plain_epoch, CapturedEpochs(_fail)):
-        learner = build_learner(plan, _signals(plan), device)
-        losses.append(torch.cat([run_epoch(learner, training, epoch, _nothing) for epoch in (1, 2)]))
+    for run_epoch in (plain_epoch, CapturedEpochs(refuse)):
+        learner = build_learner(plan, signals_of(plan), device)
+        losses.append(torch.cat([run_epoch(learner, training, epoch, no_tick) for epoch in (1, 2)]))
     difference = float(((losses[0] - losses[1]).abs() / losses[0].abs()).max())
     assert difference < 1e-2, f"captured and plain losses differ by {difference}"
     return difference
@@ -213,29 +216,31 @@ def _timed(
     plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
 ) -> tuple[float, float, float]:
     """Measure the seconds of an epoch: lower quartile, median, upper quartile."""
-    learner = build_learner(plan, _signals(plan), device)
-    run_epoch(learner, training, 1, _nothing)  # captures, and warms up
+    learner = build_learner(plan, signals_of(plan), device)
+    run_epoch(learner, training, 1, no_tick)  # captures, and warms up
     seconds = []
     for epoch in range(2, 2 + repeats):
-        _wait(device)
+        wait_for(device)
         began = time.perf_counter()
-        run_epoch(learner, training, epoch, _nothing)
-        _wait(device)
+        run_epoch(learner, training, epoch, no_tick)
+        wait_for(device)
         seconds.append(time.perf_counter() - began)
     low, middle, high = statistics.quantiles(seconds, n=4)
     return low, middle, high
 
 
-def _wait(device: torch.device) -> None:
+def wait_for(device: torch.device) -> None:
+    """Wait until a GPU has done all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def _nothing(step: int, steps: int) -> None:
-    pass
+def no_tick(step: int, steps: int) -> None:
+    """Show no progress."""
 
 
-def _fail(text: str) -> None:
+def refuse(text: str) -> None:
+    """Fail where a step cannot be captured: a plain one would be timed in its place."""
     raise RuntimeError(text)
 
 

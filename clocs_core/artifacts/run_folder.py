@@ -25,6 +25,9 @@ LOCK = ".lock"
 SEEDS = "seeds.toml"
 """The settings in a folder of several seeds, which has the folder of a run for each."""
 
+MOST_SEEDS = 1000
+"""Seeds that one call may ask for: more is a slip of the finger."""
+
 
 @attrs.frozen
 class ReportFolder:

@@ -16,16 +16,13 @@ import attrs
 
 from clocs_core.artifacts.documents import SCHEMA, as_plain, dump_record, load_record, read_text
 from clocs_core.artifacts.recordings import UsedRecordings
-from clocs_core.artifacts.run_folder import SEEDS, ReportFolder, RunFolder, refuse_taken
+from clocs_core.artifacts.run_folder import MOST_SEEDS, SEEDS, ReportFolder, RunFolder, refuse_taken
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.scores import Comparison
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.settings.toml_file import Tables, read_tables, seal_tables
-
-MOST = 1000
-"""Seeds that one call may ask for: more is a slip of the finger."""
 
 
 @attrs.frozen(kw_only=True)
@@ -157,8 +154,8 @@ _TABLE = "seeds"  # in seeds.toml, beside the tables of a run
 
 def list_seeds(first: int, count: int) -> range:
     """Return `count` seeds from the first one on. Raises SettingsError for a count that makes no sense."""
-    if not 1 <= count <= MOST:
-        raise SettingsError(f"`seeds={count}` is the number of seeds to run, from 1 to {MOST:,}.")
+    if not 1 <= count <= MOST_SEEDS:
+        raise SettingsError(f"`seeds={count}` is the number of seeds to run, from 1 to {MOST_SEEDS:,}.")
     return range(first, first + count)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_taken
+from clocs_core.artifacts.run_folder import MOST_SEEDS, RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.completing import complete_runs
 from clocs_core.cli.flags import (
     AnyOption,
@@ -33,7 +33,7 @@ from clocs_core.cli.processes import (
     words_of_one,
 )
 from clocs_core.cli.session import pass_session
-from clocs_core.cli.several_seeds import MOST_SEEDS, has_seeds, refuse_for_seeds, resume_seeds, run_seeds
+from clocs_core.cli.several_seeds import has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
 from clocs_core.cli.together import run_together
 from clocs_core.cli.wording import as_flags, flags_of

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from clocs_core.plan.pretraining import Plan
     from clocs_core.settings.toml_file import Tables
 
-MOST_SEEDS = 1000
-"""As `artifacts.several_seeds.MOST`, which cannot be asked before torch is imported."""
-
 
 def refuse_for_seeds(shares: bool, profile: bool) -> None:
     """Raise SettingsError for flags that go with one run only. shares: whether processes share the training."""

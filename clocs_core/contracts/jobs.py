@@ -81,7 +81,7 @@ class Executor(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Workplace:
-    """What an executor is told when it is opened.
+    """Tells an executor what its jobs need, when it is opened.
 
     command: the words before those of a job, such as `python -m clocs_core`. at_once: how many jobs a user wants to run
     together. threads: of each job; None leaves it to the job. plugins: the versions of all plugins by

@@ -47,7 +47,7 @@ def embed(
             tick(step, len(batches))
     encoder.train(was_training)
     columns = [torch.cat(column)[: len(mine)] for column in zip(*parts, strict=True)]
-    gathered = columns if share is None else [share.gather(column.clone()) for column in columns]
+    gathered = columns if share is None else [share.gather(column) for column in columns]
     with waiting():
         z, label, patient, record = (column.cpu() for column in gathered)  # sync point
     return Features(z.numpy(), as_rows(label.numpy()), patient.numpy(), record.numpy())

@@ -1,4 +1,4 @@
-"""Check that predictions of two runs are of the same test rows."""
+"""Find the stored predictions of a classifier, and check that those of two runs are of the same test rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.artifacts.predictions import PredictedRows
+from clocs_core.artifacts.predictions import PredictedRows, Predictions
+from clocs_core.evaluation.linear import by_record
+
+
+def predictions_at(rows: PredictedRows, protocol: str, init: str, fraction: float, level: str) -> Predictions | None:
+    """Return the predictions of one classifier, of frames or of recordings; None where it made none.
+
+    fraction: as reports show it, with six digits.
+    """
+    for (protocol_of, init_of, fraction_of), found in rows.predicted.items():
+        if (protocol_of, init_of, f"{fraction_of:g}") == (protocol, init, f"{fraction:g}"):
+            return by_record(found) if level == "record" else found
+    return None
 
 
 def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:

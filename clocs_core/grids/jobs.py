@@ -14,7 +14,7 @@ from clocs_core.grids.cells import VERSION, GridCell, Pretraining, digest
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """Where things are on this machine, and how they are computed: nothing here changes a score.
+    """The folders and the devices of this machine. None of them changes a score.
 
     out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
     by a short name, by data set; one that does not know those of a cell is read with its own. encoder: that of the

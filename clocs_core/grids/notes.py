@@ -82,7 +82,7 @@ def read_notes(out: Path) -> Iterator[tuple[Path, Note]]:
 
 
 def note_path(folder: Path) -> Path:
-    """Where the note about a folder lies."""
+    """Return the path of the note about a folder."""
     return folder.with_name(f"{folder.name}.json")
 
 

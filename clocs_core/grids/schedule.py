@@ -50,7 +50,7 @@ class Work:
 
 
 class GridDisplay(Protocol):
-    """Where a grid tells how it is getting on."""
+    """Shows how far a grid is."""
 
     def advance(self, done: int, total: int, seconds_left: float | None, note: Note | None) -> None:
         """Show that so many jobs of `total` have ended; `note` is about the last, None where none ended just now."""

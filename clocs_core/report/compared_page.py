@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from clocs_core.report.blocks import Section, Table
 from clocs_core.report.compared import Compared, compares_rows, score_table, setting_rows
-from clocs_core.report.page import COMPARISON_ORDER
-from clocs_core.report.plain_page import render_sections
-from clocs_core.report.tables import COMPARISON_HEADINGS, comparison_rows, comparison_sentence, outcome
+from clocs_core.report.plain_page import comparison_table, render_sections
+from clocs_core.report.tables import comparison_sentence
 
 _SIDES = ("", "weights", "protocol", "data set", "task", "part", "seeds", "folders")
-_READING = COMPARISON_ORDER.index(8)  # the column that says whether the interval contains 0
 
 
 def render_compared(found: Compared) -> str:
@@ -35,10 +33,6 @@ def render_compared(found: Compared) -> str:
 
 
 def _differences(found: Compared) -> Section:
-    headings = tuple(COMPARISON_HEADINGS[place] for place in COMPARISON_ORDER)
-    rows = [tuple(row[place] for place in COMPARISON_ORDER) for row in comparison_rows(found.differences)]
-    colours = {(row, _READING): f"{outcome(one)}-text" for row, one in enumerate(found.differences)}
-    table = Table(title="Paired differences", headings=headings, rows=rows, classes=colours)
     refused = [
         f"{one.a} and {one.b} are not paired{f' at the {one.level} level' if one.level else ''}: {one.reason}."
         for one in found.refused
@@ -48,5 +42,5 @@ def _differences(found: Compared) -> Section:
         title="Differences on the same patients",
         sentences=[comparison_sentence(one) for one in found.differences],
         notes=(*refused, *found.notes),
-        tables=[table] if found.differences else [],
+        tables=[comparison_table("Paired differences", found.differences)] if found.differences else [],
     )

@@ -6,33 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from clocs_core.artifacts.reports import EvaluationReport
 from clocs_core.report.blocks import Section, Table
-from clocs_core.report.page import COMPARISON_ORDER, SCORE_ORDER, show_toml
-from clocs_core.report.plain_page import render_sections
-from clocs_core.report.tables import (
-    COMPARISON_HEADINGS,
-    SCORE_HEADINGS,
-    comparison_rows,
-    outcome,
-    score_rows,
-    show_number,
-    verdict,
-)
+from clocs_core.report.page import SCORE_ORDER, show_toml
+from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
+from clocs_core.report.tables import SCORE_HEADINGS, score_rows, show_number
 from clocs_core.report.times import show_duration, stage_times
 
-_READING = COMPARISON_ORDER.index(8)
 _CELLS = ("weights", "protocol", "labels F", "frames", "patients", "epochs", "best epoch", "steps", "time")
 
 
 def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()) -> str:
     """Return the page as text, with the results for clinicians behind the scores."""
-    said = verdict(report.scores, report.comparisons, report.notes)
-    summary = Section(
-        name="verdict",
-        title="Summary",
-        sentences=[said.headline, *([said.rest] if said.rest else [])],
-        notes=report.notes,
-        outcome=said.outcome,
-    )
+    summary = summary_section(report.scores, report.comparisons, report.notes)
     sections = [summary, _scores(report), *clinical, _classifiers(report)]
     sections += [_split(report), _left_out(report), settings_section(report.command, report.settings)]
     environment = Table(title="Environment", headings=(), rows=list(report.environment.items()))
@@ -53,15 +37,12 @@ def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()
 
 
 def _scores(report: EvaluationReport) -> Section:
-    def moved(rows: tuple[tuple[str, ...], ...], order: tuple[int, ...]) -> list[tuple[str, ...]]:
-        return [tuple(row[place] for place in order) for row in rows]
-
-    (score_heads,), (heads,) = moved((SCORE_HEADINGS,), SCORE_ORDER), moved((COMPARISON_HEADINGS,), COMPARISON_ORDER)
-    tables = [Table(title="Scores", headings=score_heads, rows=moved(score_rows(report.scores), SCORE_ORDER))]
+    headings, *rows = (
+        tuple(row[place] for place in SCORE_ORDER) for row in (SCORE_HEADINGS, *score_rows(report.scores))
+    )
+    tables = [Table(title="Scores", headings=headings, rows=rows)]
     if report.comparisons:
-        rows = moved(comparison_rows(report.comparisons), COMPARISON_ORDER)
-        colours = {(row, _READING): f"{outcome(one)}-text" for row, one in enumerate(report.comparisons)}
-        tables.append(Table(title="Differences on the same patients", headings=heads, rows=rows, classes=colours))
+        tables.append(comparison_table("Differences on the same patients", report.comparisons))
     about = f"{report.part.capitalize()} patients only. Intervals by bootstrap over patients."
     return Section(name="scores", title="Scores", sentences=[about], tables=tables)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from clocs_core.artifacts.several_seeds import SeedsReport, SeedsScore
 from clocs_core.report.blocks import Section, Table
 from clocs_core.report.evaluation_page import settings_section
-from clocs_core.report.page import COMPARISON_ORDER
-from clocs_core.report.plain_page import render_sections
-from clocs_core.report.tables import COMPARISON_HEADINGS, comparison_rows, outcome, show_number, verdict
+from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
+from clocs_core.report.tables import show_number
 
 SEEDS_HEADINGS = ("weights", "mean", "sd", "95 % interval", "metric", "level", "protocol", "labels F")
-
-_READING = COMPARISON_ORDER.index(8)  # the column that says whether the interval contains 0
 
 
 def seeds_rows(report: SeedsReport) -> tuple[tuple[str, ...], ...]:
@@ -56,15 +53,7 @@ def over_what(report: SeedsReport) -> str:
 
 def render_seeds(report: SeedsReport) -> str:
     """Return the page as text."""
-    said = verdict(report.scores, report.comparisons, report.notes)
-    summary = Section(
-        name="verdict",
-        title="Summary",
-        sentences=[said.headline, *([said.rest] if said.rest else [])],
-        notes=report.notes,
-        outcome=said.outcome,
-    )
-    sections = [summary]
+    sections = [summary_section(report.scores, report.comparisons, report.notes)]
     if report.scores:
         sections += [_scores(report), _values(report)]
     runs = [(f"seed{seed}/report.html", str(best)) for seed, best in zip(report.seeds, report.best_epochs, strict=True)]
@@ -85,10 +74,7 @@ def render_seeds(report: SeedsReport) -> str:
 def _scores(report: SeedsReport) -> Section:
     tables = [Table(title="Scores", headings=SEEDS_HEADINGS, rows=seeds_rows(report))]
     if report.comparisons:
-        headings = tuple(COMPARISON_HEADINGS[place] for place in COMPARISON_ORDER)
-        rows = [tuple(row[place] for place in COMPARISON_ORDER) for row in comparison_rows(report.comparisons)]
-        colours = {(row, _READING): f"{outcome(one)}-text" for row, one in enumerate(report.comparisons)}
-        tables.append(Table(title="Paired differences", headings=headings, rows=rows, classes=colours))
+        tables.append(comparison_table("Paired differences", report.comparisons))
     said = f"{over_what(report)} Differences are between classifiers of the same seed, on the same patients."
     return Section(name="scores", title="Scores", sentences=[said], tables=tables)
 

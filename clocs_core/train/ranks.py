@@ -179,18 +179,13 @@ class Part:
 
         Connections send equal lengths, so shorter parts are filled up with zeros.
         """
-        mine = tensor.detach().movedim(dim, 0)  # (instance, ...)
-        padded = mine.new_zeros((max(self.sizes), *mine.shape[1:]))
-        padded[: len(mine)] = mine
-        parts = self.group.wire.gather(padded)
+        parts = self.group.wire.gather(self._filled_up(tensor.detach().movedim(dim, 0)))  # (instance, ...) of each
         whole = torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)])
         return whole.movedim(0, dim)
 
     def around(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Yield the place and the rows of each process that has any, the own first. Has no gradient."""
-        own = tensor.detach()
-        held = own.new_zeros((max(self.sizes), *own.shape[1:]))  # connections send equal lengths
-        held[: len(own)] = own
+        held = self._filled_up(tensor.detach())
         for turn in range(self.group.count):
             owner = (self.rank - turn) % self.group.count
             coming = self.group.wire.pass_on(held) if turn + 1 < self.group.count else None
@@ -198,6 +193,13 @@ class Part:
                 yield self._place(owner), held[: self.sizes[owner]]
             if coming is not None:
                 held = coming()
+
+    def _filled_up(self, rows: Tensor) -> Tensor:
+        """Return rows (instance, ...) with zeros behind them, as many as the process with most instances has."""
+        longest = max(self.sizes)
+        if len(rows) == longest:
+            return rows.contiguous()
+        return torch.cat([rows, rows.new_zeros((longest - len(rows), *rows.shape[1:]))])
 
     def gather_with_gradient(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join as `gather` does. The backward pass adds up the gradients of all processes."""

@@ -28,13 +28,15 @@ from clocs_core.files import write_atomically
 from clocs_core.progress import COMMAND, Display
 from clocs_core.settings.options import plain
 from clocs_core.workflows.environment import now
+from clocs_core.workflows.leading import Lead
 
 
 @attrs.frozen(eq=False)
 class KeptClassifiers:
     """The classifiers of one evaluation: trained and kept, or copied from shared controls.
 
-    earlier: the seconds that earlier processes spent on each, where the evaluation is resumed.
+    lead: names each classifier to other processes, which make it too. earlier: the seconds that earlier processes
+    spent on each, where the evaluation is resumed.
     """
 
     maker: ClassifierMaker
@@ -43,6 +45,7 @@ class KeptClassifiers:
     folder: EvaluationFolder
     shared: Controls | None
     show: Display
+    lead: Lead
     kept: dict[Classifier, Finished] = attrs.field(factory=dict, init=False)  # read from their files
     earlier: dict[Classifier, float] = attrs.field(factory=dict, init=False)
 
@@ -104,7 +107,9 @@ class KeptClassifiers:
         store, clock = self.maker.frames.store, self.maker.watch.clock
         self.folder.cells.mkdir(exist_ok=True)
         began = clock()
-        finished, network = self.maker.make(key, self.folder.checkpoint(key))
+        checkpoint = self.folder.checkpoint(key)
+        self.lead.announce(key, checkpoint)
+        finished, network = self.maker.make(key, checkpoint)
         self.earlier[key] = max(0.0, finished.summary.seconds - (clock() - began))
         if network is not None:
             self._save_weights(key, network.state_dict())

@@ -17,9 +17,8 @@ from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
 from clocs_core.evaluation.identification import RECALLS
-from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.over_seeds import difference_over_seeds
-from clocs_core.evaluation.pairing import why_not_same
+from clocs_core.evaluation.pairing import predictions_at, why_not_same
 from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
@@ -132,15 +131,15 @@ class _Drawn:
 
     first: Candidate
     metrics: dict[str, Metric]
-    known: dict[tuple[int, str, str, str], Interval | None] = attrs.field(factory=dict)
+    known: dict[tuple[int, float, str, str], Interval | None] = attrs.field(factory=dict)
 
     def by_seed(self, group: Group, fraction: float, metric: str, level: str) -> list[Interval]:
         """Return the scores of a group; none where one has no predictions, or the metric is for other tasks."""
-        found = [self._of_one(one, f"{fraction:g}", metric, level) for one in group]
+        found = [self._of_one(one, fraction, metric, level) for one in group]
         kept = [one for one in found if one is not None]
         return kept if len(kept) == len(found) else []
 
-    def _of_one(self, one: Candidate, fraction: str, metric: str, level: str) -> Interval | None:
+    def _of_one(self, one: Candidate, fraction: float, metric: str, level: str) -> Interval | None:
         key = id(one), fraction, metric, level
         if key not in self.known:
             self.known[key] = self._draw(one, fraction, self.metrics[metric], level)
@@ -150,12 +149,12 @@ class _Drawn:
         """Return p of the permutation test over patients; None where a side has several seeds, which vary as well."""
         if len(pair[0]) > 1 or len(pair[1]) > 1:
             return None
-        mine, other = (_rows(group[0], f"{fraction:g}", level) for group in pair)
+        mine, other = (_rows(group[0], fraction, level) for group in pair)
         assert mine is not None, "both sides have a score"
         assert other is not None, "both sides have a score"
         return permutation_p(mine, other, self.metrics[metric], *self._how_often("permutations", "permutation"))
 
-    def _draw(self, one: Candidate, fraction: str, metric: Metric, level: str) -> Interval | None:
+    def _draw(self, one: Candidate, fraction: float, metric: Metric, level: str) -> Interval | None:
         assert one.rows is not None  # candidates without rows are not paired
         rows = _rows(one, fraction, level)
         if rows is None or one.rows.kind not in metric.tasks:
@@ -169,12 +168,10 @@ class _Drawn:
         return count, seeds.derive(self.first.split.seed, purpose)
 
 
-def _rows(one: Candidate, fraction: str, level: str) -> Predictions | None:
+def _rows(one: Candidate, fraction: float, level: str) -> Predictions | None:
     """Return the predictions that the scored weights made, at a level."""
     assert one.rows is not None
-    mine = (one.protocol, one.weights, fraction)
-    rows = next((rows for (p, i, f), rows in one.rows.predicted.items() if (p, i, f"{f:g}") == mine), None)
-    return by_record(rows) if rows is not None and level == "record" else rows
+    return predictions_at(one.rows, one.protocol, one.weights, fraction, level)
 
 
 def _in_order(group: Group) -> Group:

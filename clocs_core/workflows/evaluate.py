@@ -155,8 +155,7 @@ def _in_folder(
         if not folder.settings.exists():
             write_atomically(folder.settings, seal_tables(tables))
         folder.keep_recordings(ready.cohort.split, summarise_recordings(ready.cohort))
-        maker = lead.announcing(_maker(ready, around))
-        kept = KeptClassifiers(maker, ready.cohort, versions, folder, shared, show)
+        kept = KeptClassifiers(_maker(ready, around), ready.cohort, versions, folder, shared, show, lead)
         finished = kept.finish_all()
         lead.dismiss()
         trained = clock()

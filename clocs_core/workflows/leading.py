@@ -11,9 +11,7 @@ from pathlib import Path
 
 import attrs
 import torch
-from torch import nn
 
-from clocs_core.artifacts.evaluation_folder import Finished
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.evaluation.classifiers import ClassifierMaker
 from clocs_core.train.ranks import Group
@@ -23,7 +21,7 @@ _BEGIN, _DISMISSED = "begin", ""
 
 @attrs.frozen(eq=False)
 class Lead:
-    """What process 0 tells the others. group: None where it is alone; then nothing is told."""
+    """Tells the other processes what to do. group: None where process 0 is alone; then nobody is told."""
 
     group: Group | None
     device: torch.device
@@ -36,10 +34,6 @@ class Lead:
         """Tell that nothing is left to do."""
         self._tell(_DISMISSED)
 
-    def announcing(self, maker: ClassifierMaker) -> ClassifierMaker:
-        """Return a maker that names each classifier to the others before it makes it."""
-        return _Announcing(**attrs.asdict(maker, recurse=False, filter=lambda field, _: field.init), lead=self)
-
     def announce(self, key: Classifier, checkpoint: Path | None) -> None:
         """Name a classifier, and the file of its checkpoint."""
         self._tell(json.dumps([*key, None if checkpoint is None else str(checkpoint)]))
@@ -47,18 +41,6 @@ class Lead:
     def _tell(self, text: str) -> None:
         if self.group is not None:
             self.group.texts(text, self.device)
-
-
-@attrs.frozen(eq=False)
-class _Announcing(ClassifierMaker):
-    """Names each classifier to the other processes before it makes it."""
-
-    lead: Lead = attrs.field(kw_only=True)
-
-    def make(self, key: Classifier, checkpoint: Path | None = None) -> tuple[Finished, nn.Module | None]:
-        """Name a classifier, then make it together with the others."""
-        self.lead.announce(key, checkpoint)
-        return super().make(key, checkpoint)
 
 
 def is_begun(group: Group, device: torch.device) -> bool:

@@ -18,11 +18,10 @@ from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.several_seeds import SeedsFolderKeeper, SeedsKeeper, SeedsReport, SeedsScore
-from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison, Score
-from clocs_core.evaluation.bootstrap import Interval, bootstrap
-from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.bootstrap import Interval, bootstrap_all
 from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
+from clocs_core.evaluation.pairing import predictions_at
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND, Display, Tick
 from clocs_core.report.several_seeds import render_seeds
@@ -141,7 +140,7 @@ class _Drawn:
     runs: tuple[_Done, ...]
     plan: Plan
     device: torch.device
-    _known: dict[tuple[object, ...], list[Interval]] = attrs.field(factory=dict, init=False)
+    _known: dict[tuple[str, str, float, str], list[dict[str, Interval]]] = attrs.field(factory=dict, init=False)
 
     def scores(self, tick: Tick) -> tuple[SeedsScore, ...]:
         """Average each score that all seeds have."""
@@ -166,22 +165,21 @@ class _Drawn:
 
     def _intervals(self, protocol: str, init: str, about: Score | Comparison) -> list[Interval]:
         """Return the score of each seed with its draws; none where a seed has no predictions for it."""
-        classifier = protocol, init, f"{about.label_fraction:g}"
-        key = classifier, about.metric, about.level
+        key = protocol, init, about.label_fraction, about.level
         if key not in self._known:
-            metric = next(one for one in self.plan.metrics if one.name == about.metric)
-            each = [self._draw(one, classifier, metric, about.level) for one in self.runs]
-            self._known[key] = [one for one in each if one is not None] if None not in each else []
-        return self._known[key]
+            self._known[key] = [self._draw(one, *key) for one in self.runs]
+        each = [found.get(about.metric) for found in self._known[key]]
+        return [one for one in each if one is not None] if None not in each else []
 
-    def _draw(self, one: _Done, classifier: tuple[str, str, str], metric: Metric, level: str) -> Interval | None:
-        held = {} if one.rows is None else one.rows.predicted
-        rows = next((rows for (p, init, f), rows in held.items() if (p, init, f"{f:g}") == classifier), None)
-        if rows is None:
-            return None
+    def _draw(self, one: _Done, protocol: str, init: str, fraction: float, level: str) -> dict[str, Interval]:
+        """Bootstrap all metrics of a classifier at once, by name: they share the weights of the draws."""
+        rows = None if one.rows is None else predictions_at(one.rows, protocol, init, fraction, level)
+        if one.rows is None or rows is None:
+            return {}
+        metrics = tuple(metric for metric in self.plan.metrics if one.rows.kind in metric.tasks)
         seed = seed_numbers.derive(self.plan.data.split_seed, "bootstrap")
-        rows = by_record(rows) if level == "record" else rows
-        return bootstrap(rows, metric, self.plan.evaluate.resamples, seed, self.device)
+        found = bootstrap_all(rows, metrics, self.plan.evaluate.resamples, seed, self.device)
+        return {metric.name: interval for metric, interval in zip(metrics, found, strict=True)}
 
 
 def _average(one: Score, each: Sequence[Interval]) -> SeedsScore:

@@ -37,11 +37,11 @@ def share_of_whole(
     loss(embeddings, temperature) computes the loss of the whole batch.
     """
     count = len(ranks.sizes)
-    if isinstance(temperature, torch.Tensor):
-        temperature = _DivideGradient.apply(temperature, count)  # type: ignore[no-untyped-call]
+    if isinstance(temperature, torch.Tensor) and temperature.requires_grad:
+        temperature = temperature.view_as(temperature)  # a tensor of our own to hook
+        temperature.register_hook(lambda gradient: gradient / count)  # all processes compute the whole of it
     whole: Tensor = loss(_GatherRows.apply(views, ranks), temperature)  # type: ignore[no-untyped-call]
-    share: Tensor = _DivideValue.apply(whole, count)  # type: ignore[no-untyped-call]
-    return share
+    return whole - whole.detach() * (1 - 1 / count)  # a share of the value; the gradient stays whole
 
 
 class _GatherRows(torch.autograd.Function):
@@ -55,28 +55,3 @@ class _GatherRows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
         return outer[:, ctx.own], None
-
-
-class _DivideValue(torch.autograd.Function):
-    """Divides the loss among the processes; each has the whole gradient of its own instances."""
-
-    @staticmethod
-    def forward(ctx: Any, loss: Tensor, count: int) -> Tensor:
-        return loss / count
-
-    @staticmethod
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
-        return outer, None
-
-
-class _DivideGradient(torch.autograd.Function):
-    """Passes on a temperature, whose whole gradient every process computes."""
-
-    @staticmethod
-    def forward(ctx: Any, temperature: Tensor, count: int) -> Tensor:
-        ctx.count = count
-        return temperature.view_as(temperature)
-
-    @staticmethod
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
-        return outer / ctx.count, None

@@ -157,9 +157,9 @@ def test_every_field_of_a_framing_is_told(tmp_path: Path) -> None:
 
 
 def test_a_second_call_opens_no_executor(tmp_path: Path) -> None:
-    prepared(plan(tmp_path, "here"), 1)
-    never = Elsewhere(lambda: pytest.fail("there is nothing to do"), ())
-    prepared(plan(tmp_path, "here"), never)
+    first, _ = prepared(plan(tmp_path, "here"), 1)
+    again, _ = prepared(plan(tmp_path, "here"), Elsewhere(lambda: pytest.fail("there is nothing to do"), ()))
+    assert again.pretrain.folder == first.pretrain.folder
 
 
 def test_a_part_that_is_begun_again_keeps_the_shards_that_are_finished(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from clocs_core.artifacts.predictions import Predictions, read_predicted_rows, save_predictions
 from clocs_core.errors import RunFolderError
-from clocs_core.evaluation.pairing import why_not_same
+from clocs_core.evaluation.pairing import predictions_at, why_not_same
 
 
 def rows_of(tmp_path, record=(0, 0, 1, 2), label=(0, 0, 1, 0), people=("p1", "p1", "p0")):
@@ -66,3 +66,17 @@ def test_other_frames_of_the_same_recordings_can_be_paired_by_recording_only(tmp
     other_order = rows_of(tmp_path, record=(2, 0, 0, 1), label=(0, 0, 0, 1))
     assert why_not_same(rows_of(tmp_path), other_order, "record") == ""
     assert "their frames are not the same" in why_not_same(rows_of(tmp_path), other_order, "frame")
+
+
+def test_predictions_are_found_by_classifier_and_put_together_by_recording(tmp_path):
+    rows = rows_of(tmp_path)
+    frames = predictions_at(rows, "linear", "m", 1.0, "frame")
+    assert frames is not None and len(frames.probability) == 4
+    recordings = predictions_at(rows, "linear", "m", 1.0000001, "record")  # equal with six digits
+    assert recordings is not None and len(recordings.probability) == 3
+    assert recordings.label.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("asked", [("knn", "m", 1.0), ("linear", "random", 1.0), ("linear", "m", 0.5)])
+def test_a_classifier_that_was_not_made_has_no_predictions(tmp_path, asked):
+    assert predictions_at(rows_of(tmp_path), *asked, "frame") is None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.report.blocks import Section, Table
-from clocs_core.report.plain_page import render_sections
+from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 
@@ -26,3 +29,20 @@ def test_pages_follow_the_dark_mode_pictures_too():
     page = render_sections("a", "b", {}, [])
     assert "@media (prefers-color-scheme: dark)" in page
     assert re.search(r"img \{ filter: invert", page)
+
+
+def difference(low: float, high: float) -> Comparison:
+    return Comparison("m", "random", "linear", "d", 1.0, "auroc", "record", (low + high) / 2, low, high)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"), [(0.1, 0.3, "above"), (-0.3, -0.1, "below"), (-0.1, 0.1, "undecided")]
+)
+def test_the_summary_and_the_table_colour_a_difference_by_its_interval(low, high, outcome):
+    one = difference(low, high)
+    table = comparison_table("Differences", [one])
+    (place,) = table.classes
+    assert table.classes[place] == f"{outcome}-text"
+    score = Score("m", "linear", "d", 1.0, "auroc", "record", 0.8, 0.7, 0.9)
+    summary = summary_section([score], [one], ["a note"])
+    assert (summary.outcome, summary.notes) == (outcome, ["a note"])
