@@ -1,6 +1,6 @@
 """The encoder: a stem of convolutions, state space layers, and the mean over time.
 
-    stem      Conv1d(1), then Conv1d(4, stride 2) until the stride is reached; BatchNorm after each, ReLU between
+    stem      Conv1d(4, stride 2) until the stride is reached, or Conv1d(1); BatchNorm after each, ReLU between
     a layer   LayerNorm, state space layer, GELU, Dropout, gated Linear; plus its input
     on top    LayerNorm, mean over time
 
@@ -79,10 +79,11 @@ class Layer(nn.Module):
 
 
 def _stem(channels: int, width: int, stride: int) -> nn.Sequential:
-    halvings = int(math.log2(stride))
-    convs: list[nn.Module] = [nn.Conv1d(channels, width, 1)]
+    # The first convolution halves too: one at every sample would be the largest part of the network's memory and time.
+    into = [channels, *[width] * (int(math.log2(stride)) - 1)]  # channels that each convolution reads
     # Padded at the front only: a position never sees a sample that comes after its own.
-    convs += [nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(width, width, 4, 2)) for _ in range(halvings)]
+    convs = [nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(n, width, 4, 2)) for n in into]
+    convs = convs if stride > 1 else [nn.Sequential(nn.Conv1d(channels, width, 1))]
     norms = [nn.BatchNorm1d(width) for _ in convs]
     steps = [step for conv, norm in zip(convs, norms, strict=True) for step in (conv, norm, nn.ReLU())]
     return nn.Sequential(*steps[:-1])

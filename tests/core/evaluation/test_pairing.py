@@ -71,9 +71,11 @@ def test_other_frames_of_the_same_recordings_can_be_paired_by_recording_only(tmp
 def test_predictions_are_found_by_classifier_and_put_together_by_recording(tmp_path):
     rows = rows_of(tmp_path)
     frames = predictions_at(rows, "linear", "m", 1.0, "frame")
-    assert frames is not None and len(frames.probability) == 4
+    assert frames is not None
+    assert len(frames.probability) == 4
     recordings = predictions_at(rows, "linear", "m", 1.0000001, "record")  # equal with six digits
-    assert recordings is not None and len(recordings.probability) == 3
+    assert recordings is not None
+    assert len(recordings.probability) == 3
     assert recordings.label.tolist() == [0, 1, 0]
 
 
