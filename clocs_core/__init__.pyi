@@ -354,5 +354,8 @@ from .train.gpu_kernels import (
 from .train.label_loss import (
     label_loss as label_loss,
 )
+from .train.operators import (
+    gpu_operator as gpu_operator,
+)
 
 __version__: str

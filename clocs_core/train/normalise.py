@@ -12,6 +12,7 @@ from torch import Tensor
 
 from clocs_core.contracts.records import Normalisation
 from clocs_core.train.gpu_kernels import can_run_triton
+from clocs_core.train.operators import gpu_operator
 
 _TINY = 1e-8
 """Added to the range, so that a flat signal becomes zeros and not NaN. In the signal's unit, mostly mV."""
@@ -98,7 +99,7 @@ def _fits_kernel(signal: Tensor) -> bool:
     )
 
 
-@torch.library.custom_op("clocs::min_max", mutates_args=())
+@gpu_operator("clocs::min_max")
 def min_max_rows(signal: Tensor) -> Tensor:
     """Scale signals (..., sample) of two to four dimensions and any strides; the result is contiguous.
 
@@ -112,3 +113,6 @@ def min_max_rows(signal: Tensor) -> Tensor:
 @min_max_rows.register_fake
 def _(signal: Tensor) -> Tensor:
     return signal.new_empty(signal.shape)
+
+
+min_max_rows.refuse_gradient()  # signals that need one go another way

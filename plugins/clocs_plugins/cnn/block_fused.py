@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from clocs_core import can_run_triton
+from clocs_core import can_run_triton, gpu_operator
 from clocs_plugins.cnn import fused_geometry as geometry
 from clocs_plugins.cnn.dropout_bits import draw_noise, in_levels
 from clocs_plugins.cnn.fused_geometry import Parameters
@@ -100,7 +100,7 @@ def _update(layers: Sequence[Layer], statistics: Tensor, starts: Sequence[int], 
     torch._foreach_add_([layer.batches for layer in layers], 1)
 
 
-@torch.library.custom_op("clocs::conv_blocks", mutates_args=())
+@gpu_operator("clocs::conv_blocks")
 def _conv_blocks(
     signal: Tensor,
     weights: Sequence[Tensor],
@@ -140,7 +140,7 @@ def _(
     return output, signal.new_empty(plan.statistics_size), signal.new_empty(plan.kept_size)
 
 
-@torch.library.custom_op("clocs::conv_blocks_backward", mutates_args=())
+@gpu_operator("clocs::conv_blocks_backward")
 def _conv_blocks_backward(
     gradient: Tensor,
     signal: Tensor,
@@ -177,6 +177,9 @@ def _(
 ) -> tuple[Tensor, Tensor]:
     plan = geometry.make_plan(signal, weights, stride, fold_first)
     return signal.new_empty(plan.gradient_size), signal.new_empty(signal.shape if fold_first else (0,))
+
+
+_conv_blocks_backward.refuse_gradient()
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from clocs_core import can_run_triton
+from clocs_core import can_run_triton, gpu_operator
 
 
 def fused_linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
@@ -34,7 +34,7 @@ def can_fuse_linear(features: Tensor, weight: Tensor) -> bool:
     )
 
 
-@torch.library.custom_op("clocs::linear_relu", mutates_args=())
+@gpu_operator("clocs::linear_relu")
 def _linear(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     from clocs_plugins.cnn.linear_kernels import run_linear
 
@@ -47,7 +47,7 @@ def _(features: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     return features.new_empty(len(features), len(weight))
 
 
-@torch.library.custom_op("clocs::linear_relu_backward", mutates_args=())
+@gpu_operator("clocs::linear_relu_backward")
 def _linear_backward(
     gradient: Tensor, output: Tensor, features: Tensor, weight: Tensor, relu: bool
 ) -> tuple[Tensor, Tensor]:
@@ -60,6 +60,9 @@ def _linear_backward(
 @_linear_backward.register_fake
 def _(gradient: Tensor, output: Tensor, features: Tensor, weight: Tensor, relu: bool) -> tuple[Tensor, Tensor]:
     return features.new_empty(features.shape), weight.new_empty(weight.numel() + len(weight))
+
+
+_linear_backward.refuse_gradient()
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

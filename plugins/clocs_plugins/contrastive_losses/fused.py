@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clocs_core import gpu_operator
 from clocs_plugins.contrastive_losses.early_start import starts_early
 from clocs_plugins.contrastive_losses.launches import (
     NT_XENT,
@@ -68,10 +69,9 @@ def _saved(size: Sizes, like: Tensor) -> tuple[Tensor, ...]:
     )
 
 
-@torch.library.custom_op(
+@gpu_operator(
     "clocs::contrast",
-    mutates_args=(),
-    schema="(Tensor views, Tensor? patient, Tensor? temperature, float tau, int kind, float share, bool two, "
+    "(Tensor views, Tensor? patient, Tensor? temperature, float tau, int kind, float share, bool two, "
     "int[] shapes) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _contrast(
@@ -127,10 +127,9 @@ def _backward(ctx: Any, outer: Tensor | None, *_: None) -> tuple[Tensor | None, 
 _contrast.register_autograd(_backward, setup_context=_remember)
 
 
-@torch.library.custom_op(
+@gpu_operator(
     "clocs::contrast_backward",
-    mutates_args=(),
-    schema="(Tensor outer, Tensor views, Tensor? temperature, Tensor packed, Tensor total, Tensor inverse, "
+    "(Tensor outer, Tensor views, Tensor? temperature, Tensor packed, Tensor total, Tensor inverse, "
     "Tensor weight, Tensor scalars, Tensor others, Tensor count, float tau, int kind, bool two, int[] shapes, "
     "bool for_tau) -> (Tensor, Tensor)",
 )
@@ -164,6 +163,9 @@ def _contrast_backward(
 @_contrast_backward.register_fake
 def _(outer: Tensor, views: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     return _gradients(views, rest[-1])
+
+
+_contrast_backward.refuse_gradient()
 
 
 def _gradients(views: Tensor, for_tau: bool) -> tuple[Tensor, Tensor]:

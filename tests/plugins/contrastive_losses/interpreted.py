@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clocs_plugins.contrastive_losses import fused, launches
+from clocs_plugins.contrastive_losses import launches
 from clocs_plugins.contrastive_losses.fused import contrast
 from clocs_plugins.contrastive_losses.launches import NT_XENT, PAPER, RELEASED
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
@@ -214,7 +214,7 @@ def test_the_operator_keeps_torchs_rules():
     """Shapes without values, autograd, and tracing by torch.compile: what torch.library checks of an operator."""
     z = embeddings(2, 16, 16).requires_grad_()  # without padding, which the comparison of results would look at
     patient, tau = torch.zeros(16, dtype=torch.int64), torch.tensor(0.1, requires_grad=True)
-    torch.library.opcheck(fused._contrast, (z, patient, tau, 1.0, PAPER, 1.0, False, ONE.as_numbers()))
+    torch.library.opcheck(torch.ops.clocs.contrast.default, (z, patient, tau, 1.0, PAPER, 1.0, False, ONE.as_numbers()))
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
@@ -257,5 +257,5 @@ def test_a_second_derivative_is_refused():
     """It would be zero, silently, since the backward pass is one operator."""
     z = embeddings(2, 4, 3).requires_grad_()
     (gradient,) = torch.autograd.grad(patient_nce(z, torch.arange(4), 0.1, impl="fused"), z, create_graph=True)
-    with pytest.raises(RuntimeError, match=r"no autograd formula|does not require grad|once_differentiable"):
+    with pytest.raises(RuntimeError, match=r"contrast_backward has no gradient|once_differentiable"):
         gradient.sum().backward()
