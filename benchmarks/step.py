@@ -32,7 +32,7 @@ from clocs_core.train.build import build_learner, build_views
 from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.epochs import RunEpoch, Training, plain_epoch
 
-SAMPLES, CHAPMAN = 2500, 25_543
+CHAPMAN = 25_543
 PLAIN_REPEATS, SHORT = 5, 50
 """Epochs of plain steps, which take thirty times as long; steps of a short epoch."""
 STEPS = (("cmsc", ("II",), 2), ("cmsmlc", ("II", "V2", "aVL", "aVR"), 8))
@@ -109,12 +109,12 @@ def plan_of(method: str, leads: tuple[str, ...], options: list[str], device: tor
 
 def training_on(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
     """Put noise on the device as instances of the plan's method; every 64th patient comes twice."""
-    needs, channels = plan.needs, len(plan.data.channels)
+    needs, channels, samples = plan.needs, len(plan.data.channels), plan.pretrain_framing.frame_samples
     frames = instances * needs.segments
     number = torch.arange(instances, device=device).repeat_interleave(needs.segments)
     source = torch.Generator(device).manual_seed(0)
     store = Store(
-        signal=torch.randn(frames, channels, SAMPLES, device=device, generator=source),
+        signal=torch.randn(frames, channels, samples, device=device, generator=source),
         gain=torch.ones(frames, device=device),
         column=torch.arange(channels, device=device),
         patient=number - (number % 64 == 1).long(),
@@ -152,10 +152,10 @@ def _step(
         row["agreement"] = _agreement(still, training, device)
     for name, run_epoch in runners.items():
         times = min(repeats, PLAIN_REPEATS) if name == "plain" and device.type == "cuda" else repeats
-        seconds = _timed(plan, training, run_epoch, device, times)
+        seconds = timed_epochs(plan, training, run_epoch, device, times)
         row[f"{name} ms"] = [round(1000 * one / steps, 4) for one in seconds]
     if device.type == "cuda":
-        seconds = _timed(plan, training_on(plan, 256 * SHORT, device), CapturedEpochs(refuse), device, repeats)
+        seconds = timed_epochs(plan, training_on(plan, 256 * SHORT, device), CapturedEpochs(refuse), device, repeats)
         row[f"captured ms, epochs of {SHORT}"] = [round(1000 * one / SHORT, 4) for one in seconds]
     return row
 
@@ -167,7 +167,7 @@ def _each(encoders: list[str], device: torch.device, steps: int, repeats: int) -
         for name, options in {**EACH, "all but bf16": ALL, "all": [*ALL, *EACH["bf16"]]}.items():
             plan = plan_of("cmsc", ("II",), [f"encoder={encoder}", *options], device)
             run_epoch: RunEpoch = CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch
-            seconds = _timed(plan, training_on(plan, 256 * steps, device), run_epoch, device, repeats)
+            seconds = timed_epochs(plan, training_on(plan, 256 * steps, device), run_epoch, device, repeats)
             found[f"{encoder}, {name}"] = {"ms": [round(1000 * one / steps, 4) for one in seconds]}
             print(f"{encoder}, {name}: {found[f'{encoder}, {name}']}", flush=True)
     return found
@@ -177,7 +177,7 @@ def _epoch(options: list[str], device: torch.device, instances: int, repeats: in
     plan = plan_of("cmsc", ("II",), options, device)
     training = training_on(plan, instances, device)
     run_epoch: RunEpoch = CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch
-    return {"seconds": [round(one, 4) for one in _timed(plan, training, run_epoch, device, repeats)]}
+    return {"seconds": [round(one, 4) for one in timed_epochs(plan, training, run_epoch, device, repeats)]}
 
 
 def _kernels(method: str, leads: tuple[str, ...], device: torch.device) -> dict[str, object]:
@@ -212,7 +212,7 @@ def _agreement(plan: Plan, training: Training, device: torch.device) -> float:
     return difference
 
 
-def _timed(
+def timed_epochs(
     plan: Plan, training: Training, run_epoch: RunEpoch, device: torch.device, repeats: int
 ) -> tuple[float, float, float]:
     """Measure the seconds of an epoch: lower quartile, median, upper quartile."""
