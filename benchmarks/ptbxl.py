@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -135,12 +136,15 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
     """Make every run in a process of its own, first seeds first; return why some failed, by name."""
     work = sorted(((seed, row.name) for row in rows for seed in range(row.seeds)), key=lambda one: one[0])
     began, failed = time.monotonic(), {}
+    # Threads of one run must not wait, in a loop, for those of another.
+    alone = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // (2 * jobs))), "OMP_WAIT_POLICY": "passive"}
+    alone = {**alone, **os.environ}
 
     def one(seed: int, name: str) -> subprocess.CompletedProcess[str] | None:
         if time.monotonic() - began > until:
             return None
         call = [sys.executable, *sys.argv, "--one", name, str(seed)]
-        return subprocess.run(call, capture_output=True, text=True, check=False)
+        return subprocess.run(call, capture_output=True, text=True, check=False, env=alone)
 
     with ThreadPoolExecutor(jobs) as pool:
         asked = {pool.submit(one, seed, name): f"{name}, seed {seed}" for seed, name in work}

@@ -47,7 +47,7 @@ MISTAKE = 2  # as click, for a wrong command line
 
 def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
     """Run one command. Returns the exit code; no error shows a traceback unless --traceback asks for it."""
-    _keep_freed_memory()
+    _prepare_libraries()
     code = _heeding(list(sys.argv[1:] if arguments is None else arguments), entry_points)
     if code:
         leave_after_error(code)
@@ -155,13 +155,16 @@ def build_cli(session: Session, loudness: Loudness = "usual") -> click.Group:
 _EPILOG = "`clocs plugins` lists the installed methods and data sets. `clocs run --help` shows how to run one."
 
 
-def _keep_freed_memory() -> None:
-    """Tell the allocator of some builds of torch (mimalloc; Linux on ARM) to keep freed pages.
+def _prepare_libraries() -> None:
+    """Set variables that libraries of torch read once, when it is loaded. A value set by the user is kept.
 
-    By default it returns and requests them in every training step: 5,700 page faults a step, a tenth of its time.
-    It reads the variable once, when torch is loaded, so this must run before. A value set by the user is kept.
+    MIMALLOC_PURGE_DELAY: the allocator of some builds (mimalloc; Linux on ARM) keeps freed pages. By default it returns
+    and requests them in every training step: 5,700 page faults a step, a tenth of its time.
+    OMP_WAIT_POLICY: threads that have nothing to do sleep. By default they turn in a loop, so that on a machine with
+    other work all wait for threads that have no core: a training step took 8 times as long (docs/speed.md).
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

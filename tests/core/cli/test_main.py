@@ -140,3 +140,14 @@ def test_the_list_of_commands_has_whole_sentences(words: list[str], capsys: pyte
 def test_quiet_and_verbose_contradict_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--quiet", "--verbose"]) == 2
     assert "give one of them" in capsys.readouterr().err
+
+
+def test_threads_that_wait_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would turn in a loop, and on a machine with other work a step took eight times as long."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that the end of the test restores what was there
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    main(["plugins"], [])
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    main(["plugins"], [])
+    assert os.environ["OMP_WAIT_POLICY"] == "active"
