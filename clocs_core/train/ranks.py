@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import attrs
@@ -124,6 +125,12 @@ class Group:
         """Divide a batch in its order; the first processes get one instance more where it does not divide evenly."""
         least, more = divmod(instances, self.count)
         return Part(self, tuple(least + (number < more) for number in range(self.count)))
+
+    def divide_blocks(self, instances: int, block: int) -> Part:
+        """Divide instances in blocks of one size, in their order; the last block may be smaller."""
+        blocks = accumulate(self.divide(-(-instances // block)).sizes, initial=0)
+        ends = (min(block * done, instances) for done in blocks)
+        return Part(self, tuple(after - before for before, after in pairwise(ends)))
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Add up tensors of one shape over all processes. Has no gradient."""

@@ -20,6 +20,13 @@ def test_a_batch_is_divided_in_its_order(count: int, instances: int) -> None:
     assert all(part.whole == instances for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("instances", "expected"), [(0, (0, 0, 0)), (4, (4, 0, 0)), (5, (4, 1, 0)), (12, (4, 4, 4)), (14, (8, 4, 2))]
+)
+def test_blocks_are_divided_whole_and_the_last_may_be_smaller(instances: int, expected: tuple[int, ...]) -> None:
+    assert on_ranks(3, lambda group: group.divide_blocks(instances, 4).sizes) == [expected] * 3
+
+
 def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
     whole = torch.arange(24.0).view(2, 4, 3)
 
