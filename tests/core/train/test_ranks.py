@@ -38,6 +38,21 @@ def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
         assert torch.equal(found, whole)
 
 
+def test_equal_parts_are_joined_without_a_copy() -> None:
+    """The message is the batch: a copy would be one more kernel in every step."""
+
+    class Kept:
+        rank, count = 0, 2
+        found = torch.arange(12.0).view(2, 3, 2)
+
+        def gather(self, _tensor: Tensor) -> Tensor:
+            return self.found
+
+    joined = Part(Group(Kept()), (3, 3)).gather(torch.zeros(2, 3), 1)  # (dim, instance)
+    assert torch.equal(joined, torch.arange(12.0).view(6, 2).T)
+    assert joined.data_ptr() == Kept.found.data_ptr()
+
+
 def test_lengths_that_nobody_knows_are_asked_for() -> None:
     def join(group: Group) -> Tensor:
         return group.join(torch.full((2, group.rank), float(group.rank)), dim=1)
