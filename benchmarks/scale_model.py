@@ -4,32 +4,35 @@
 
 A step of K instances with V views, embeddings of E numbers and P weights, shared by W processes, takes
 
-    fixed + views K + own (K / W) + pairs K² / W      on each process: views of all instances, the rest of its own
-    gather(V E K / W + V² K / W + 2 K / W)            embeddings, log-sum-exps and patients
-    reduce(P)                                         gradients
+    crowd(W) (fixed + views K + own K / W + pairs K² / W)   views of all instances, the rest of the own ones
+    gather(V E K / W) + gather(V² K / W) + gather(2 K / W)  directions, log-sum-exps and patients
+    reduce(P)                                               gradients
 
 with gather(n) = latency + 4 n (W - 1) / speed and reduce(n) = latency + 8 n (W - 1) / W / speed for n float32 numbers.
-More processes than cores share them: the first line counts W / cores times.
 
-The constants of the first line come from steps of one process with K, K/2 and K/4 instances, and from making views
-alone. Those of the wire come from messages of two sizes between W processes, by gloo. Then W = 2 and 4 processes are
-timed, and the model is compared with them. None of their times is used to fit it.
+`fixed` and `own` come from steps of one process with K, K/2 and K/4 instances, `views` and `pairs` from making views
+and computing the loss alone, and latency and speed from messages of two sizes between W processes, by gloo. More
+processes than cores share them, and all share the memory: crowd(W) says how much longer a step of K/4 instances takes
+if W processes compute it at the same time, and send nothing. Then the steps of W = 2 and 4 processes are timed and
+compared with the model. None of their times is used to fit it.
 
-`predictions` puts other constants into the same model: one H200 per process. The time of an own instance is that of
-one H200, from `benchmarks/step.py` and `benchmarks/ranks_step.py`. Latency and speed of the wire, and the speed of the
-loss, are assumptions, and stand beside the numbers. That the sum of gradients is hidden behind the backward pass is not
-counted, so that the predictions are rather too slow.
+Everything is timed in turn in every round, so that other work on the machine slows down all of it alike: by the slowest
+process, and of all rounds the median.
+
+`predictions` puts other constants into the same model: one H200 per process, with the fused loss, which computes
+pairs K² in every process and sends no log-sum-exps. Constants of an H200 are measured ones. Latency and speed of the
+wire are assumptions, and stand beside the numbers. It counts as if no sum of gradients ran beside the backward pass.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -43,26 +46,34 @@ from step import no_tick, plan_of, signals_of, training_on
 from clocs_core.grids.machine import describe_machine
 from clocs_core.train.build import build_learner
 from clocs_core.train.epochs import Training, plain_epoch
+from clocs_core.train.learner import Learner
 from clocs_core.train.ranks import Group, TorchWire
+from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
-BATCH, STEPS, VIEWS, DIM = 128, 4, 2, 128
-MESSAGES = (2**10, 2**20)  # numbers
+STEPS, VIEWS, DIM = 2, 2, 128
+PROCESSES = 2, 4
+MESSAGES = 2**10, 2**20  # numbers
+MANY = 1024  # instances of the loss that is timed alone
 CPU = torch.device("cpu")
 
 
 @attrs.frozen
 class Compute:
-    """Seconds of a step on one process: fixed, per instance of the whole batch, per own instance, per pair."""
+    """Seconds of a step on one process: fixed, per instance of the whole batch, per own instance, per pair.
+
+    whole: whether each process computes the loss of all pairs, as the fused kernels do, or of its own rows.
+    """
 
     fixed: float
     views: float
     own: float
     pairs: float
+    whole: bool = False
 
     def seconds(self, batch: int, processes: int) -> float:
-        """Return the time of one of so many processes, each on its own core or GPU."""
+        """Return the time of one of so many processes, which do not disturb each other."""
         mine = batch / processes
-        return self.fixed + self.views * batch + self.own * mine + self.pairs * mine * batch
+        return self.fixed + self.views * batch + self.own * mine + self.pairs * batch * (batch if self.whole else mine)
 
 
 @attrs.frozen
@@ -81,48 +92,34 @@ class Wire:
         return self.latency + 8 * numbers * (processes - 1) / processes / self.speed
 
 
-def step_seconds(compute: Compute, wire: Wire, batch: int, processes: int, weights: int, cores: float) -> float:
-    """Return the time of a step. cores: on which the processes run, as many as there are at most."""
-    mine, crowd = batch / processes, max(1.0, processes / cores)
-    alone = compute.seconds(batch, processes) * crowd
-    if processes == 1:
-        return alone
-    directions, sums, patients = VIEWS * DIM * mine, VIEWS**2 * mine, 2 * mine
-    contrast = sum(wire.gather(numbers, processes) for numbers in (directions, sums, patients))
-    return alone + contrast + wire.reduce(weights, processes)
+def wire_seconds(wire: Wire, batch: int, processes: int, weights: int, whole: bool) -> float:
+    """Return the time of the messages of a step. whole: as in Compute."""
+    mine = batch / processes
+    gathered = [VIEWS * DIM * mine, 2 * mine, *([] if whole else [VIEWS**2 * mine])]
+    return sum(wire.gather(numbers, processes) for numbers in gathered) + wire.reduce(weights, processes)
 
 
 def main() -> int:
     """Measure, compare and predict; print and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoder", default="resnet1d")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    compute, weights, alone = measure_compute(given.encoder, given.rounds)
-    cores = len(os.sched_getaffinity(0))
+    times = measure(given.encoder, given.batch, given.rounds)
     found: dict[str, Any] = {
         "command": command_line(__file__),
         "date": date.today().isoformat(),
         "machine": describe_machine(),
         "torch": torch.__version__,
-        "batch": BATCH,
-        "weights": weights,
-        "compute": attrs.asdict(compute),
-        "one process, s": {str(size): round(seconds, 4) for size, seconds in alone.items()},
-        "processes": {},
+        "encoder": given.encoder,
+        "batch": given.batch,
+        "weights": weights_of(given.encoder),
+        "rounds": given.rounds,
+        "seconds": {name: [float(f"{one:.4g}") for one in quartiles] for name, quartiles in times.items()},
     }
-    for count in (2, 4):
-        measured, wire = measure_processes(count, given.encoder, given.rounds)
-        modelled = step_seconds(compute, wire, BATCH, count, weights, cores)
-        found["processes"][str(count)] = {
-            "latency, s": wire.latency,
-            "speed, bytes/s": wire.speed,
-            "measured, s": round(measured, 4),
-            "modelled, s": round(modelled, 4),
-            "error": round(modelled / measured - 1, 3),
-        }
+    found |= hold_to_runs({name: middle for name, (_, middle, _) in times.items()}, given.batch, found["weights"])
     found["predictions"] = predict()
     print(json.dumps(found, indent=1))
     if given.json:
@@ -130,53 +127,34 @@ def main() -> int:
     return 0
 
 
-def measure_compute(encoder: str, rounds: int) -> tuple[Compute, int, dict[int, float]]:
-    """Time steps of one process by size, and views alone; solve for the constants of a step."""
-    sizes = (BATCH, BATCH // 2, BATCH // 4)
-    alone = {size: time_steps(encoder, size, None, rounds) for size in sizes}
-    curve = np.polynomial.polynomial.polyfit(list(alone), list(alone.values()), 2)
-    training = prepare(encoder, BATCH)[1]
-    generator = torch.Generator().manual_seed(0)
-    rows = torch.arange(BATCH)
-    views = median_time(lambda: training.make_views(training.store.gather(training.train, rows), generator), rounds * 4)
-    learner, _ = prepare(encoder, BATCH)
-    weights = sum(weight.numel() for weight in learner.encoders.parameters())
-    each = views / BATCH
-    return Compute(max(0.0, curve[0]), each, curve[1] - each, max(0.0, curve[2])), weights, alone
+def hold_to_runs(times: Mapping[str, float], batch: int, weights: int) -> dict[str, Any]:
+    """Solve for the constants; compare the model with the steps of several processes."""
+    compute = solve_compute(times, batch)
+    found: dict[str, Any] = {"compute": attrs.asdict(compute), "processes": {}}
+    for count in PROCESSES:
+        wire = solve_wire([times[f"{size} numbers, {count}"] for size in MESSAGES], count)
+        crowd = times[f"beside, {count}"] / times[f"one, {batch // 4}"]
+        sent = wire_seconds(wire, batch, count, weights, whole=False)
+        modelled, measured = crowd * compute.seconds(batch, count) + sent, times[f"together, {count}"]
+        found["processes"][str(count)] = {
+            "crowd": round(crowd, 3),
+            "latency, s": float(f"{wire.latency:.3g}"),
+            "speed, bytes/s": float(f"{wire.speed:.3g}"),
+            "messages, s": round(sent, 4),
+            "modelled, s": round(modelled, 4),
+            "measured, s": round(measured, 4),
+            "error": round(modelled / measured - 1, 3),
+        }
+    return found
 
 
-def prepare(encoder: str, batch: int, group: Group | None = None) -> tuple[Any, Training]:
-    """Build a learner, and noise to train it on."""
-    plan = plan_of("cmsc", ("II",), [f"encoder={encoder}", "impl=chunked"], CPU)
-    training = attrs.evolve(training_on(plan, batch * STEPS, CPU, batch), group=group)
-    return build_learner(plan, signals_of(plan), CPU), training
-
-
-def time_steps(encoder: str, batch: int, group: Group | None, rounds: int) -> float:
-    """Return the median seconds of a step."""
-    learner, training = prepare(encoder, batch, group)
-    epochs = iter(range(1, rounds + 3))
-    return median_time(lambda: plain_epoch(learner, training, next(epochs), no_tick), rounds) / STEPS
-
-
-def median_time(work: Callable[[], object], rounds: int) -> float:
-    """Return the median seconds of some work, after one call that does not count."""
-    work()
-    seconds = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)
-
-
-def measure_processes(count: int, encoder: str, rounds: int) -> tuple[float, Wire]:
-    """Time a step and messages in so many processes; return the slowest one's step, and the wire."""
-    with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(_one_process, (count, encoder, rounds, folder), count)  # type: ignore[attr-defined, no-untyped-call]
-        found = [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(count)]
-    slowest = {name: max(one[name] for one in found) for name in found[0]}
-    return slowest["step"], solve_wire([slowest[f"gather {size}"] for size in MESSAGES], count)
+def solve_compute(times: Mapping[str, float], batch: int) -> Compute:
+    """Return the constants of a step on one process."""
+    views, pairs = times["views"] / batch, times["loss"] / MANY**2
+    sizes = np.array([batch, batch // 2, batch // 4])
+    rest = np.array([times[f"one, {size}"] for size in sizes]) - views * sizes - pairs * sizes**2
+    fixed, own = np.polynomial.polynomial.polyfit(sizes, rest, 1)
+    return Compute(float(fixed), views, float(own), pairs)
 
 
 def solve_wire(seconds: Sequence[float], processes: int) -> Wire:
@@ -186,39 +164,133 @@ def solve_wire(seconds: Sequence[float], processes: int) -> Wire:
     return Wire(max(0.0, seconds[0] - sent[0] / speed), speed)
 
 
-def _one_process(rank: int, count: int, encoder: str, rounds: int, folder: str) -> None:
+def measure(encoder: str, batch: int, rounds: int) -> dict[str, tuple[float, float, float]]:
+    """Time all works in every round; return the quartiles over rounds, each of the slowest process."""
+    with tempfile.TemporaryDirectory() as folder:
+        most = max(PROCESSES)
+        torch.multiprocessing.spawn(_one_process, (most, encoder, batch, rounds, folder), most)  # type: ignore[attr-defined, no-untyped-call]
+        found = [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(most)]
+    made: dict[str, tuple[float, float, float]] = {}
+    for name in found[0]:
+        slowest = [max(each) for each in zip(*(one[name] for one in found if one[name]), strict=True)]
+        low, middle, high = statistics.quantiles(slowest, n=4)
+        made[name] = low, middle, high
+    return made
+
+
+def _one_process(rank: int, count: int, encoder: str, batch: int, rounds: int, folder: str) -> None:
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
-    wire = TorchWire(rank, count)
-    found = {}
-    for size in MESSAGES:
-        message = torch.zeros(size)
-        found[f"gather {size}"] = median_time(lambda message=message: wire.gather(message), 20)  # type: ignore[misc]
-    found["step"] = time_steps(encoder, BATCH, Group(wire), rounds)
+    all_of_them = TorchWire(rank, count)
+    wires = {many: TorchWire(rank, many, torch.distributed.new_group(list(range(many)))) for many in PROCESSES}
+    works = works_of(encoder, batch, wires)
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(rounds + 1):
+        for name, (many, work) in works.items():
+            all_of_them.gather(torch.zeros(1))  # all begin at the same time; those that have nothing to do wait
+            if rank < many:
+                began = time.perf_counter()
+                times = work()
+                found[name] += [(time.perf_counter() - began) / times] if turn else []  # the first round warms up
     Path(folder, f"{rank}.json").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()
 
 
-NETWORKS = {"cnn": (0.177e-3 / 256, 48_000), "resnet1d": (17.17e-3 / 256, 800_000)}
-"""Seconds per instance of two views on an H200, captured, and weights (results of step.py and ranks_step.py)."""
-PER_PAIR = 3 * 2 * VIEWS**2 * DIM / 30e12
-"""Assumption: seconds per pair of instances, of three matrix products in float32 at 30 TFLOP/s."""
+def works_of(encoder: str, batch: int, wires: Mapping[int, TorchWire]) -> dict[str, tuple[int, Callable[[], int]]]:
+    """List what is timed: in how many processes, and a function that does it and returns how often it did."""
+    works: dict[str, tuple[int, Callable[[], int]]] = {"views": (1, making_views(encoder, batch)), "loss": (1, losses)}
+    works |= {f"one, {size}": (1, steps(encoder, size)) for size in (batch, batch // 2, batch // 4)}
+    for many, wire in wires.items():
+        works |= {f"{size} numbers, {many}": (many, gathering(wire, size)) for size in MESSAGES}
+        works[f"beside, {many}"] = many, steps(encoder, batch // 4)
+        works[f"together, {many}"] = many, steps(encoder, batch, Group(wire))
+    return works
+
+
+def steps(encoder: str, batch: int, group: Group | None = None) -> Callable[[], int]:
+    """Return a function that trains for an epoch of some steps."""
+    learner, training = prepare(encoder, batch, group)
+    epochs = itertools.count(1)
+
+    def work() -> int:
+        plain_epoch(learner, training, next(epochs), no_tick)
+        return STEPS
+
+    return work
+
+
+def making_views(encoder: str, batch: int) -> Callable[[], int]:
+    """Return a function that makes the views of a batch."""
+    _, training = prepare(encoder, batch)
+    generator, rows = torch.Generator().manual_seed(0), torch.arange(batch)
+
+    def work() -> int:
+        for _ in range(10):
+            training.make_views(training.store.gather(training.train, rows), generator)
+        return 10
+
+    return work
+
+
+def losses() -> int:
+    """Compute the loss of a large batch, and its gradient."""
+    z = torch.randn(VIEWS, MANY, DIM, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    patient_nce(z, torch.arange(MANY), 0.1, impl="chunked").backward()
+    return 1
+
+
+def gathering(wire: TorchWire, size: int) -> Callable[[], int]:
+    """Return a function that gathers a message of so many numbers."""
+
+    def work() -> int:
+        for _ in range(10):
+            wire.gather(torch.zeros(size))
+        return 10
+
+    return work
+
+
+def prepare(encoder: str, batch: int, group: Group | None = None) -> tuple[Learner, Training]:
+    """Build a learner, and noise to train it on."""
+    plan = plan_of("cmsc", ("II",), [f"encoder={encoder}", "impl=chunked"], CPU)
+    training = attrs.evolve(training_on(plan, batch * STEPS, CPU, batch), group=group)
+    return build_learner(plan, signals_of(plan), CPU), training
+
+
+def weights_of(encoder: str) -> int:
+    """Return how many weights a network has."""
+    return sum(weight.numel() for weight in prepare(encoder, 4)[0].encoders.parameters())
+
+
+EACH = 256
+"""Instances of two views per GPU."""
+NETWORKS = {"cnn": (0.1838e-3, 45_304), "resnet1d": (17.43e-3, 837_152)}
+"""Seconds of a captured step of 256 instances on one H200 (ranks_step.py, one process alone), and weights."""
+GPU_VIEWS = 10.1e-6 / 256
+"""Seconds per instance to gather its two frames and normalise them: two kernels of results/step_kernels.json."""
+GPU_PAIRS = 2.624e-3 / 32_768**2
+"""Seconds per pair of instances of the fused loss with its gradient: V = 2, K = 32,768 in results/patient_nce.json."""
 WIRES = {"8 H200 over NVLink": (8, Wire(20e-6, 300e9)), "64 H200 over InfiniBand": (64, Wire(40e-6, 40e9))}
-"""Assumptions: latency and speed of a collective operation, per GPU."""
+"""Assumptions: latency and speed of a collective operation, per GPU; two thirds of NVLink's 450 GB/s in one direction,
+and four fifths of the 50 GB/s of InfiniBand NDR."""
 
 
 def predict() -> dict[str, Any]:
-    """Put the constants of GPUs into the model, for a batch of 256 instances per GPU."""
+    """Put the constants of GPUs into the model, for batches of 256 instances per GPU."""
     found: dict[str, Any] = {}
-    for name, (each, weights) in NETWORKS.items():
+    for name, (seconds, weights) in NETWORKS.items():
+        compute = Compute(0.0, GPU_VIEWS, seconds / EACH - GPU_VIEWS, GPU_PAIRS, whole=True)
         for place, (processes, wire) in WIRES.items():
-            batch = 256 * processes
-            step = step_seconds(Compute(0.0, 0.0, each, PER_PAIR), wire, batch, processes, weights, processes)
-            one = each * batch + PER_PAIR * batch**2
+            batch = EACH * processes
+            sent, one = wire_seconds(wire, batch, processes, weights, whole=True), compute.seconds(batch, 1)
+            step = compute.seconds(batch, processes) + sent
             found[f"{name}, {place}"] = {
                 "batch": batch,
                 "latency, s": wire.latency,
                 "speed, bytes/s": wire.speed,
+                "views, ms": round(1000 * compute.views * batch, 3),
+                "loss, ms": round(1000 * compute.pairs * batch**2, 3),
+                "messages, ms": round(1000 * sent, 3),
                 "step, ms": round(1000 * step, 3),
                 "one GPU, ms": round(1000 * one, 3),
                 "efficiency": round(one / step / processes, 3),

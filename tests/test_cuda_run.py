@@ -56,13 +56,16 @@ def test_the_store_lies_on_the_device_and_gathers_the_same_batch_as_on_the_host(
         assert torch.equal(getattr(host, field), getattr(device, field).cpu())
 
 
-def test_a_store_too_large_for_the_device_stays_in_pinned_host_memory(prepared, monkeypatch):
-    """The gather is then made on the host, and the batch travels."""
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_store_too_large_for_the_device_stays_on_the_host(prepared, monkeypatch, pinned):
+    """In pinned memory, or in the map of the file. The gather is then made on the host, and the batch travels."""
     monkeypatch.setattr("clocs_core.data.store._SHARE_OF_DEVICE", 0.0)
+    if not pinned:
+        monkeypatch.setattr("clocs_core.data.store._SHARE_OF_HOST", 0.0)
     labels = {entry.record: entry.label for entry in fake_entries()}
     device = torch.device("cuda")
     store = fill_store(prepared, labels, TASK, CHANNELS, device)
-    assert store.signal.is_pinned()
+    assert store.signal.is_pinned() == pinned
     instances, _ = list_instances(prepared, frozenset({"p0"}), CHANNELS, 2, True, device)
     batch = store.gather(instances, torch.arange(len(instances), device=device))
     assert batch.signal.is_cuda

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
+import scale_model
 from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
@@ -174,6 +175,43 @@ def test_the_times_of_a_step_are_those_that_were_measured():
     assert rows <= 0.40
 
 
+SCALED = ("scale_model", "scale_model_cnn")
+
+
+def test_the_model_of_several_processes_is_the_one_that_was_measured():
+    """Constants, the comparison with 2 and 4 processes, and the predictions for GPUs."""
+    rows, page = tables("scale.md"), (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    for found in map(results, SCALED):
+        assert f"$ {found['command']}\n" in page
+        one = found["compute"]
+        figures = [f"{1e3 * one[name]:.3g}" for name in ("fixed", "views", "own")]
+        assert [found["encoder"], str(found["batch"]), *figures, f"{1e9 * one['pairs']:.3g}"] in rows
+        for count, held in found["processes"].items():
+            modelled, measured = held["modelled, s"], held["measured, s"]
+            assert held["error"] == pytest.approx(modelled / measured - 1, abs=0.01)
+            crowd, latency = f"{held['crowd']:.2f}", f"{1e3 * held['latency, s']:.2f} ms"
+            wire = [latency, f"{held['speed, bytes/s'] / 1e6:.0f} MB/s", f"{1e3 * held['messages, s']:.1f} ms"]
+            steps = [f"{1e3 * one:.1f} ms" for one in (modelled, measured)]
+            assert [found["encoder"], count, crowd, *wire, *steps, f"{100 * held['error']:+.1f} %"] in rows
+
+
+def test_the_predictions_for_gpus_follow_from_the_model():
+    """And both files have those of the script as it is."""
+    rows = tables("scale.md")
+    for found in map(results, SCALED):
+        assert found["predictions"] == json.loads(json.dumps(scale_model.predict()))
+    for name, one in scale_model.predict().items():
+        parts = [f"{one[part]:.3f} ms" for part in ("views, ms", "loss, ms", "messages, ms")]
+        whole = [f"{one['step, ms']:.2f} ms", f"{one['one GPU, ms']:.1f} ms", f"{100 * one['efficiency']:.0f} %"]
+        assert [name, f"{one['batch']:,}", *parts, *whole] in rows
+    kernels = results("step_kernels")["steps"]["cmsc, V = 2"]["kernels"]
+    views = kernels[2]["us"] + sum(one["us"] for one in kernels if one["kernel"] == "min_max_kernel")
+    assert pytest.approx(views * 1e-6 / 256) == scale_model.GPU_VIEWS
+    (large,) = (one for one in results("patient_nce")["sizes"] if one["batch"] == 32_768)
+    fused = large["times"]["fused fp16"]["median_ms"]
+    assert pytest.approx(fused * 1e-3 / 32_768**2, rel=1e-3) == scale_model.GPU_PAIRS
+
+
 def test_the_times_of_the_losses_are_those_that_were_measured():
     """And every size takes no longer than was aimed at."""
     found = results("patient_nce")
@@ -187,6 +225,7 @@ def test_the_times_of_the_losses_are_those_that_were_measured():
         assert fused["gradient_error"] < 2e-3
         assert size["times"]["fused near-fp32"]["gradient_error"] < 2e-5
         assert fused["median_ms"] <= float(cells[4])
+        assert size["batch"] == 256 or fused["memory_mb"] * 1e6 < 2 * size["batch"] ** 2  # no matrix of float16
     peers = [row for row in tables("fused-loss.md") if len(row) == 6 and row[0] in ("256", "1,024", "4,096")]
     for cells, size in zip(peers, found["two_views"], strict=True):
         said = {name: f"{row['median_ms']:.3g}" for name, row in size["times"].items() if isinstance(row, dict)}

@@ -123,6 +123,7 @@ def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
 
     from clocs_core.train.ranks import Group, TorchWire
 
+    refuse_different_devices(place, store, device.type)
     if device.type == "cuda":
         refuse_missing_gpus(place.local + 1, torch.cuda.device_count())
         torch.cuda.set_device(place.local)
@@ -139,6 +140,21 @@ def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
     end_after_sigterm(_GRACE)
     yield Group(TorchWire(place.rank, place.count))
     torch.distributed.destroy_process_group()  # not after an error: it would wait for processes that are gone
+
+
+def refuse_different_devices(place: Place, store: Any, kind: str) -> None:
+    """Raise SettingsError where one process has a GPU and another has none: they would wait for each other for ever."""
+    store.set(f"device-{place.rank}", kind)
+    for rank in range(place.count):
+        try:
+            other = store.get(f"device-{rank}").decode()  # waits until that process has come here
+        except RuntimeError as problem:
+            raise LostProcess(f"Process {rank} of this training does not come: {_first_line(problem)}") from None
+        if other != kind:
+            raise SettingsError(
+                f"Process {place.rank} of this training has the device {kind!r}, and process {rank} has {other!r}. "
+                "Start all of them on machines with GPUs, or with `device='cpu'`."
+            )
 
 
 def refuse_missing_gpus(asked: int, found: int) -> None:

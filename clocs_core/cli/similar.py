@@ -59,7 +59,7 @@ def similar_command(
     """
     from clocs_core.artifacts.encoder import load_encoder
     from clocs_core.cli.display import console_display
-    from clocs_core.inference.embed import choose_recordings, embed_recordings, get_recordings
+    from clocs_core.inference.embed import Wanted, choose_recordings, embed_recordings, get_recordings
     from clocs_core.inference.similar import find_patient, find_similar
     from clocs_core.report.neighbours import draw_similar
     from clocs_core.train.build import choose_device
@@ -73,7 +73,8 @@ def similar_command(
     with console_display() as show:
         cohort = get_recordings(loaded.card, target, asked["workers"], show)
         patient = find_patient(cohort, record, target.recordings.name)
-        found = embed_recordings(loaded, target, cohort, asked["part"] or "all", where, show, frozenset({patient}))
+        wanted = Wanted(asked["part"] or "all", frozenset({patient}))
+        found = embed_recordings(loaded, target, cohort, wanted, where, show)
     similar = find_similar(found, record, level, asked["nearness"], asked["count"], frame, lead)
     _print(similar)
     if out is not None:

@@ -1,7 +1,9 @@
-"""Compute on a GPU whose memory may not suffice: in smaller pieces, then on the CPU."""
+"""Compute on a GPU whose memory may not suffice: in smaller pieces, then on the CPU. Find the memory of the machine."""
 
 from __future__ import annotations
 
+import math
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,3 +39,11 @@ def within_memory(work: Callable[[torch.device, float], Result], device: torch.d
             stacklevel=2,
         )
     return work(torch.device("cpu"), 1.0)
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf

@@ -18,9 +18,11 @@ from clocs_core.contracts.batches import Batch
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.records import Drop, FrameLabel, Label, Task
 from clocs_core.data.framing import frame_labels
+from clocs_core.data.memory import physical_memory
 from clocs_core.data.prepared import Prepared
 
 _SHARE_OF_DEVICE = 0.6  # of the free device memory; the rest is for activations
+_SHARE_OF_HOST = 0.5  # of the machine's memory, for the pinned frames of all processes, of which each GPU may have one
 _AT_ONCE = 1 << 28  # bytes of frames read at a time on their way to a device
 
 
@@ -208,15 +210,17 @@ def _signal(prepared: Prepared, channels: Sequence[str], device: torch.device) -
     mapped = torch.from_numpy(frames)  # pages are read when a batch first touches them; nothing is copied
     if device.type == "cpu":
         return mapped, column
-    where = torch.arange(len(channels), device=device)
     held = _ON_DEVICES.setdefault(prepared, WeakValueDictionary())
     key = (*channels, str(device))
     signal = held.get(key)
     if signal is None:
-        signal = held[key] = _move(prepared, mapped, column, device)
+        signal = _move(prepared, mapped, column, device)
+        if signal is None:
+            return mapped, column.to(device)
+        held[key] = signal
     for kept in _KEPT:
         kept.append(signal)
-    return signal, where
+    return signal, torch.arange(len(channels), device=device)
 
 
 @contextmanager
@@ -237,15 +241,21 @@ _KEPT: list[list[Tensor]] = []
 _ON_DEVICES: WeakKeyDictionary[Prepared, WeakValueDictionary[tuple[str, ...], Tensor]] = WeakKeyDictionary()
 
 
-def _move(prepared: Prepared, mapped: Tensor, column: Tensor, device: torch.device) -> Tensor:
-    """Copy the chosen columns to the device, or to pinned memory of the host where the device has too little."""
+def _move(prepared: Prepared, mapped: Tensor, column: Tensor, device: torch.device) -> Tensor | None:
+    """Copy the chosen columns to the device, or to pinned memory of the host where the device has too little.
+
+    Return None where the host has too little as well: the map of the file, which all processes share, then serves.
+    """
     shape = (len(mapped), len(column), mapped.shape[2])
+    size = math.prod(shape) * mapped.element_size()
     free, _ = torch.cuda.mem_get_info(device)
-    if math.prod(shape) * mapped.element_size() < _SHARE_OF_DEVICE * free:
+    if size < _SHARE_OF_DEVICE * free:
         with suppress(torch.OutOfMemoryError):  # a memory limit of this process, which the device does not report
             signal = _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, device=device))
             torch.cuda.current_stream(device).synchronize()  # other runs read the frames on streams of their own
             return signal
+    if size * torch.cuda.device_count() >= _SHARE_OF_HOST * physical_memory():
+        return None
     return _copy(prepared, mapped, column, torch.empty(shape, dtype=mapped.dtype, pin_memory=True))
 
 

@@ -32,12 +32,13 @@ def embed(
 ) -> Features:
     """Embed every instance (one segment each) without gradient, in eval mode; restore the encoder's mode.
 
-    group: processes that share the work. Each embeds its part, and gets the embeddings of all.
+    group: processes that share the work. Each embeds some of the batches of one process, so that rounding is the same,
+    and gets the embeddings of all.
     """
     was_training = encoder.training
     encoder.eval()
     parts: list[_Rows] = []
-    share = None if group is None else group.divide(len(instances))
+    share = None if group is None else group.divide_blocks(len(instances), _AT_ONCE)
     every = torch.arange(len(instances), device=store.device)
     mine = every if share is None else every[share.own]
     batches = (mine if len(mine) else every[:1]).split(_AT_ONCE)  # no encoder has to take an empty batch

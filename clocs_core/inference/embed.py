@@ -35,6 +35,7 @@ from clocs_core.settings.options import plain
 from clocs_core.settings.sections import DataSettings
 from clocs_core.settings.toml_file import Tables
 from clocs_core.train.normalise import normaliser
+from clocs_core.train.ranks import Group
 
 
 @attrs.frozen(eq=False)
@@ -131,26 +132,41 @@ def get_recordings(card: EncoderCard, target: Target, workers: int, show: Displa
     return cohort
 
 
+@attrs.frozen
+class Wanted:
+    """The patients to embed: those of a part, and `also` others."""
+
+    part: Parts = "all"
+    also: frozenset[str] = frozenset()
+
+    def patients(self, cohort: Cohort) -> frozenset[str]:
+        """Return these patients of a cohort."""
+        parts = PARTS if self.part == "all" else (self.part,)
+        return self.also.union(*(cohort.split.patients(one) for one in parts))
+
+
 def embed_recordings(
     loaded: LoadedEncoder,
     target: Target,
     cohort: Cohort,
-    part: Parts,
+    wanted: Wanted,
     device: torch.device,
     show: Display,
-    also: frozenset[str] = frozenset(),
+    group: Group | None = None,
 ) -> Representations:
-    """Embed every usable frame of a part, in eval mode. also: patients of other parts to embed as well."""
+    """Embed every usable frame of some patients, in eval mode.
+
+    group: processes that share the work. Each gets all embeddings.
+    """
     show.stage("embedding")
-    parts = PARTS if part == "all" else (part,)
-    patients = also.union(*(cohort.split.patients(one) for one in parts))
     data = target.recordings.data
     network = AsTrained(loaded.encoder, normaliser(data.normalise, data.constant))
-    frames = ChosenFrames(cohort.evaluate, cohort.labels, cohort.task, cohort.channels, patients)
-    rows = run_on_frames(network, loaded.card, frames, device, show.tick)
+    frames = ChosenFrames(cohort.evaluate, cohort.labels, cohort.task, cohort.channels, wanted.patients(cohort))
+    rows = run_on_frames(network, loaded.card, frames, device, show.tick, group)
     if not len(rows):
         raise DataError(
-            f"No recording of the {part} patients has a frame of {loaded.card.frame_samples} samples that can be used."
+            f"No recording of the {wanted.part} patients has a frame of {loaded.card.frame_samples} samples that can "
+            "be used."
         )
     return Representations(rows, cohort)
 

@@ -25,6 +25,7 @@ from clocs_core.inference.network import AsTrained, outputs_of
 from clocs_core.inference.signals import Unsaid, name_files, read_own_frames
 from clocs_core.progress import Display, Tick
 from clocs_core.train.normalise import leave, normaliser
+from clocs_core.train.ranks import Group
 
 
 @attrs.frozen(eq=False)
@@ -74,16 +75,24 @@ class ChosenFrames:
 
 
 def run_on_frames(
-    network: AsTrained, card: NetworkCard, frames: ChosenFrames, device: torch.device, tick: Tick
+    network: AsTrained,
+    card: NetworkCard,
+    frames: ChosenFrames,
+    device: torch.device,
+    tick: Tick,
+    group: Group | None = None,
 ) -> Rows:
-    """Run a network over every usable frame of some patients, in eval mode. There may be no frame."""
+    """Run a network over every usable frame of some patients, in eval mode. There may be no frame.
+
+    group: processes that share the work. Each gets the rows of all.
+    """
     prepared, channels = frames.prepared, frames.channels
     store = fill_store(prepared, frames.labels, frames.task, channels, device)
     together = card.input_channels > 1
     instances, _ = list_instances(prepared, frames.patients, channels, 1, together, device)
     frame, channel = (column[:, 0].cpu().numpy() for column in (instances.frame, instances.channel))
     if len(instances):
-        features = embed(network, store, instances, leave, tick)
+        features = embed(network, store, instances, leave, tick, group)
     else:
         none = np.empty(0, np.int64)
         features = Features(np.empty((0, 0), np.float32), none, none, none)

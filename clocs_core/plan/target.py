@@ -12,7 +12,9 @@ from clocs_core.contracts.records import Framing
 from clocs_core.plan.compatibility import fit_channels
 from clocs_core.plan.data import DataPlan
 from clocs_core.progress import Display
+from clocs_core.settings.options import plain
 from clocs_core.settings.sections import DataSettings
+from clocs_core.settings.toml_file import Tables
 
 Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 """One part of the patients, or all of them."""
@@ -25,6 +27,12 @@ class Target:
     recordings: DataPlan
     framing: Framing
     own: bool
+
+    def tables(self) -> Tables:
+        """Return the effective settings as plain tables."""
+        read = self.recordings
+        parts = {"data": read.data, "dataset": read.dataset.options, "framing": self.framing}
+        return {name: plain(part) for name, part in parts.items()}
 
 
 def known_channels(card: NetworkCard, offer: Dataset, data: DataSettings) -> DataSettings:

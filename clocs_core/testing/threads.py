@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -38,9 +38,9 @@ class ThreadWire:
         """Number of threads."""
         return self.meeting.count
 
-    def gather(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return the tensors of all threads."""
-        return self._exchange("gather", tensor)
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all threads, as (thread, ...)."""
+        return torch.stack(self._exchange("gather", tensor))
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over all threads."""

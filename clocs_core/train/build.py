@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,6 +15,7 @@ from clocs_core.artifacts.reading import Reading, build_coarser
 from clocs_core.contracts.offers import Encoder, Reader, SignalFacts
 from clocs_core.contracts.records import Column
 from clocs_core.contracts.setup import Setup
+from clocs_core.data.memory import physical_memory
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import ClocsError, PluginError, SettingsError
 from clocs_core.plan.data import Chosen
@@ -104,14 +104,6 @@ def _no_larger_than_memory() -> Iterator[None]:
         if not any(word in str(problem) for word in ("allocate", "overflow")):
             raise
         raise ValueError(f"its weights alone take {gigabytes}") from None
-
-
-def physical_memory() -> float:
-    """Return the bytes of memory of this machine; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return math.inf
 
 
 def build_encoder(one: Pretrained, samples: int, seed: int, trained: bool, device: torch.device) -> nn.Module:

@@ -6,8 +6,9 @@ gloo and NCCL serve alike, and threads in tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import attrs
@@ -28,8 +29,8 @@ class Wire(Protocol):
     def count(self) -> int:
         """Number of processes."""
 
-    def gather(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return the tensors of all processes, which have one shape and type."""
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all processes, which have one shape and type, as (process, ...)."""
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum over all processes, with the same bits in each."""
@@ -49,12 +50,12 @@ class TorchWire:
     count: int
     group: Any = None
 
-    def gather(self, tensor: Tensor) -> Sequence[Tensor]:
-        """Return the tensors of all processes."""
-        found = [torch.empty_like(tensor) for _ in range(self.count)]
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all processes, in one piece: torch copies lists of tensors once more."""
+        found = tensor.new_empty(self.count * tensor.numel())
         with _naming_losses():
-            torch.distributed.all_gather(found, tensor, group=self.group)
-        return found
+            _gather_in_one_piece()(found, tensor.flatten(), group=self.group)
+        return found.view(self.count, *tensor.shape)
 
     def add_up(self, tensor: Tensor) -> None:
         """Replace a tensor by its sum."""
@@ -88,6 +89,14 @@ class TorchWire:
             return got
 
         return wait
+
+
+def _gather_in_one_piece() -> Callable[..., object]:
+    """Return torch's function that gathers into one tensor: torch 2.13 warns of its old name."""
+    found: Callable[..., object] = (
+        getattr(torch.distributed, "all_gather_single", None) or torch.distributed.all_gather_into_tensor
+    )
+    return found
 
 
 @contextmanager
@@ -125,6 +134,12 @@ class Group:
         least, more = divmod(instances, self.count)
         return Part(self, tuple(least + (number < more) for number in range(self.count)))
 
+    def divide_blocks(self, instances: int, block: int) -> Part:
+        """Divide instances in blocks of one size, in their order; the last block may be smaller."""
+        blocks = accumulate(self.divide(-(-instances // block)).sizes, initial=0)
+        ends = (min(block * done, instances) for done in blocks)
+        return Part(self, tuple(after - before for before, after in pairwise(ends)))
+
     def sum(self, tensor: Tensor) -> Tensor:
         """Add up tensors of one shape over all processes. Has no gradient."""
         total = tensor.detach().clone(memory_format=torch.contiguous_format)
@@ -134,7 +149,7 @@ class Group:
     def join(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join tensors that may differ in length along `dim`. Has no gradient. Waits for the device."""
         length = torch.tensor([tensor.shape[dim]], device=tensor.device)
-        sizes = torch.cat(list(self.wire.gather(length))).tolist()  # sync point
+        sizes = self.wire.gather(length).flatten().tolist()  # sync point
         return Part(self, tuple(sizes)).gather(tensor, dim)
 
     def texts(self, text: str, device: torch.device) -> tuple[str, ...]:
@@ -179,9 +194,10 @@ class Part:
 
         Connections send equal lengths, so shorter parts are filled up with zeros.
         """
-        parts = self.group.wire.gather(self._filled_up(tensor.detach().movedim(dim, 0)))  # (instance, ...) of each
-        whole = torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)])
-        return whole.movedim(0, dim)
+        parts = self.group.wire.gather(self._filled_up(tensor.detach().movedim(dim, 0)))  # (process, instance, ...)
+        if min(self.sizes) == max(self.sizes):
+            return parts.flatten(0, 1).movedim(0, dim)  # no copy
+        return torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)]).movedim(0, dim)
 
     def around(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Yield the place and the rows of each process that has any, the own first. Has no gradient."""

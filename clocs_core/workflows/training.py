@@ -222,7 +222,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     )
     before = _resume(learner, keeper, show)
     if around.group is not None:  # a process that cannot see the run folder would begin anew
-        refuse_differences({"epochs trained": str(learner.progress.epoch)}, around.group, ready.device)
+        refuse_differences({"epochs in the run folder": str(learner.progress.epoch)}, around.group, ready.device)
     log, missed = before, bool(before.losses) and keeper.told_until() < learner.progress.epoch
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)

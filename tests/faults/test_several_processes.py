@@ -95,6 +95,18 @@ def test_an_evaluation_by_two_processes_is_that_of_one(tmp_path: Path) -> None:
     assert {one["epochs"] for one in report["cells"] if one["protocol"] == "finetune"} == {2}
 
 
+@pytest.mark.timeout(600)
+def test_two_processes_write_the_bytes_of_one_embedding_more_than_one_batch(tmp_path: Path) -> None:
+    """Else each process would embed other batches, and round otherwise."""
+    ended(start("run", *EXACT, "--epochs", "1", "--data-root", tmp_path, "--out", tmp_path / "run"))
+    more = ("-o", "patients=60", "--leads", "12", "--data-root", tmp_path, "--device", "cpu")
+    for count in (1, 2):
+        ended(start("embed", tmp_path / "run", *more, "--processes", count, "--out", tmp_path / f"{count}.csv"))
+    one, two = ((tmp_path / f"{count}.csv").read_bytes() for count in (1, 2))
+    assert one.count(b"\n") > 1025
+    assert one == two
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
 def test_a_killed_process_ends_all_in_a_sentence_and_the_run_is_resumed(tmp_path: Path) -> None:

@@ -41,7 +41,20 @@ def share_of_whole(
         temperature = temperature.view_as(temperature)  # a tensor of our own to hook
         temperature.register_hook(lambda gradient: gradient / count)  # all processes compute the whole of it
     whole: Tensor = loss(_GatherRows.apply(views, ranks), temperature)  # type: ignore[no-untyped-call]
-    return whole - whole.detach() * (1 - 1 / count)  # a share of the value; the gradient stays whole
+    share: Tensor = _EqualShare.apply(whole, count)  # type: ignore[no-untyped-call]
+    return share
+
+
+class _EqualShare(torch.autograd.Function):
+    """Divides the value; the gradient stays whole."""
+
+    @staticmethod
+    def forward(ctx: Any, whole: Tensor, count: int) -> Tensor:
+        return whole / count
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
+        return outer, None
 
 
 class _GatherRows(torch.autograd.Function):

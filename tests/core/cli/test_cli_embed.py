@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,10 @@ import pytest
 from begun_folders import begin_folder
 from fake_encoders import PATIENTS
 
-from clocs_core.cli import main
+from clocs_core.cli import embed, main
+from clocs_core.plugins.session import installed_session
+from clocs_core.testing.threads import on_ranks
+from clocs_core.train.ranks import Group
 
 
 def test_representations_are_written(place: Path, type_command) -> None:
@@ -108,3 +113,39 @@ def test_an_evaluation_is_named_as_such_and_leads_to_its_run(place: Path, capsys
     said = capsys.readouterr().err
     assert f"run/evaluations/e is an evaluation, not a run: its encoder is that of the run {place / 'run'}." in said
     assert "not finished" not in said
+
+
+def test_several_processes_get_the_command_that_one_would(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(embed, "start_processes", lambda count, words, _: started.append((count, words)) or 0)
+    assert main(["embed", "run", "--out", "z.npz", "--processes", "3"]) == 0
+    assert started == [(3, ["embed", "run", "--out", "z.npz"])]
+    assert not (place / "z.npz").exists()
+
+
+def test_files_are_read_by_one_process(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embed", "run", "--input", "a.npy", "--out", "z.npz", "--processes", "2"]) == 2
+    assert capsys.readouterr().err == (
+        "Error: Several processes share the frames of a data set; one process reads --input.\n"
+    )
+
+
+def test_processes_that_share_the_frames_agree_first_and_one_of_them_writes(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the processes are threads, whose place is that of their group."""
+    assert main(["embed", "run", "--out", "one.npz"]) == 0
+    mine, saved, save = threading.local(), [], embed._save
+    monkeypatch.setattr(embed, "_save", lambda *given: saved.append(given[-1]) or save(*given))
+    monkeypatch.setattr(embed, "is_first", lambda: mine.group.rank == 0)
+    monkeypatch.setattr(embed, "met_others", lambda: nullcontext((None, None)))
+    monkeypatch.setattr(embed, "joined", lambda *_: nullcontext(mine.group))
+    words = ["run", "--device", "cpu", "--out", "two.npz"]
+
+    def join(group: Group) -> None:
+        mine.group = group
+        embed.embed_command.main(words, obj=installed_session(), standalone_mode=False)
+
+    on_ranks(2, join)
+    assert (place / "two.npz").read_bytes() == (place / "one.npz").read_bytes()
+    assert [path.name for path in saved] == ["two.npz"]

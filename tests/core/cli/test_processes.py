@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed import HashStore
 
 from clocs_core.cli import main, processes, run
-from clocs_core.cli.processes import Place, may_speak, read_place
+from clocs_core.cli.processes import Place, may_speak, read_place, refuse_different_devices
 from clocs_core.errors import LostProcess, SettingsError
 from clocs_core.progress import COMMAND
 
@@ -60,6 +62,24 @@ def test_more_gpus_than_there_are_are_refused_before_anything_is_read(
         "Error: 8 processes of this machine need a GPU each, and torch finds 1. Use fewer processes, or "
         "`--device cpu`.\n"
     )
+
+
+def test_a_process_without_a_gpu_among_others_that_have_one_is_refused() -> None:
+    """By gloo in one process and NCCL in another, each would wait for the other for a day."""
+    store = HashStore()
+    store.set("device-0", "cuda")
+    with pytest.raises(
+        SettingsError, match="Process 1 of this training has the device 'cpu', and process 0 has 'cuda'"
+    ):
+        refuse_different_devices(Place(1, 2, 1), store, "cpu")
+    refuse_different_devices(Place(1, 2, 1), store, "cuda")
+
+
+def test_a_process_that_never_comes_is_named() -> None:
+    store = HashStore()
+    store.set_timeout(timedelta(milliseconds=20))
+    with pytest.raises(LostProcess, match="Process 1 of this training does not come"):
+        refuse_different_devices(Place(0, 2, 0), store, "cpu")
 
 
 def test_gpus_and_processes_are_one_or_the_other(capsys: pytest.CaptureFixture[str]) -> None:

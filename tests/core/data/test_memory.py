@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clocs_core.data.memory import within_memory
+from clocs_core.data.memory import physical_memory, within_memory
 from clocs_core.errors import ClocsWarning
 from clocs_core.progress import collect_warnings
 
@@ -48,3 +48,8 @@ def test_the_cpu_is_asked_once_and_other_errors_are_not_hidden() -> None:
 
     with pytest.raises(RuntimeError, match="a shape"):
         within_memory(broken, GPU)
+
+
+def test_a_system_that_does_not_say_its_memory_sets_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.sysconf")
+    assert physical_memory() == float("inf")

@@ -256,3 +256,28 @@ def test_stores_of_a_set_on_a_device_share_its_frames_while_one_of_them_is_there
     assert moved == [len(CHANNELS), 1, len(CHANNELS)]
     fill_store(prepared, labels, TASK, CHANNELS, device)
     assert moved == [len(CHANNELS), 1, len(CHANNELS), len(CHANNELS)]
+
+
+@pytest.mark.parametrize(("gpus", "pinned"), [(1, True), (4, False)])
+def test_frames_that_fit_no_device_are_pinned_or_stay_in_the_map_that_processes_share(
+    prepared, monkeypatch, gpus, pinned
+):
+    """A process per GPU, each with a copy of all frames, would take more memory than the machine has."""
+    device, empty, asked = torch.device("meta"), torch.empty, []
+
+    def pin(*shape, pin_memory=False, **more):  # a CPU alone pins nothing
+        asked.extend([True] * pin_memory)
+        return empty(*shape, **more)
+
+    monkeypatch.setattr(torch, "empty", pin)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (0, 0))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(store_module, "physical_memory", lambda: 4.0 * prepared.frames.nbytes)
+    signal, column = store_module._signal(prepared, CHANNELS[::-1], device)
+    assert signal.device.type == "cpu"
+    assert asked == ([True] if pinned else [])
+    assert (signal.data_ptr() == prepared.frames.ctypes.data) == (not pinned)
+    if pinned:
+        assert torch.equal(signal, torch.tensor(prepared.frames).flip(1))
+    assert column.device.type == "meta"
+    assert column.shape == (len(CHANNELS),)

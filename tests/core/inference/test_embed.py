@@ -16,6 +16,7 @@ from clocs_core.artifacts.embeddings import save_rows
 from clocs_core.artifacts.encoder import load_encoder
 from clocs_core.errors import DataError, SettingsError, UnknownName
 from clocs_core.inference.embed import (
+    Wanted,
     choose_recordings,
     embed_files,
     embed_recordings,
@@ -63,7 +64,7 @@ def get(loaded, catalogue, given=(), assignments=(), show=None):
 def embed(loaded, cohort, part, show=None, also=frozenset()):
     """Embed a part of a cohort, normalised as the card says."""
     target = SimpleNamespace(recordings=SimpleNamespace(data=SimpleNamespace(normalise="min-max", constant=None)))
-    return embed_recordings(loaded, target, cohort, part, CPU, show or Told(), also)
+    return embed_recordings(loaded, target, cohort, Wanted(part, also), CPU, show or Told())
 
 
 # ----------------------------------------------------------------------------------------------------- which recordings

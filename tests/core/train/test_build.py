@@ -45,11 +45,6 @@ def test_a_fault_of_a_plugin_is_not_taken_for_a_lack_of_memory():
         build.draw_encoders(Chosen(Broken(), None), 1, 10, 2, 0)
 
 
-def test_a_system_that_does_not_say_its_memory_sets_no_limit(monkeypatch):
-    monkeypatch.delattr(build.os, "sysconf")
-    assert build.physical_memory() == float("inf")
-
-
 class Odd(nn.Module):
     """An encoder that gives whatever a function makes of the promised embeddings."""
 

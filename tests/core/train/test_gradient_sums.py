@@ -114,3 +114,14 @@ def test_an_error_in_the_backward_pass_leaves_no_hook_behind() -> None:
         raise ZeroDivisionError
     weight.sum().backward()
     assert heard == []
+
+
+def test_sums_stay_where_they_arrived_instead_of_a_copy_for_each_weight() -> None:
+    """The paper's encoder has 14 weights, and a step of it alone starts 30 kernels."""
+    weights = [nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.ones(5))]
+    for weight in weights:
+        weight.grad = torch.full_like(weight, 2.0)
+    sum_gradients(Group(_Noting([])), weights)
+    places = {weight.grad.untyped_storage().data_ptr() for weight in weights if weight.grad is not None}
+    assert len(places) == 1
+    assert all(weight.grad is not None and torch.equal(weight.grad, 2 * weight.detach()) for weight in weights)

@@ -20,6 +20,13 @@ def test_a_batch_is_divided_in_its_order(count: int, instances: int) -> None:
     assert all(part.whole == instances for part in parts)
 
 
+@pytest.mark.parametrize(
+    ("instances", "expected"), [(0, (0, 0, 0)), (4, (4, 0, 0)), (5, (4, 1, 0)), (12, (4, 4, 4)), (14, (8, 4, 2))]
+)
+def test_blocks_are_divided_whole_and_the_last_may_be_smaller(instances: int, expected: tuple[int, ...]) -> None:
+    assert on_ranks(3, lambda group: group.divide_blocks(instances, 4).sizes) == [expected] * 3
+
+
 def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
     whole = torch.arange(24.0).view(2, 4, 3)
 
@@ -29,6 +36,21 @@ def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
 
     for found in on_ranks(3, gather):
         assert torch.equal(found, whole)
+
+
+def test_equal_parts_are_joined_without_a_copy() -> None:
+    """The message is the batch: a copy would be one more kernel in every step."""
+
+    class Kept:
+        rank, count = 0, 2
+        found = torch.arange(12.0).view(2, 3, 2)
+
+        def gather(self, _tensor: Tensor) -> Tensor:
+            return self.found
+
+    joined = Part(Group(Kept()), (3, 3)).gather(torch.zeros(2, 3), 1)  # (dim, instance)
+    assert torch.equal(joined, torch.arange(12.0).view(6, 2).T)
+    assert joined.data_ptr() == Kept.found.data_ptr()
 
 
 def test_lengths_that_nobody_knows_are_asked_for() -> None:

@@ -23,8 +23,13 @@ from clocs_core.artifacts.tensors import read_tensors
 from clocs_core.cli import main
 from clocs_core.contracts.offers import Needs
 from clocs_core.data.store import Instances
+from clocs_core.errors import SettingsError
+from clocs_core.progress import Display
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train import checkpoint
+from clocs_core.train.ranks import Group
+from clocs_core.workflows import training
 from clocs_core.workflows.training import _describe_contrast
 
 Stop = Callable[[str, int], bool]
@@ -217,3 +222,19 @@ def test_a_run_warns_where_its_batches_have_one_patient_each(patients, warned) -
     _describe_contrast(plan, training, show)  # type: ignore[arg-type]  # the parts that it reads
     start = "100% of the batches have instances of one patient only, so that patients are hardly ever told apart; there"
     assert said == ([f"{start} are 1 to train on. Use a larger `batch_size`, or recordings of more patients"] * warned)
+
+
+def test_processes_that_read_different_recordings_are_refused_with_the_difference() -> None:
+    def cohort(patients: int) -> SimpleNamespace:
+        split = SimpleNamespace(hash="a", counts=lambda: {"train": patients})
+        return SimpleNamespace(split=split, pretrain=SimpleNamespace(record=range(4), records=range(2)))
+
+    def read(group: Group) -> None:
+        shared = SimpleNamespace(get=lambda _plan, _get: cohort(3 - group.rank))
+        around: Any = SimpleNamespace(group=group, workers=1, show=Display(), shared=shared)
+        plan: Any = SimpleNamespace(pretrain_framing=None, evaluate_framing=None)
+        training._cohort(plan, around, torch.device("cpu"))
+
+    expected = "process 0 has train patients = 3, and process 1 has train patients = 2 in its place"
+    with pytest.raises(SettingsError, match=expected):
+        on_ranks(2, read)

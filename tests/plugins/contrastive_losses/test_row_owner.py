@@ -6,9 +6,11 @@ from collections import Counter
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from clocs_core.testing.threads import new_meeting, on_meeting, on_ranks
 from clocs_core.train.ranks import Group, Part
+from clocs_plugins.contrastive_losses import row_owner
 from clocs_plugins.contrastive_losses.nt_xent import nt_xent
 from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
@@ -145,3 +147,39 @@ def test_in_a_ring_no_process_gets_more_than_a_block_at_a_time_and_the_backward_
 @pytest.mark.usefixtures("in_a_ring")
 def test_a_ring_has_no_second_derivative() -> None:
     test_a_second_derivative_is_refused()
+
+
+class Largest(TorchDispatchMode):
+    """Notes the size of the largest tensor that any operator returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        for one in found if isinstance(found, tuple | list) else [found]:
+            self.numbers = max(self.numbers, one.numel() if isinstance(one, torch.Tensor) else 0)
+        return found
+
+
+@pytest.mark.parametrize("most", [2**30, 0])
+@pytest.mark.parametrize("alone", [False, True])
+def test_no_process_has_a_matrix_of_all_instances_by_all_or_by_its_own(
+    most: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with gathered columns nor in a ring, forwards or backwards: a chunk is the largest tensor."""
+    monkeypatch.setattr(row_owner, "_MOST", most)
+    many, at_once = 256, 2048
+    z = torch.randn(2, many, DIM, generator=torch.Generator().manual_seed(0))
+    groups = None if alone else group_patients(torch.arange(many) // 2)
+    strengths = plain_strengths(many, 1, z) if groups is None else patient_strengths(groups, False, 1, z.dtype)
+
+    def largest(group: Group) -> int:
+        part = group.divide(many)
+        own = z[:, part.own].clone().requires_grad_()
+        with Largest() as seen:
+            row_owner_loss(own, 0.1, strengths, groups, part, at_once).backward()
+        return seen.numbers
+
+    assert max(on_ranks(2, largest)) <= at_once < many * many // 2
