@@ -43,6 +43,7 @@ _AXES = {
     "--leads": "presets of the data set, such as 4,12, or names, such as II+V2",
     "--embedding-dims": "dimensions E of a representation",
     "--label-fractions": "shares F of the labels of the downstream set",
+    "--exposure": "how much methods see: own (default), or the same for all, steps=10000 or instances=2500000",
 }
 
 _OPTIONS = {
@@ -146,6 +147,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
             embedding_dims=_listed(given.embedding_dims, int, "--embedding-dims"),
             label_fractions=_listed(given.label_fractions, float, "--label-fractions"),
             part=given.part,
+            exposures=_listed(given.exposure, str, "--exposure"),
         ),
         repeats=Repeats(
             seeds=tuple(range(seeds)),

@@ -55,7 +55,7 @@ def list_command(session: Session, data_root: str | None) -> None:
     "--axis",
     multiple=True,
     metavar="NAME=A,B",
-    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, seed, "
+    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, exposure, seed, "
     "split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")

@@ -8,7 +8,14 @@ from typing import Any
 import attrs
 
 from clocs_core.contracts.grids import Condition
+from clocs_core.errors import SettingsError
 from clocs_core.grids.cells import GridCell, Pretraining
+
+
+OWN = "own"
+"""The exposure that each method has by default."""
+
+_TOTALS = {"steps": "total_steps", "instances": "total_instances"}
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +52,8 @@ class Repeats:
         )
 
     def _run(self, one: Condition, seed: int, split: int) -> Pretraining:
-        own = {option.partition("=")[0] for option in one.options}  # these are not set by the general ones
+        given = (*one.options, *exposure_options(one.exposure))
+        own = {option.partition("=")[0] for option in given}  # these are not set by the general ones
         general = (option for option in self.pretrain_options if option.partition("=")[0] not in own)
         return Pretraining(
             method=one.method,
@@ -54,8 +62,30 @@ class Repeats:
             embedding_dim=one.embedding_dim,
             seed=seed,
             split_seed=split,
-            options=(*one.options, *general) if one.trains else (),
+            options=(*given, *general) if one.trains else (),
         )
+
+
+def read_exposure(text: str) -> str:
+    """Read how much methods see: "own", which is "", or "steps=N" or "instances=N". Raises SettingsError for others."""
+    kind, _, count = text.partition("=")
+    if text in ("", OWN):
+        return ""
+    if kind not in _TOTALS or not count.isdecimal() or int(count) < 1:
+        raise SettingsError(
+            f"An exposure is {OWN!r}, as each method has it, or the same for all: steps=10000 or instances=2500000, got "
+            f"{text!r}."
+        )
+    return text
+
+
+def exposure_options(exposure: str) -> tuple[str, ...]:
+    """Give the options of a pre-training that sees so much: all of it is trained, and the last weights are kept.
+
+    Early stopping, or weights of an earlier epoch, would make the exposure of what is scored unequal again.
+    """
+    kind, _, count = exposure.partition("=")
+    return (f"{_TOTALS[kind]}={count}", "keep=last") if exposure else ()
 
 
 def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) -> tuple[Condition, ...]:

@@ -37,7 +37,7 @@ def summarise_distances(
     """Summarise every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
-        for name, init in (("random", "random"), (one.row, one.method)):
+        for name, init in (("random", "random"), (one.line, one.method)):
             line = _line(one, name, init, repeats, results)
             if line is not None:
                 lines.setdefault((one.pretraining, one.leads, one.embedding_dim, name), line)

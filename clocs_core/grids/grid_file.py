@@ -35,7 +35,17 @@ from clocs_core.plan.pretraining import resolve
 from clocs_core.plan.protocols import find_protocol
 from clocs_core.plugins.catalogue import Catalogue
 
-_PLACES = ("method", "dataset", "downstream", "protocol", "leads", "embedding_dim", "label_fraction", "part")
+_PLACES = (
+    "method",
+    "dataset",
+    "downstream",
+    "protocol",
+    "leads",
+    "embedding_dim",
+    "label_fraction",
+    "part",
+    "exposure",
+)
 _REPEATED = ("seed", "split_seed")
 _OPTIONS = ("run", "evaluate", "finetune")
 _KEYS = ("title", "grid", "encoder", "axes", "cells", *_OPTIONS)
@@ -171,6 +181,7 @@ def _axes(values: Values) -> Axes:
         embedding_dims=_numbers(values, "embedding_dim", int),
         label_fractions=_numbers(values, "label_fraction", float),
         part=parts[0] if parts else None,
+        exposures=values.get("exposure", ()),
     )
 
 

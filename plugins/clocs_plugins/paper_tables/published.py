@@ -7,7 +7,7 @@ from clocs_core import Condition, Published
 
 def find_printed(one: Condition) -> Published | None:
     """Find the score that the paper printed; None where it has none."""
-    return None if one.options else _find(one, None)
+    return None if one.options or one.exposure else _find(one, None)
 
 
 def find_decay(one: Condition) -> Published | None:

@@ -30,7 +30,7 @@ def test_every_table_of_scores_is_a_preset() -> None:
     tables = {cell.table for cell in PAPER.cells}
     figures = {"perturbations", "more-with-less", "effect-of-dimension", "effect-of-labels"}
     distances = {"patient-distances", "patient-distances-by-dimension"}
-    assert {preset.name for preset in PRESETS} == tables | figures | distances
+    assert {preset.name for preset in PRESETS} == tables | figures | distances | {"equal-exposure"}
 
 
 @pytest.mark.parametrize("table", sorted({cell.table for cell in PAPER.cells}))
@@ -69,6 +69,14 @@ def test_perturbations_are_five_alone_and_gaussian_before_each_of_the_others() -
     ) == PERTURBATIONS
     preset = find_preset("perturbations")
     assert [one.method for one in preset.conditions] == ["simclr"] * 9 + ["cmsc"] * 9
+
+
+def test_equal_exposure_has_every_method_both_ways() -> None:
+    """As it stops by itself, and with as many steps as the others."""
+    conditions = find_preset("equal-exposure").conditions
+    own, equal = ([one.method for one in conditions if bool(one.exposure) == way] for way in (False, True))
+    assert own == equal
+    assert set(own) == {cell.method for cell in PAPER.cells} - {"random"}
 
 
 def test_distances_need_pretrainings_and_no_cells() -> None:
