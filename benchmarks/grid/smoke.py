@@ -14,6 +14,7 @@ from clocs_core.grids.axes import Repeats, replace_datasets
 from clocs_core.grids.measure import Measure
 from clocs_core.grids.presets import Preset
 from clocs_plugins.paper_tables.printed import DATASETS
+from clocs_plugins.paper_tables.published import PAPERS_RULE
 from clocs_plugins.paper_tables.tables import paper_grids
 
 DATASET = "demo"
@@ -27,7 +28,7 @@ _METHODS = {
     "linear-main": frozenset({"mt-ssl", "byol", "cmlc", "cmsmlc", "cmsc"}),
     "transfer-main": frozenset({"supervised", "cmsc"}),
 }
-_DECAYS = {"byol-tau-linear": frozenset({(), ("decay=0.5",), ("decay=0.99",)})}
+_DECAYS = {"byol-tau-linear": frozenset({(), ("decay=0.5",), ("decay=0.99",), PAPERS_RULE})}
 _DIMS = {"patient-distances-by-dimension": frozenset({32, 64, 128, 256}), "effect-of-labels": frozenset({64})}
 _SHARES = {"effect-of-labels": frozenset({0.25, 0.5, 0.75, 1.0}), "more-with-less": frozenset({0.25, 1.0})}
 

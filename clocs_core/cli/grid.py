@@ -55,8 +55,8 @@ def list_command(session: Session, data_root: str | None) -> None:
     "--axis",
     multiple=True,
     metavar="NAME=A,B",
-    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, exposure, seed, "
-    "split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
+    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, exposure, "
+    "seed, split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Jobs at a time.")

@@ -22,9 +22,9 @@ class Condition:
     method: its name, or `random` for the untrained encoder. pretraining, downstream: names of data sets. leads: a
     preset of the data set such as "4", or names with commas; "" takes the data set's own. options: of the pre-training,
     as NAME=VALUE. exposure: how much the pre-training sees: "" for as much as each method does by default, or the same
-    for all, "steps=10000" or "instances=2500000". part: whose patients are scored, `validation` or `test`. name: how tables call this line; default:
-    the method and its options. printed_pretraining, printed_downstream: the published data sets of this place, where
-    others stand in for them.
+    for all, "steps=10000" or "instances=2500000". part: whose patients are scored, `validation` or `test`. name: how
+    tables call this line; default: the method and its options. printed_pretraining, printed_downstream: the published
+    data sets of this place, where others stand in for them.
     """
 
     method: str

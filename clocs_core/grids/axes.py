@@ -11,7 +11,6 @@ from clocs_core.contracts.grids import Condition
 from clocs_core.errors import SettingsError
 from clocs_core.grids.cells import GridCell, Pretraining
 
-
 OWN = "own"
 """The exposure that each method has by default."""
 
@@ -73,8 +72,8 @@ def read_exposure(text: str) -> str:
         return ""
     if kind not in _TOTALS or not count.isdecimal() or int(count) < 1:
         raise SettingsError(
-            f"An exposure is {OWN!r}, as each method has it, or the same for all: steps=10000 or instances=2500000, got "
-            f"{text!r}."
+            f"An exposure is {OWN!r}, as each method has it, or the same for all: steps=10000 or instances=2500000, "
+            f"got {text!r}."
         )
     return text
 
@@ -94,9 +93,12 @@ def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) 
 
 
 def set_methods(conditions: Iterable[Condition], rows: Sequence[str]) -> tuple[Condition, ...]:
-    """Put each of these methods into the conditions, with the options behind its colons."""
+    """Put each of these methods into the conditions, with the options behind its colons.
+
+    Which epoch is kept was chosen for the method that is replaced: that option goes with it.
+    """
     return _once(
-        attrs.evolve(one, method=method, options=(*one.options, *options))
+        attrs.evolve(one, method=method, options=(*_without_rule(one.options), *options))
         for one in conditions
         for method, options in map(read_method, rows)
     )
@@ -142,6 +144,10 @@ def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> t
 def replace_downstream(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
     """Set the downstream sets of the conditions."""
     return _once(attrs.evolve(one, downstream=name, printed_downstream=name) for one in conditions for name in names)
+
+
+def _without_rule(options: Iterable[str]) -> tuple[str, ...]:
+    return tuple(option for option in options if option.partition("=")[0] != "keep")
 
 
 def _stand_in(one: Condition, places: dict[str, str]) -> Condition:

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from clocs_core import Condition, GridOffer
-from clocs_plugins.paper_tables.published import find_decay, find_printed
+from clocs_plugins.paper_tables.published import PAPERS_RULE, find_decay, find_printed
 
 Figure = Literal["dots", "dimension", "labels", "perturbations", "less", "distances"]
 
@@ -76,10 +76,11 @@ class Printed:
                 leads=str(cell.leads),
                 embedding_dim=cell.embedding_dim,
                 label_fraction=cell.label_fraction,
-                options=_decay(cell.tau_d),
+                options=options,
             )
             for cell in load_results().cells
             if cell.table == self.table and cell.method != "random"
+            for options in _rows(cell.method, cell.tau_d)
         )
 
 
@@ -126,9 +127,13 @@ def _distances(name: str, where: str, conditions: Distances) -> GridOffer:
     )
 
 
-def _decay(tau_d: float | None) -> tuple[str, ...]:
-    """Give the option of BYOL. 0.9 is its default: without an option, that pre-training is shared with other tables."""
-    return () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
+def _rows(method: str, tau_d: float | None) -> tuple[tuple[str, ...], ...]:
+    """Give the options of each row of a method. BYOL has two: by its own rule of what is kept, and by the paper's.
+
+    The decay 0.9 is its default: without an option, that pre-training is shared with other tables.
+    """
+    decay = () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
+    return (decay, (*decay, *PAPERS_RULE)) if method == "byol" else (decay,)
 
 
 def _perturbations() -> tuple[Condition, ...]:
