@@ -16,7 +16,11 @@ import pytest
 from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
+from clocs_core.grids.grid_file import read_grid_file, settle_grid
+from clocs_core.grids.kept import KeptLines, read_kept
 from clocs_core.grids.rows import INTERVAL
+from clocs_core.grids.summary import tabulate
+from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.printed import load_results
 
 ROOT = Path(__file__).parents[1]
@@ -122,6 +126,29 @@ def test_a_verdict_of_three_seeds_follows_from_its_interval(name: str, a: str, b
     value, low, high = paired(results(name), a, b)
     assert ("above" if low > 0 else "below" if high < 0 else "not told apart") == verdict
     assert say((value, low, high)) in words("docs/released.md" if name.endswith("released") else "docs/methods.md")
+
+
+def test_the_rules_of_byol_have_the_scores_that_were_exported():
+    """Their means, gains and best epochs, from the files of the grid alone; and none is told apart from another."""
+    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / "byol_keep.toml"), installed_session().catalogue)
+    kept = read_kept([RESULTS / "byol_keep"], grid.measure)
+    (preset,) = grid.presets
+    found = tabulate(preset.conditions, KeptLines(kept, grid.repeats, lambda one: None))
+    rows = {cells[0].split("`")[0]: cells for cells in tables("methods.md") if cells[0].startswith("-o keep=")}
+    means = {}
+    for line in found.lines[1:]:
+        spread_, gain = line.spread, line.gain
+        runs = [kept.trained(run) for run in grid.repeats.runs(line.condition)]
+        means[line.condition.row] = [value for (value,) in zip(*spread_.values, strict=True)]
+        assert rows[f"-o {line.condition.options[0]}"][1:] == [
+            f"{spread_.mean:.3f} ± {spread_.sd_seeds:.3f}",
+            say((line.gain_value, gain.low, gain.high)),
+            ", ".join(str(one.best_epoch) for one in runs),
+        ]
+    assert all(one.interval.low < 0 < one.interval.high for one in found.differences)
+    assert all(line.gain.low < 0 < line.gain.high for line in found.lines[1:])
+    assert max(means, key=lambda name: fmean(means[name])) == "byol keep=separation"
+    assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
 
 
 def test_patients_are_better_separated_by_cmsc_than_by_simclr():

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from clocs_core.contracts.grids import Condition
-from clocs_core.evaluation.bootstrap import Interval
 from clocs_core.grids.axes import OWN
-from clocs_core.grids.summary import Line, Spread, Summary
+from clocs_core.grids.summary import Judged, Line, Spread, Summary
 from clocs_core.report.tables import show_number
 
 INTERVAL = "95 % over seeds and patients"  # over patients alone where there is one repetition
@@ -134,7 +133,7 @@ def _sd_splits(found: Spread | None) -> str:
     return "" if found is None or found.sd_splits is None else show_number(found.sd_splits)
 
 
-def _range(interval: Interval | None) -> str:
+def _range(interval: Judged | None) -> str:
     return "" if interval is None else say_range(interval.low, interval.high)
 
 
