@@ -151,6 +151,41 @@ def test_the_rules_of_byol_have_the_scores_that_were_exported():
     assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
 
 
+def test_the_counts_of_instances_are_those_that_were_made():
+    """Beside the paper's, cell by cell; and what is said of them is so."""
+    with (RESULTS / "counts.csv").open(encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    assert [(one["of_the_paper"], one["method"] or None, one["part"], one["paper"]) for one in found] == [
+        (one.dataset, one.method, one.part, one.printed) for one in load_results().counts
+    ]
+    by_place = {(one["table"], one["of_the_paper"], one["method"], one["part"]): one for one in found}
+    shown = tables("results.md")
+    for method in ("byol", "simclr", "cmsc", "cmlc", "cmsmlc"):
+        cells = [by_place["3", name, method, part] for name in SETS for part in ("train", "validation")]
+        ours = [f"{int(one['instances']):,}" for one in cells[:2]]
+        assert [method, *ours, *(one["paper"] for one in cells)] in shown
+    for name in (*SETS, "cardiology", "physionet2017"):
+        cells = [by_place["4", name, "", part] for part in ("train", "validation", "test")]
+        ours = [f"{int(one['instances']):,} ({int(one['patients']):,})" for one in cells]
+        assert [name, cells[0]["dataset"], *ours, *(one["paper"] for one in cells)] in shown
+    here, paper = (
+        [int(one[where].split()[0].replace(",", "")) for one in by_cardiology(found)]
+        for where in ("instances", "paper")
+    )
+    assert sum(here) == sum(paper)
+    assert f"has the paper's {sum(here):,} frames of 313 patients" in words("docs/results.md")
+    assert max(abs(a - b) for a, b in zip(here, paper, strict=True)) == 25
+    few, many = (int(by_place["3", "chapman", name, "train"]["instances"]) for name in ("cmlc", "cmsc"))
+    assert 4 * few == many
+
+
+SETS = ("chapman", "physionet2020")
+
+
+def by_cardiology(found: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [one for one in found if one["of_the_paper"] == "cardiology"]
+
+
 def test_patients_are_better_separated_by_cmsc_than_by_simclr():
     found = results("ptbxl_linear")
     assert found["part"] == "test"

@@ -225,5 +225,13 @@ def _seen(row: dict[str, str]) -> Seen | None:
 
 
 def _call(row: dict[str, str]) -> Invocation:
-    numbers = {name: int(row[name]) for name in ("at_once", "done", "failed")}
-    return Invocation(**{**row, **numbers, "seconds": float(row["seconds"])})
+    return Invocation(
+        command=row["command"],
+        began=row["began"],
+        seconds=float(row["seconds"]),
+        at_once=int(row["at_once"]),
+        done=int(row["done"]),
+        failed=int(row["failed"]),
+        machine=row["machine"],
+        ended=row["ended"],
+    )
