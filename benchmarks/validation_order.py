@@ -1,6 +1,6 @@
 """Measure what the order of validation instances does to the validation loss, and to the epoch that it chooses.
 
-    python benchmarks/validation_order.py --root data/ptbxl --out benchmarks/results/validation_order.json
+    python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json
 
 Validation batches follow the order of the recordings, so that the leads and frames of a patient share a batch. Here
 each epoch of a training is validated twice, in that order and in a shuffled one, drawn once. Validation changes no
@@ -24,7 +24,6 @@ from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.data.store import Instances
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.session import installed_session
-from clocs_core.progress import Display
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import Learner
 from clocs_core.train.validation import plain_validation
@@ -58,13 +57,12 @@ def measure(method: str, given: argparse.Namespace) -> dict[str, Any]:
     """Train a method, and return both losses of every epoch, with the epoch that each chooses."""
     session = installed_session()
     options = [f"epochs={given.epochs}", f"instances={given.instances}", "keep=last", "device=cpu", "channels=4"]
-    options += [f"root={given.root}", f"seed={given.seed}"]
+    options += [f"seed={given.seed}", *([f"root={given.root}"] if given.root else [])]
     with TemporaryDirectory() as folder:
         kept = str(Path(given.data_root or folder).absolute())
-        plan = resolve(
-            session.catalogue, {"run": {"method": method, "dataset": "ptbxl"}}, [*options, f"data_root={kept}"]
-        )
-        around = Surroundings(host=session.host, show=Display(), clock=time.monotonic)
+        tables: dict[str, dict[str, object]] = {"run": {"method": method, "dataset": given.dataset}}
+        plan = resolve(session.catalogue, tables, [*options, f"data_root={kept}"])
+        around = Surroundings(host=session.host)
         both = BothOrders()
         ready = attrs.evolve(stages.prepare_run(plan, around), run_epoch=both)
         stages.train_run(ready, RunKeeper(), around, False)
@@ -81,11 +79,12 @@ def measure(method: str, given: argparse.Namespace) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure every method, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", required=True, help="the folder of PTB-XL")
+    parser.add_argument("--dataset", default="ptbxl", help="the data set (default: PTB-XL)")
+    parser.add_argument("--root", help="its folder")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
     parser.add_argument("--data-root", help="where prepared frames are kept; default: nowhere")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--instances", type=int, default=4000, help="training instances of a method")
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--instances", type=int, default=2000, help="training instances of a method")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     began = time.monotonic()

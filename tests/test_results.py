@@ -151,6 +151,20 @@ def test_the_rules_of_byol_have_the_scores_that_were_exported():
     assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
 
 
+def test_the_order_of_validation_instances_does_what_is_said_of_it():
+    """To the lowest loss, and to the epoch that it chooses."""
+    found = results("validation_order")["methods"]
+    shown = [cells for cells in tables("training.md") if len(cells) == 5 and re.fullmatch(r"[0-9.]+", cells[1])]
+    assert [cells[0] for cells in shown] == list(found)
+    for name, *cells in shown:
+        best = [found[name]["best epoch"][order] for order in ("in order", "shuffled")]
+        losses = [found[name][order][best[0] - 1] for order in ("in order", "shuffled")]
+        assert cells == [*(f"{loss:.3f}" for loss in losses), *map(str, best)]
+    moved = [name for name, one in found.items() if len(set(one["best epoch"].values())) > 1]
+    assert moved == ["simclr"]
+    assert found["simclr"]["best epoch"]["shuffled"] == results("validation_order")["about"]["epochs"]
+
+
 def test_the_counts_of_instances_are_those_that_were_made():
     """Beside the paper's, cell by cell; and what is said of them is so."""
     with (RESULTS / "counts.csv").open(encoding="utf-8", newline="") as stream:
