@@ -58,3 +58,6 @@ class Encode(Protocol):
 
         An objective that calls it declares `Objective(sequence=True)`.
         """
+
+    def both(self, signal: Tensor) -> tuple[Tensor, Tensor]:
+        """Return embeddings and sequences of views, in one pass if the encoders have `of_sequence`."""

@@ -291,7 +291,8 @@ class Encoder(Offer):
     sequence: the module also has `sequence(signal)`, from signals of any length to (n, time, width), and two integers:
     `stride`, the samples from one position to the next, and `width`. Position t describes the samples from
     t * stride on, so time is samples / stride, rounded up. The module may say `causal = True`: position t then sees no
-    sample from (t + 1) * stride on.
+    sample from (t + 1) * stride on. It may have `of_sequence(sequence)`, from a sequence to the representations: an
+    objective that needs both then takes one pass instead of two.
     presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
     the data set, for options that the run has.
     """

@@ -88,6 +88,16 @@ def _sequence_rows_are_independent(case: EncoderCase) -> None:
     expect(close(alone, together), "each row as if it were alone", "a dependence on its neighbours", advice)
 
 
+def _sequence_gives_representation(case: EncoderCase) -> None:
+    """In evaluation, `of_sequence`, where an encoder has it, makes of a sequence what forward makes of its signals."""
+    made, signal = case.build().eval(), case.signal()
+    found = getattr(made, "of_sequence", None)
+    if found is None:
+        return
+    same = close(found(_sequence(made)(signal.clone())), made(signal.clone()))
+    expect(same, "the representations of forward", "others", "Let forward call `of_sequence(self.sequence(signal))`.")
+
+
 def _sequence_gradient(case: EncoderCase) -> None:
     """In training, the gradient of a sequence reaches the encoder's parameters and is finite."""
     made = case.build().train()

@@ -141,6 +141,10 @@ class Known:
             "repaired; until then, leave out `contrast_batch`."
         )
 
+    def both(self, signal: Tensor) -> tuple[Tensor, Tensor]:
+        """Raise PluginError, as `sequence` does."""
+        return self.z, self.sequence(signal)
+
 
 def without_signal(views: Views) -> Views:
     """Return the views with NaN for every sample, which takes no memory. Whoever reads them gets a loss of NaN."""

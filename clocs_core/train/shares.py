@@ -47,6 +47,12 @@ class GatheredEncode:
         part = self._part(signal)
         return part.gather_with_gradient(self.encode.sequence(signal[:, part.own]), 1)
 
+    def both(self, signal: Tensor) -> tuple[Tensor, Tensor]:
+        """Return embeddings and sequences."""
+        part = self._part(signal)
+        z, sequence = self.encode.both(signal[:, part.own])
+        return part.gather_with_gradient(z, 1), part.gather_with_gradient(sequence, 1)
+
     def _part(self, signal: Tensor) -> Part:
         instances = signal.shape[1]
         return self.part if instances == self.part.whole else self.part.group.divide(instances)

@@ -140,6 +140,15 @@ class Encoding:
         """Encode views (view, batch, channel, sample) as (view, batch, time, width), with one call per encoder."""
         return self._run([cast("Network", encoder.sequence) for encoder in self.encoders], signal)
 
+    def both(self, signal: Tensor) -> tuple[Tensor, Tensor]:
+        """Return embeddings and sequences of views, in one pass if every encoder has `of_sequence`."""
+        calls = [cast("Network | None", getattr(encoder, "of_sequence", None)) for encoder in self.encoders]
+        found = [call for call in calls if call is not None]
+        if len(found) < len(calls):
+            return self(signal), self.sequence(signal)
+        sequence = self.sequence(signal)
+        return self._run(found, sequence), sequence
+
     def _run(self, calls: Sequence[Network], signal: Tensor) -> Tensor:
         if not signal.shape[1]:  # a process without instances; no encoder has to take an empty batch, as FFTs do not
             blank = signal.new_zeros((signal.shape[0], 1, *signal.shape[2:]))
@@ -282,6 +291,11 @@ class _Remembering(Encoding):
     def __call__(self, signal: Tensor) -> Tensor:
         self.seen.append(super().__call__(signal))
         return self.seen[-1]
+
+    def both(self, signal: Tensor) -> tuple[Tensor, Tensor]:
+        z, sequence = super().both(signal)
+        self.seen.append(z)
+        return z, sequence
 
 
 def validation_step(

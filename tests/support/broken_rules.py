@@ -328,6 +328,7 @@ ENCODERS = [
             "sequence-ahead": "sequence-causal",
             "sequence-batch": "sequence-rows-are-independent",
             "sequence-dropout": "sequence-eval-is-deterministic",
+            "sequence-other": "sequence-gives-representation",
             "sequence-detached": "sequence-gradient",
             "sequence-device": "sequence-device",
             "sequence-item": "sequence-no-host-sync",

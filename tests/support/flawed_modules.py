@@ -31,6 +31,8 @@ class FakeEncoder(nn.Module):
         self.linear = nn.Linear(4 * 5, 16 if flaw == "dim" else dim)
         self.stride, self.width = (8 if flaw == "other-stride" else 4), (4.0 if flaw == "width" else 4)
         self.causal = flaw == "sequence-ahead"  # its convolution sees two samples that follow
+        if flaw == "sequence-other":
+            self.of_sequence = lambda sequence: sequence.new_zeros(len(sequence), dim)
         if flaw == "unused":
             self.spare = nn.Linear(3, 3)
         if flaw == "hidden-state":

@@ -64,4 +64,5 @@ def build_byol(options: BYOLOptions, setup: Setup) -> nn.Module:
         decay=options.decay,
         distance=DISTANCES[options.loss],
         predictor_relu=options.predictor_relu,
+        bf16=setup.autocast == "bf16",
     )

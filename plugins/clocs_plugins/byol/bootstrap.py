@@ -36,14 +36,22 @@ Distance: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 class Bootstrap(nn.Module):
     """The objective: a trained predictor, and a target that is a moving average of the encoder.
 
-    encoder: copied as the first target; no reference to it is kept. decay: tau_d of the moving average.
+    encoder: copied as the first target; no reference to it is kept. decay: tau_d of the moving average. bf16: compute
+    the target in bf16, as the encoder is.
     """
 
     def __init__(
-        self, encoder: nn.Module, embedding_dim: int, *, decay: float, distance: Distance, predictor_relu: bool = True
+        self,
+        encoder: nn.Module,
+        embedding_dim: int,
+        *,
+        decay: float,
+        distance: Distance,
+        predictor_relu: bool = True,
+        bf16: bool = False,
     ) -> None:
         super().__init__()
-        self.decay = decay
+        self.decay, self.bf16 = decay, bf16
         self.distance = distance
         activation = nn.ReLU() if predictor_relu else nn.Identity()
         self.predictor = nn.Sequential(nn.Linear(embedding_dim, embedding_dim), activation)
@@ -56,7 +64,7 @@ class Bootstrap(nn.Module):
         """
         _refuse_bad_views(views)
         prediction = self.predictor(encode(views.signal))  # (view, batch, dim)
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(views.signal.device.type, torch.bfloat16, enabled=self.bf16):
             flat = self.target(views.signal.flatten(0, 1))  # (view * batch, dim)
         target = flat.unflatten(0, views.signal.shape[:2])  # (view, batch, dim)
         loss = bootstrap_loss(prediction, target, self.distance, views.pairs)

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 from clocs_core import Encode, Ranks, Views
 
+BEYOND = -1
+"""The target of a position that has none: what it predicts lies behind the end of the recording."""
 WIDTH = 256
 """Largest width of predictions and targets; a narrower encoder has its own."""
 
@@ -60,19 +62,20 @@ class Cpc(nn.Module):
         signal = views.signal.flatten(0, 1)
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))  # zeros complete the last position
         with torch.autocast(signal.device.type, torch.bfloat16, enabled=self.bf16):
-            target = self.targets(whole).transpose(1, 2)  # (n, time, width)
+            target = self.targets(whole) / math.sqrt(self.width)  # (n, width, time)
             predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
-            # unbind: the gradient of an index would fill and add the whole tensor for each k
-            parts = enumerate(predicted.unbind(2), start=1)
-            losses = torch.stack([self._loss(one, target, k) for k, one in parts])
+            # One product for all k: with one for each, most of the time goes to copies of their slices.
+            scores = predicted.flatten(1, 2) @ target  # (n, time * ahead, time)
+        losses = self._losses(scores.unflatten(1, (-1, self.ahead)))
         losses = losses if ranks is None else ranks.share_of_mean(losses)  # (ahead,)
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 
-    def _loss(self, predicted: Tensor, target: Tensor, k: int) -> Tensor:
-        """Return the cross-entropy of the target k positions ahead among all targets of its recording."""
-        time = target.shape[1]
-        scores = predicted[:, : time - k] @ target.transpose(1, 2) / math.sqrt(self.width)  # (n, time - k, time)
-        right = torch.arange(k, time, device=scores.device).expand(scores.shape[0], -1)  # (n, time - k)
-        return nn.functional.cross_entropy(
-            scores.flatten(0, 1).to(torch.promote_types(scores.dtype, torch.float32)), right.flatten()
-        )
+    def _losses(self, scores: Tensor) -> Tensor:
+        """Return the mean cross-entropy for each k: of the target k positions ahead among all of its recording."""
+        count, time, ahead, _ = scores.shape  # (n, time, ahead, time)
+        steps = torch.arange(1, ahead + 1, device=scores.device)
+        right = torch.arange(time, device=scores.device)[:, None] + steps  # (time, ahead)
+        right = right.where(right < time, BEYOND).expand(count, -1, -1)  # (n, time, ahead)
+        exact = scores.flatten(0, 2).to(torch.promote_types(scores.dtype, torch.float32))
+        found = nn.functional.cross_entropy(exact, right.flatten(), ignore_index=BEYOND, reduction="none")
+        return found.view(count, time, ahead).sum((0, 1)) / (count * (time - steps))  # (ahead,)

@@ -72,7 +72,7 @@ def build_jepa(options: JepaOptions, setup: Setup) -> nn.Module:
     from clocs_plugins.masked_prediction.masks import MaskedSignals
 
     masks = MaskedSignals.fitting(options.masked, options.stretch, setup)
-    return Jepa(setup.encoder, masks, options.momentum, options.predictor, setup.steps)
+    return Jepa(setup.encoder, masks, options.momentum, options.predictor, setup.steps, setup.autocast == "bf16")
 
 
 def build_mae(options: MaskOptions, setup: Setup) -> nn.Module:

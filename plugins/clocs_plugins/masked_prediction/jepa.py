@@ -26,10 +26,16 @@ class Jepa(nn.Module):
     """The objective: a teacher, a mark for hidden positions, and a predictor."""
 
     def __init__(
-        self, encoder: nn.Module, masks: MaskedSignals, momentum: tuple[float, float], width: int, steps: int
+        self,
+        encoder: nn.Module,
+        masks: MaskedSignals,
+        momentum: tuple[float, float],
+        width: int,
+        steps: int,
+        bf16: bool = False,
     ) -> None:
         super().__init__()
-        self.masks, self.momentum, self.steps = masks, momentum, max(1, steps)
+        self.masks, self.momentum, self.steps, self.bf16 = masks, momentum, max(1, steps), bf16
         self.teacher = copy.deepcopy(encoder).requires_grad_(False)
         features = int(encoder.width)  # type: ignore[arg-type]  # an integer by contract
         self.mark = nn.Parameter(torch.randn(features) * 0.02)
@@ -60,11 +66,14 @@ class Jepa(nn.Module):
         signal = views.signal.flatten(0, 1)  # (n, channel, sample)
         partial, hidden = self.masks.draw(signal, generator, ranks, len(views.signal))
         context = encode.sequence(partial.unflatten(0, views.signal.shape[:2])).flatten(0, 1)  # (n, time, width)
+        half = torch.autocast(signal.device.type, torch.bfloat16, enabled=self.bf16)  # as the encoder
         with torch.no_grad():
-            target = self.teacher.sequence(signal)  # type: ignore[operator]  # a method by contract
+            with half:
+                target = self.teacher.sequence(signal)  # type: ignore[operator]  # a method by contract
             target = F.layer_norm(target.to(torch.promote_types(target.dtype, torch.float32)), target.shape[-1:])
         hidden = hidden.to(context.dtype)[..., None]  # (n, time, 1)
-        guess = self.predictor((context + hidden * self.mark).transpose(1, 2)).transpose(1, 2)
+        with half:
+            guess = self.predictor((context + hidden * self.mark).transpose(1, 2)).transpose(1, 2)
         distance = F.smooth_l1_loss(guess.to(target.dtype), target, reduction="none").mean(-1, keepdim=True)
         return (distance * hidden).sum() / (hidden.sum() if ranks is None else ranks.sum(hidden.sum()))
 

@@ -61,4 +61,5 @@ def build_moco(options: MocoOptions, setup: Setup) -> nn.Module:
     """Build the objective; the network of its keys starts as a copy of encoder and projector."""
     from clocs_plugins.moco.objective import Moco
 
-    return Moco(setup.encoder, setup.projector, setup.embedding_dim, **attrs.asdict(options))
+    bf16 = setup.autocast == "bf16"
+    return Moco(setup.encoder, setup.projector, setup.embedding_dim, bf16=bf16, **attrs.asdict(options))

@@ -43,9 +43,10 @@ class Moco(nn.Module):
         queue: int,
         momentum: float,
         temperature: float,
+        bf16: bool = False,
     ) -> None:
         super().__init__()
-        self.momentum, self.temperature = momentum, temperature
+        self.momentum, self.temperature, self.bf16 = momentum, temperature, bf16
         self.projector = projector if projector is not None else nn.Identity()
         self.slow = nn.ModuleList([copy.deepcopy(encoder), copy.deepcopy(self.projector)]).requires_grad_(False)
         with torch.no_grad():
@@ -63,7 +64,8 @@ class Moco(nn.Module):
         patient = views.batch.patient  # (batch,)
         query = self._directions(self.projector(encode(views.signal)))  # (view, batch, width)
         with torch.no_grad():
-            z = self.slow[0](views.signal.flatten(0, 1)).unflatten(0, views.signal.shape[:2])
+            with torch.autocast(views.signal.device.type, torch.bfloat16, enabled=self.bf16):  # as the encoder
+                z = self.slow[0](views.signal.flatten(0, 1)).unflatten(0, views.signal.shape[:2])
             key = self._directions(self.slow[1](z))  # (view, batch, width)
         # The queue changes below, and the gradient needs the one that was compared: hence the copy.
         against = query @ self.keys.clone().mT / self.temperature  # (view, batch, queue)

@@ -6,11 +6,12 @@ Patient-NCE alone is soon solved by a network of all leads: the axis of the hear
 need be learnt. CPC's negatives are positions of the same recording, which neither patient nor leads can tell apart, so
 the encoder has to follow the beats. The projector may drop what both parts do not share; it is never evaluated.
 
-The encoder is called for the sequences, and again for the embeddings: a step of both parts takes two passes.
+An encoder that can make embeddings of its sequences, as s4d can, reads the signals once for both parts.
 """
 
 from __future__ import annotations
 
+import attrs
 import torch
 from torch import Tensor, nn
 
@@ -33,9 +34,24 @@ class RhythmAndPatient(nn.Module):
     def forward(self, encode: Encode, views: Views) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of one batch, and each part's own, without its weight."""
         parts: dict[str, Tensor] = {}
+        read: Encode | _Known = encode
         if self.weights["patient"]:
-            z = encode(views.signal)  # (view, batch, dim)
+            if self.cpc is None:
+                z = encode(views.signal)  # (view, batch, dim)
+            else:
+                z, sequence = encode.both(views.signal)
+                read = _Known(sequence)
             parts["patient"] = self.nce(z if self.projector is None else self.projector(z), views.batch.patient)
         if self.cpc is not None:
-            parts["rhythm"], _ = self.cpc(encode, views)
+            parts["rhythm"], _ = self.cpc(read, views)
         return torch.stack([self.weights[name] * one for name, one in parts.items()]).sum(), parts
+
+
+@attrs.frozen(eq=False)
+class _Known:
+    """Gives CPC the sequences of the views, which the encoder has made already."""
+
+    known: Tensor  # (view, batch, time, width)
+
+    def sequence(self, _signal: Tensor) -> Tensor:
+        return self.known

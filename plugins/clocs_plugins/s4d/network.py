@@ -53,7 +53,11 @@ class S4d(nn.Module):
 
     def forward(self, signal: Tensor) -> Tensor:
         """Encode signals: the mean of the sequence over time."""
-        return self.sequence(signal).mean(1)  # (n, embedding_dim)
+        return self.of_sequence(self.sequence(signal))
+
+    def of_sequence(self, sequence: Tensor) -> Tensor:
+        """Return the mean over time."""
+        return sequence.mean(1)  # (n, embedding_dim)
 
     def sequence(self, signal: Tensor) -> Tensor:
         """Return the features of every position, of signals of any length. Zeros complete the last position."""

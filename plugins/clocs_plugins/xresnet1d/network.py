@@ -63,7 +63,11 @@ class XResNet1d(nn.Module):
 
     def forward(self, signal: Tensor) -> Tensor:
         """Encode signals: the mean of the sequence over time."""
-        return self.sequence(signal).mean(1)  # (n, embedding_dim)
+        return self.of_sequence(self.sequence(signal))
+
+    def of_sequence(self, sequence: Tensor) -> Tensor:
+        """Return the mean over time."""
+        return sequence.mean(1)  # (n, embedding_dim)
 
     def sequence(self, signal: Tensor) -> Tensor:
         """Return the features before the mean over time, of signals of any length."""

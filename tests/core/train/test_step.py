@@ -313,6 +313,48 @@ def test_sequences_come_by_view_with_one_call_per_encoder(per_view):
     assert Encoding(encoders[:1]).sequence(views.signal[..., :6]).shape == (3, 3, 3, 3)
 
 
+class Summed(Steps):
+    """Its embedding is the sum of its sequence over time."""
+
+    def forward(self, signal):
+        return self.of_sequence(self.sequence(signal))
+
+    def of_sequence(self, sequence):
+        return sequence.sum(1)
+
+
+def test_embeddings_and_sequences_take_one_pass_where_one_is_made_of_the_other():
+    views, encoders = make_views(views=3), [Summed(2.0), Summed(-1.0)]
+    encode = Encoding(encoders, (1, 0, 1))
+    z, sequence = encode.both(views.signal)
+    assert [encoder.calls for encoder in encoders] == [1, 1]
+    assert torch.equal(z, encode(views.signal))
+    assert torch.equal(sequence, encode.sequence(views.signal))
+
+
+def test_an_encoder_that_does_not_make_one_of_the_other_takes_two_passes():
+    class Apart(Steps):
+        def forward(self, signal):
+            return signal[:, 0, :3]
+
+    encode, views = Encoding([Apart()]), make_views()
+    z, sequence = encode.both(views.signal)
+    assert torch.equal(z, encode(views.signal))
+    assert torch.equal(sequence, encode.sequence(views.signal))
+
+
+def test_validation_measures_the_embeddings_that_come_with_sequences():
+    class OfBoth(nn.Module):
+        def forward(self, encode, views):
+            z, sequence = encode.both(views.signal)
+            return z.mean() + sequence.mean()
+
+    encoder, views = Summed(), make_views()
+    _, z = validation_step([encoder], OfBoth(), views)
+    assert encoder.calls == 1
+    assert torch.equal(z, encode([encoder], (), views.signal))
+
+
 def test_an_objective_that_reads_sequences_only_leaves_the_embeddings_of_its_views_for_validation():
     class OfSequences(nn.Module):
         def forward(self, encode, views):
