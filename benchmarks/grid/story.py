@@ -143,6 +143,7 @@ def _place(request: Request, shelf: Shelf) -> Place:
         roots=request.roots,
         presets=shelf.presets(),
         encoder=_ENCODER,
+        runs_per_job=request.runs_per_job,
     )
 
 
