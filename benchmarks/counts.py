@@ -21,6 +21,7 @@ from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.session import installed_session
+from clocs_core.train.normalise import leave
 from clocs_core.workflows import training as stages
 from clocs_core.workflows.surroundings import Surroundings
 from clocs_plugins.paper_tables.printed import Count, load_results
@@ -53,7 +54,7 @@ def _row(printed: Count, dataset: str, ready: stages.Ready) -> Row:
 
 
 def _labelled(cohort: Cohort) -> dict[str, tuple[int, int]]:
-    frames = list_labelled_frames(cohort, False, lambda signal: signal, torch.device("cpu"))
+    frames = list_labelled_frames(cohort, False, leave, torch.device("cpu"))
     return {part: (len(rows.label), len(set(rows.patient.tolist()))) for part, rows in frames.rows.items()}
 
 

@@ -17,8 +17,9 @@ from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.grid_file import read_grid_file, settle_grid
-from clocs_core.grids.kept import KeptLines, read_kept
+from clocs_core.grids.kept import KeptLines, is_export, read_kept
 from clocs_core.grids.rows import INTERVAL
+from clocs_core.grids.story import make_pages
 from clocs_core.grids.summary import tabulate
 from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.printed import load_results
@@ -300,6 +301,26 @@ def test_every_page_of_the_grid_follows_from_the_committed_scores():
         assert INTERVAL in text
 
 
+@pytest.mark.parametrize(
+    ("asked", "exports", "pages"),
+    [
+        ("byol_keep.toml", "byol_keep", RESULTS / "byol_keep"),
+        ("paper.toml", "paper/*", ROOT / "docs" / "paper"),
+    ],
+)
+def test_every_page_of_exported_files_follows_from_them(
+    asked: str, exports: str, pages: Path, tmp_path: Path, no_figures: None
+):
+    """Every mean, interval, verdict and count of cells; what is not exported has no page."""
+    folders = sorted(path for path in RESULTS.glob(exports) if is_export(path))
+    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / asked), installed_session().catalogue)
+    if folders:
+        make_pages(grid, folders, installed_session().catalogue, tmp_path)
+    command = f"clocs grid page benchmarks/results/{exports} --asked benchmarks/{asked} --pages {pages}"
+    kept, made = ({path.name: path.read_text(encoding="utf-8") for path in at.glob("*.md")} for at in (pages, tmp_path))
+    assert kept == made, f"run: {command}"
+
+
 def test_a_changed_score_changes_a_page():
     """Else the test above would hold whatever the scores are."""
     committed = read_committed()
@@ -505,7 +526,9 @@ def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
         assert "device NVIDIA H200" in text
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted([*RESULTS.glob("*.json"), *RESULTS.rglob("*.csv")]), ids=lambda path: "/".join(path.parts[-2:])
+)
 def test_results_name_no_place_of_the_machine_that_made_them(path):
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w$])/(tmp|home|root|work|Users)/", text)
