@@ -152,6 +152,17 @@ def test_the_rules_of_byol_have_the_scores_that_were_exported():
     assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
 
 
+def test_the_areas_of_logits_are_as_much_lower_as_is_said():
+    with (RESULTS / "byol_keep" / "logits.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["protocol"] == "linear"]
+    lower = [float(row["probabilities"]) - float(row["logits"]) for row in rows]
+    text = words("docs/protocols.md")
+    assert f"In the {len(rows)} classifiers of" in text
+    assert f"the area of logits is {min(lower):.3f} to {max(lower):.3f} lower" in text
+    first = next(row for row in rows if row["init"] == "random" and "-s0-" in row["run"])
+    assert f"it is {float(first['logits']):.3f} instead of {float(first['probabilities']):.3f}" in text
+
+
 def test_the_order_of_validation_instances_does_what_is_said_of_it():
     """To the lowest loss, and to the epoch that it chooses."""
     found = results("validation_order")["methods"]
