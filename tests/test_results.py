@@ -17,7 +17,12 @@ import scale_model
 from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
+from clocs_core.grids.grid_file import read_grid_file, settle_grid
+from clocs_core.grids.kept import KeptLines, is_export, read_kept
 from clocs_core.grids.rows import INTERVAL
+from clocs_core.grids.story import make_pages
+from clocs_core.grids.summary import tabulate
+from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.printed import load_results
 
 ROOT = Path(__file__).parents[1]
@@ -123,6 +128,89 @@ def test_a_verdict_of_three_seeds_follows_from_its_interval(name: str, a: str, b
     value, low, high = paired(results(name), a, b)
     assert ("above" if low > 0 else "below" if high < 0 else "not told apart") == verdict
     assert say((value, low, high)) in words("docs/released.md" if name.endswith("released") else "docs/methods.md")
+
+
+def test_the_rules_of_byol_have_the_scores_that_were_exported():
+    """Their means, gains and best epochs, from the files of the grid alone; and none is told apart from another."""
+    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / "byol_keep.toml"), installed_session().catalogue)
+    kept = read_kept([RESULTS / "byol_keep"], grid.measure)
+    (preset,) = grid.presets
+    found = tabulate(preset.conditions, KeptLines(kept, grid.repeats, lambda one: None))
+    rows = {cells[0].split("`")[0]: cells for cells in tables("methods.md") if cells[0].startswith("-o keep=")}
+    means = {}
+    for line in found.lines[1:]:
+        spread_, gain = line.spread, line.gain
+        runs = [kept.trained(run) for run in grid.repeats.runs(line.condition)]
+        means[line.condition.row] = [value for (value,) in zip(*spread_.values, strict=True)]
+        assert rows[f"-o {line.condition.options[0]}"][1:] == [
+            f"{spread_.mean:.3f} ± {spread_.sd_seeds:.3f}",
+            say((line.gain_value, gain.low, gain.high)),
+            ", ".join(str(one.best_epoch) for one in runs),
+        ]
+    assert all(one.interval.low < 0 < one.interval.high for one in found.differences)
+    assert all(line.gain.low < 0 < line.gain.high for line in found.lines[1:])
+    assert max(means, key=lambda name: fmean(means[name])) == "byol keep=separation"
+    assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
+
+
+def test_the_areas_of_logits_are_as_much_lower_as_is_said():
+    with (RESULTS / "byol_keep" / "logits.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["protocol"] == "linear"]
+    lower = [float(row["probabilities"]) - float(row["logits"]) for row in rows]
+    text = words("docs/protocols.md")
+    assert f"In the {len(rows)} classifiers of" in text
+    assert f"the area of logits is {min(lower):.3f} to {max(lower):.3f} lower" in text
+    first = next(row for row in rows if row["init"] == "random" and "-s0-" in row["run"])
+    assert f"it is {float(first['logits']):.3f} instead of {float(first['probabilities']):.3f}" in text
+
+
+def test_the_order_of_validation_instances_does_what_is_said_of_it():
+    """To the lowest loss, and to the epoch that it chooses."""
+    found = results("validation_order")["methods"]
+    shown = [cells for cells in tables("training.md") if len(cells) == 5 and re.fullmatch(r"[0-9.]+", cells[1])]
+    assert [cells[0] for cells in shown] == list(found)
+    for name, *cells in shown:
+        best = [found[name]["best epoch"][order] for order in ("in order", "shuffled")]
+        losses = [found[name][order][best[0] - 1] for order in ("in order", "shuffled")]
+        assert cells == [*(f"{loss:.3f}" for loss in losses), *map(str, best)]
+    moved = [name for name, one in found.items() if len(set(one["best epoch"].values())) > 1]
+    assert moved == ["simclr"]
+    assert found["simclr"]["best epoch"]["shuffled"] == results("validation_order")["about"]["epochs"]
+
+
+def test_the_counts_of_instances_are_those_that_were_made():
+    """Beside the paper's, cell by cell; and what is said of them is so."""
+    with (RESULTS / "counts.csv").open(encoding="utf-8", newline="") as stream:
+        found = list(csv.DictReader(stream))
+    assert [(one["of_the_paper"], one["method"] or None, one["part"], one["paper"]) for one in found] == [
+        (one.dataset, one.method, one.part, one.printed) for one in load_results().counts
+    ]
+    by_place = {(one["table"], one["of_the_paper"], one["method"], one["part"]): one for one in found}
+    shown = tables("results.md")
+    for method in ("byol", "simclr", "cmsc", "cmlc", "cmsmlc"):
+        cells = [by_place["3", name, method, part] for name in SETS for part in ("train", "validation")]
+        ours = [f"{int(one['instances']):,}" for one in cells[:2]]
+        assert [method, *ours, *(one["paper"] for one in cells)] in shown
+    for name in (*SETS, "cardiology", "physionet2017"):
+        cells = [by_place["4", name, "", part] for part in ("train", "validation", "test")]
+        ours = [f"{int(one['instances']):,} ({int(one['patients']):,})" for one in cells]
+        assert [name, cells[0]["dataset"], *ours, *(one["paper"] for one in cells)] in shown
+    here, paper = (
+        [int(one[where].split()[0].replace(",", "")) for one in by_cardiology(found)]
+        for where in ("instances", "paper")
+    )
+    assert sum(here) == sum(paper)
+    assert f"has the paper's {sum(here):,} frames of 313 patients" in words("docs/results.md")
+    assert max(abs(a - b) for a, b in zip(here, paper, strict=True)) == 25
+    few, many = (int(by_place["3", "chapman", name, "train"]["instances"]) for name in ("cmlc", "cmsc"))
+    assert 4 * few == many
+
+
+SETS = ("chapman", "physionet2020")
+
+
+def by_cardiology(found: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [one for one in found if one["of_the_paper"] == "cardiology"]
 
 
 def test_patients_are_better_separated_by_cmsc_than_by_simclr():
@@ -261,6 +349,26 @@ def test_every_page_of_the_grid_follows_from_the_committed_scores():
         text = page.read_text(encoding="utf-8")
         assert rewrite(text, committed) == text, f"run: python benchmarks/grid_intervals.py ({page.name})"
         assert INTERVAL in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "exports", "pages"),
+    [
+        ("byol_keep.toml", "byol_keep", RESULTS / "byol_keep"),
+        ("paper.toml", "paper/*", ROOT / "docs" / "paper"),
+    ],
+)
+def test_every_page_of_exported_files_follows_from_them(
+    asked: str, exports: str, pages: Path, tmp_path: Path, no_figures: None
+):
+    """Every mean, interval, verdict and count of cells; what is not exported has no page."""
+    folders = sorted(path for path in RESULTS.glob(exports) if is_export(path))
+    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / asked), installed_session().catalogue)
+    if folders:
+        make_pages(grid, folders, installed_session().catalogue, tmp_path)
+    command = f"clocs grid page benchmarks/results/{exports} --asked benchmarks/{asked} --pages {pages}"
+    kept, made = ({path.name: path.read_text(encoding="utf-8") for path in at.glob("*.md")} for at in (pages, tmp_path))
+    assert kept == made, f"run: {command}"
 
 
 def test_a_changed_score_changes_a_page():
@@ -468,7 +576,9 @@ def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
         assert "device NVIDIA H200" in text
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted([*RESULTS.glob("*.json"), *RESULTS.rglob("*.csv")]), ids=lambda path: "/".join(path.parts[-2:])
+)
 def test_results_name_no_place_of_the_machine_that_made_them(path):
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w$])/(tmp|home|root|work|Users)/", text)

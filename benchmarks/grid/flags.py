@@ -43,6 +43,7 @@ _AXES = {
     "--leads": "presets of the data set, such as 4,12, or names, such as II+V2",
     "--embedding-dims": "dimensions E of a representation",
     "--label-fractions": "shares F of the labels of the downstream set",
+    "--exposure": "how much methods see: own (default), or the same for all, steps=10000 or instances=2500000",
 }
 
 _OPTIONS = {
@@ -65,6 +66,7 @@ class Request:
     measure: Measure
     out: Path
     jobs: int
+    runs_per_job: int
     threads: int
     device: str
     workers: int
@@ -119,6 +121,8 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
+    text = "pre-trainings of a data set that a job makes together, on one copy of the frames (default 1)"
+    group.add_argument("--runs-per-job", type=_count, default=1, metavar="N", help=text)
     group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores divided by jobs)")
     group.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device of the jobs")
     group.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of a job that read recordings")
@@ -146,6 +150,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
             embedding_dims=_listed(given.embedding_dims, int, "--embedding-dims"),
             label_fractions=_listed(given.label_fractions, float, "--label-fractions"),
             part=given.part,
+            exposures=_listed(given.exposure, str, "--exposure"),
         ),
         repeats=Repeats(
             seeds=tuple(range(seeds)),
@@ -158,6 +163,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
         measure=Measure(given.metric, given.level, given.resamples),
         out=Path(given.out or _folder(given.mode, now)).absolute(),
         jobs=jobs,
+        runs_per_job=given.runs_per_job,
         threads=given.threads or max(1, cores // jobs),
         device=given.device,
         workers=given.workers,

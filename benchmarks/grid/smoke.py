@@ -14,6 +14,7 @@ from clocs_core.grids.axes import Repeats, replace_datasets
 from clocs_core.grids.measure import Measure
 from clocs_core.grids.presets import Preset
 from clocs_plugins.paper_tables.printed import DATASETS
+from clocs_plugins.paper_tables.published import PAPERS_RULE
 from clocs_plugins.paper_tables.tables import paper_grids
 
 DATASET = "demo"
@@ -27,16 +28,16 @@ _METHODS = {
     "linear-main": frozenset({"mt-ssl", "byol", "cmlc", "cmsmlc", "cmsc"}),
     "transfer-main": frozenset({"supervised", "cmsc"}),
 }
-_DECAYS = {"byol-tau-linear": frozenset({(), ("decay=0.5",), ("decay=0.99",)})}
+_DECAYS = {"byol-tau-linear": frozenset({(), ("decay=0.5",), ("decay=0.99",), PAPERS_RULE})}
 _DIMS = {"patient-distances-by-dimension": frozenset({32, 64, 128, 256}), "effect-of-labels": frozenset({64})}
 _SHARES = {"effect-of-labels": frozenset({0.25, 0.5, 0.75, 1.0}), "more-with-less": frozenset({0.25, 1.0})}
 
 
 def smoke_presets() -> tuple[Preset, ...]:
     """Make every table and figure with a few of its conditions, on the simulated data set in place of all others."""
-    stand_ins = [f"{name}={DATASET}" for name in DATASETS]
+    stand_ins = [f"{name}={DATASET}" for name in (*DATASETS, "ptbxl")]
     presets = [Preset.of(offer) for offer in paper_grids()]
-    return tuple(attrs.evolve(one, conditions=replace_datasets(_few(one), stand_ins)) for one in presets)
+    return tuple(attrs.evolve(one, conditions=replace_datasets(map(_short, _few(one)), stand_ins)) for one in presets)
 
 
 def smoke_repeats() -> Repeats:
@@ -47,6 +48,10 @@ def smoke_repeats() -> Repeats:
 def smoke_measure(asked: Measure) -> Measure:
     """Measure what was asked for, with few bootstrap samples."""
     return attrs.evolve(asked, resamples=min(asked.resamples, 50))
+
+
+def _short(one: Condition) -> Condition:
+    return attrs.evolve(one, exposure="steps=2") if one.exposure else one
 
 
 def _few(preset: Preset) -> Iterable[Condition]:

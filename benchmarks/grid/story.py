@@ -49,7 +49,7 @@ _METHODS = ("mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc")  # what the pa
 _ELSEWHERE = """
 Others of the paper:
   Figures 1, 2: drawings of the methods: docs/methods.md
-  Tables 3, 4: sizes of the parts: every split certificate of a page has ours
+  Tables 3, 4: instances of each part: benchmarks/counts.py, docs/results.md
   Tables 5, 6: the network and the batch sizes: defaults of the encoder and of the data sets
   Figures 7, 8: perturbed frames: docs/perturbations.md
 
@@ -143,6 +143,7 @@ def _place(request: Request, shelf: Shelf) -> Place:
         roots=request.roots,
         presets=shelf.presets(),
         encoder=_ENCODER,
+        runs_per_job=request.runs_per_job,
     )
 
 

@@ -34,30 +34,52 @@ def grid_group() -> None:
     """Run a grid of experiments; show, page or export it."""
 
 
+_AXIS = click.option(
+    "--axis",
+    multiple=True,
+    metavar="NAME=A,B",
+    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, exposure, "
+    "seed, split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
+)
+_ASKED = click.option(
+    "--asked",
+    multiple=True,
+    metavar="FILE_OR_NAME",
+    help="The tables: a TOML file or names, as `clocs grid run` takes them. Default: those that were run last.",
+)
+
+
 @grid_group.command("list")
+@click.argument("what", metavar="[FILE_OR_NAME…]", nargs=-1)
+@_AXIS
+@click.option("--out", metavar="FOLDER", help="Folder of a grid: count what is made there.")
 @click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set.")
 @pass_session
-def list_command(session: Session, data_root: str | None) -> None:
-    """List the grids that plugins offer, with the data that each needs."""
+def list_command(
+    session: Session, what: tuple[str, ...], axis: tuple[str, ...], out: str | None, data_root: str | None
+) -> None:
+    """List the grids that plugins offer, or the tables of a file, with their size and the data that each needs."""
     from clocs_core.grids.axes import Repeats
+    from clocs_core.grids.definition import Grid
     from clocs_core.grids.listing import list_presets
     from clocs_core.grids.presence import open_shelf
     from clocs_core.grids.presets import Preset
+    from clocs_core.grids.results import Results
 
     shelf = open_shelf(session.catalogue, data_root, {})
-    echo(list_presets([Preset.of(item.offer) for item in session.catalogue.grids], shelf, Repeats()))
+    offered = tuple(item.offer.name for item in session.catalogue.grids)
+    if what or axis:
+        grid = _settle(session, what or offered, axis)
+    else:
+        grid = Grid(presets=tuple(Preset.of(item.offer) for item in session.catalogue.grids), repeats=Repeats())
+    echo(list_presets(grid.presets, shelf, grid.repeats, Results(Path(out)) if out else None))
 
 
 @grid_group.command("run")
 @click.argument("what", metavar="FILE_OR_NAME…", nargs=-1, required=True)
 @click.option("--out", metavar="FOLDER", help="Folder of the grid. Default: runs/grids/NAME.")
-@click.option(
-    "--axis",
-    multiple=True,
-    metavar="NAME=A,B",
-    help="Set an axis: method, dataset, downstream, protocol, leads, embedding_dim, label_fraction, part, seed, "
-    "split_seed, or an option of the pre-training. A + within a value is a comma. Repeatable.",
-)
+@_AXIS
+@click.option("--only", metavar="A,B", default="", help="Run these tables alone, of all that were named.")
 @click.option("--dry-run", is_flag=True, help="List the cells and say how long they will take.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Jobs at a time.")
 @click.option(
@@ -139,39 +161,77 @@ def status_command(out: Path, every: bool) -> int:
 
 
 @grid_group.command("page")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", metavar="OUT…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that draw samples.")
+@click.option(
+    "--pages", type=click.Path(path_type=Path), help="Folder to write a page for each table to, from exports."
+)
+@_ASKED
 @pass_session
 @click.pass_context
-def page_command(context: click.Context, session: Session, out: Path, jobs: int) -> int:
+def page_command(
+    context: click.Context,
+    session: Session,
+    out: tuple[Path, ...],
+    jobs: int,
+    pages: Path | None,
+    asked: tuple[str, ...],
+) -> int:
     """Make the page of a grid from its folders as they stand, without running anything.
 
-    OUT is the folder of a grid, here or copied from another machine; the grid may be running.
+    OUT is the folder of a grid, here or copied from another machine; the grid may be running. With --pages, OUT are
+    folders that `clocs grid export --folder` wrote: their files alone are read.
     """
     from clocs_core.grids.definition import load_grid
-    from clocs_core.grids.story import make_page
+    from clocs_core.grids.story import make_page, make_pages
 
-    grid, call = load_grid(out), _call()
-    show = _display(context, grid, out, call)
+    if pages is not None:
+        if not asked:
+            raise SettingsError("Say which tables to make pages of: --asked FILE_OR_NAME.")
+        counts = make_pages(_settle(session, asked, ()), out, session.catalogue, pages)
+        for name, count in counts.items():
+            echo(f"{name}: {count.sentence}")
+        return 0
+    if len(out) > 1 or asked:
+        raise SettingsError("Without --pages, name the folder of one grid alone.")
+    grid, call = load_grid(out[0]), _call()
+    show = _display(context, grid, out[0], call)
     with show:
-        page = make_page(grid, out, session.catalogue, call, jobs, show.tick)
-    return _tell(page, out)
+        page = make_page(grid, out[0], session.catalogue, call, jobs, show.tick)
+    return _tell(page, out[0])
 
 
 @grid_group.command("export")
 @click.argument("out", metavar="OUT…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--csv", "file", required=True, type=click.Path(path_type=Path), help="The .csv file to write.")
-def export_command(out: tuple[Path, ...], file: Path) -> None:
-    """Write every score of one or more grids as a line of a .csv file."""
-    from clocs_core.grids.export import as_csv, score_rows
+@click.option("--csv", "file", type=click.Path(path_type=Path), help="The .csv file to write, with every score.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Folder for the small files that pages can be made from."
+)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that draw samples.")
+@_ASKED
+@pass_session
+def export_command(
+    session: Session, out: tuple[Path, ...], file: Path | None, folder: Path | None, jobs: int, asked: tuple[str, ...]
+) -> None:
+    """Write every score of one or more grids as a line of a .csv file, or all that pages need."""
+    from clocs_core.grids.definition import load_grid
+    from clocs_core.grids.export import as_csv, score_rows, write_export
+    from clocs_core.grids.measure import Inputs
     from clocs_core.grids.results import Results
 
     for one in out:
         if Results(one).is_empty:
             raise RunFolderError(f"{one} holds no job of a grid. `clocs grid run` makes one.")
-    rows = score_rows(out)
-    write_atomically(file, as_csv(rows).encode())
-    echo(f"{len(rows):,} scores: {file}")
+    if (file is None) == (folder is None) or (folder is not None and len(out) > 1):
+        raise SettingsError("Give --csv FILE, or --folder FOLDER with one OUT.")
+    if file is not None:
+        rows = score_rows(out)
+        write_atomically(file, as_csv(rows).encode())
+        echo(f"{len(rows):,} scores: {file}")
+    elif folder is not None:
+        grid = _settle(session, asked, ()) if asked else load_grid(out[0])
+        inputs = Inputs(repeats=grid.repeats, results=Results(out[0]), measure=grid.measure, at_once=jobs)
+        echo(f"{write_export(grid, inputs, folder):,} scores: {folder}")
 
 
 @attrs.frozen(kw_only=True)
@@ -180,6 +240,7 @@ class _Flags:
 
     out: str | None
     axis: tuple[str, ...]
+    only: str
     dry_run: bool
     jobs: int
     runs_per_job: int
@@ -198,19 +259,24 @@ class _Flags:
 
 
 def _asked(session: Session, what: tuple[str, ...], flags: _Flags) -> Grid:
-    from clocs_core.grids.grid_file import Asked, read_axes, read_grid_file, settle_grid
+    from clocs_core.grids.grid_file import keep_tables
     from clocs_core.grids.measure import Measure
+
+    session.catalogue.metrics.get(flags.metric)
+    grid = keep_tables(_settle(session, what, flags.axis, flags.encoder), tuple(filter(None, flags.only.split(","))))
+    return attrs.evolve(grid, measure=Measure(flags.metric, flags.level, flags.resamples))
+
+
+def _settle(session: Session, what: tuple[str, ...], axis: tuple[str, ...], encoder: str = "") -> Grid:
+    """Read the grid of a file, or of names of offered grids."""
+    from clocs_core.grids.grid_file import Asked, read_axes, read_grid_file, settle_grid
 
     files = [name for name in what if name.endswith(".toml") or os.sep in name]
     if files and len(what) > 1:
         raise SettingsError(f"Give one file, or names of grids, got {', '.join(what)}.")
-    session.catalogue.metrics.get(flags.metric)
     asked = read_grid_file(Path(files[0])) if files else Asked(name="-".join(what), grids=what)
-    axes = {**asked.axes, **read_axes(flags.axis)}
-    asked = attrs.evolve(asked, axes=axes, encoder=flags.encoder or asked.encoder)
-    return attrs.evolve(
-        settle_grid(asked, session.catalogue), measure=Measure(flags.metric, flags.level, flags.resamples)
-    )
+    asked = attrs.evolve(asked, axes={**asked.axes, **read_axes(axis)}, encoder=encoder or asked.encoder)
+    return settle_grid(asked, session.catalogue)
 
 
 def _roots(given: Sequence[str]) -> dict[str, str]:

@@ -21,9 +21,10 @@ class Condition:
 
     method: its name, or `random` for the untrained encoder. pretraining, downstream: names of data sets. leads: a
     preset of the data set such as "4", or names with commas; "" takes the data set's own. options: of the pre-training,
-    as NAME=VALUE. part: whose patients are scored, `validation` or `test`. name: how tables call this line; default:
-    the method and its options. printed_pretraining, printed_downstream: the published data sets of this place, where
-    others stand in for them.
+    as NAME=VALUE. exposure: how much the pre-training sees: "" for as much as each method does by default, or the same
+    for all, "steps=10000" or "instances=2500000". part: whose patients are scored, `validation` or `test`. name: how
+    tables call this line; default: the method and its options. printed_pretraining, printed_downstream: the published
+    data sets of this place, where others stand in for them.
     """
 
     method: str
@@ -36,6 +37,7 @@ class Condition:
     options: tuple[str, ...] = ()
     part: str = "test"
     name: str = ""
+    exposure: str = ""
     printed_pretraining: str = attrs.field()
     printed_downstream: str = attrs.field()
 
@@ -66,6 +68,11 @@ class Condition:
     def row(self) -> str:
         """The condition as a row of a table names it."""
         return self.name or " ".join([self.method, *self.options])
+
+    @property
+    def line(self) -> str:
+        """The row, with the exposure where it is not the method's own: what is pre-trained, in a list of all."""
+        return f"{self.row}, {self.exposure}" if self.exposure else self.row
 
 
 @attrs.frozen

@@ -7,16 +7,34 @@ has half as many instances as one with single frames.
 
 from __future__ import annotations
 
+import attrs
 import torch
 from torch import Tensor
 
 from clocs_core.contracts.records import Exposure
 from clocs_core.data.store import Instances
+from clocs_core.settings.sections import TrainSettings
 
 
 def expose(patient: Tensor, together: int, epochs: int) -> Exposure:
     """Compute the exposure of a run to instances of `patient` (n,), `together` per step, for `epochs` epochs."""
     return Exposure(len(patient.unique()), len(patient), epochs * -(-len(patient) // together))
+
+
+def settle_epochs(settings: TrainSettings, instances: int) -> TrainSettings:
+    """Return the settings with the epochs that `total_steps` or `total_instances` ask for.
+
+    instances: of the training part. The number of epochs is the nearest whole one, and at least 1, so that the total
+    is missed by half an epoch at most.
+    """
+    count = min(instances, settings.instances or instances)
+    if settings.total_steps is not None:
+        epochs = settings.total_steps / -(-count // settings.together)
+    elif settings.total_instances is not None:
+        epochs = settings.total_instances / count
+    else:
+        return settings
+    return attrs.evolve(settings, epochs=max(1, round(epochs)))
 
 
 def limit_instances(instances: Instances, patient: Tensor, most: int, seed: int) -> Instances:

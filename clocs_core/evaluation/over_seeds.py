@@ -53,6 +53,21 @@ def mean_over_seeds(found: Sequence[Interval]) -> Interval:
     return _interval(value, draws.mean(axis=0), [_between([one.value for one in found], draws)])
 
 
+def patients_spread(found: Sequence[Interval]) -> tuple[float, float]:
+    """Return the standard deviation over patients of the mean of several seeds, and its overlap, as in `Between`.
+
+    With the values of the seeds, `interval_from_spreads` makes of them the interval that `mean_over_seeds` has.
+    """
+    draws = np.stack([one.draws for one in found])  # (seed, draw)
+    defined = draws[:, np.isfinite(draws).all(axis=0)]
+    if not defined.size:
+        return np.nan, 0.0
+    if len(found) == 1:
+        return float(defined.std()), 0.0
+    variance, overlap = spread_over_patients(defined)
+    return float(np.sqrt(variance)), float(overlap)
+
+
 def difference_over_seeds(a: Sequence[Interval], b: Sequence[Interval], paired: bool) -> Interval:
     """Return the mean of `a` less the mean of `b`, with its interval over seeds and patients.
 

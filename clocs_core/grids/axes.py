@@ -8,7 +8,13 @@ from typing import Any
 import attrs
 
 from clocs_core.contracts.grids import Condition
+from clocs_core.errors import SettingsError
 from clocs_core.grids.cells import GridCell, Pretraining
+
+OWN = "own"
+"""The exposure that each method has by default."""
+
+_TOTALS = {"steps": "total_steps", "instances": "total_instances"}
 
 
 @attrs.frozen(kw_only=True)
@@ -45,7 +51,8 @@ class Repeats:
         )
 
     def _run(self, one: Condition, seed: int, split: int) -> Pretraining:
-        own = {option.partition("=")[0] for option in one.options}  # these are not set by the general ones
+        given = (*one.options, *exposure_options(one.exposure))
+        own = {option.partition("=")[0] for option in given}  # these are not set by the general ones
         general = (option for option in self.pretrain_options if option.partition("=")[0] not in own)
         return Pretraining(
             method=one.method,
@@ -54,8 +61,30 @@ class Repeats:
             embedding_dim=one.embedding_dim,
             seed=seed,
             split_seed=split,
-            options=(*one.options, *general) if one.trains else (),
+            options=(*given, *general) if one.trains else (),
         )
+
+
+def read_exposure(text: str) -> str:
+    """Read how much methods see: "own", which is "", or "steps=N" or "instances=N". Raises SettingsError for others."""
+    kind, _, count = text.partition("=")
+    if text in ("", OWN):
+        return ""
+    if kind not in _TOTALS or not count.isdecimal() or int(count) < 1:
+        raise SettingsError(
+            f"An exposure is {OWN!r}, as each method has it, or the same for all: steps=10000 or instances=2500000, "
+            f"got {text!r}."
+        )
+    return text
+
+
+def exposure_options(exposure: str) -> tuple[str, ...]:
+    """Give the options of a pre-training that sees so much: all of it is trained, and the last weights are kept.
+
+    Early stopping, or weights of an earlier epoch, would make the exposure of what is scored unequal again.
+    """
+    kind, _, count = exposure.partition("=")
+    return (f"{_TOTALS[kind]}={count}", "keep=last") if exposure else ()
 
 
 def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) -> tuple[Condition, ...]:
@@ -64,9 +93,12 @@ def set_axis(conditions: Iterable[Condition], axis: str, values: Sequence[Any]) 
 
 
 def set_methods(conditions: Iterable[Condition], rows: Sequence[str]) -> tuple[Condition, ...]:
-    """Put each of these methods into the conditions, with the options behind its colons."""
+    """Put each of these methods into the conditions, with the options behind its colons.
+
+    Which epoch is kept was chosen for the method that is replaced: that option goes with it.
+    """
     return _once(
-        attrs.evolve(one, method=method, options=(*one.options, *options))
+        attrs.evolve(one, method=method, options=(*_without_rule(one.options), *options))
         for one in conditions
         for method, options in map(read_method, rows)
     )
@@ -112,6 +144,10 @@ def replace_datasets(conditions: Iterable[Condition], names: Sequence[str]) -> t
 def replace_downstream(conditions: Iterable[Condition], names: Sequence[str]) -> tuple[Condition, ...]:
     """Set the downstream sets of the conditions."""
     return _once(attrs.evolve(one, downstream=name, printed_downstream=name) for one in conditions for name in names)
+
+
+def _without_rule(options: Iterable[str]) -> tuple[str, ...]:
+    return tuple(option for option in options if option.partition("=")[0] != "keep")
 
 
 def _stand_in(one: Condition, places: dict[str, str]) -> Condition:

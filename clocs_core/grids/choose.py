@@ -8,7 +8,14 @@ import attrs
 
 from clocs_core.contracts.grids import RANDOM, Condition, GridOffer
 from clocs_core.errors import SettingsError
-from clocs_core.grids.axes import product, replace_datasets, replace_downstream, set_axis, set_methods
+from clocs_core.grids.axes import (
+    product,
+    read_exposure,
+    replace_datasets,
+    replace_downstream,
+    set_axis,
+    set_methods,
+)
 from clocs_core.grids.presets import Preset
 
 
@@ -24,6 +31,7 @@ class Axes:
     embedding_dims: tuple[int, ...] = attrs.field(default=())
     label_fractions: tuple[float, ...] = attrs.field(default=())
     part: str | None = None
+    exposures: tuple[str, ...] = ()
 
     @embedding_dims.validator
     def _positive(self, _attribute: object, value: tuple[int, ...]) -> None:
@@ -50,6 +58,7 @@ class Axes:
             "embedding_dim": self.embedding_dims,
             "label_fraction": self.label_fractions,
             "part": (self.part,) if self.part else (),
+            "exposure": tuple(map(read_exposure, self.exposures)),
         }
         for axis, chosen in values.items():
             found = set_axis(found, axis, chosen) if chosen else found

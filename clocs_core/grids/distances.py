@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import attrs
 
-from clocs_core.artifacts.reports import PatientSeparation
+from clocs_core.artifacts.reports import PatientSeparation, Report
 from clocs_core.contracts.grids import Condition
 from clocs_core.grids.axes import Repeats
-from clocs_core.grids.results import Results
+from clocs_core.grids.cells import Pretraining
 from clocs_core.grids.rows import Sheet, say_spread
 from clocs_core.grids.summary import Spread, spread
 
@@ -31,13 +32,29 @@ class DistanceLine:
     epochs: tuple[tuple[int, int], ...] = ()
 
 
+class FindsRuns(Protocol):
+    """Looks up a pre-training, in the folders of a grid or in its files."""
+
+    def trained(self, run: Pretraining) -> Report | TrainedRun | None:
+        """Find what a pre-training found; None where it is not done."""
+
+
+@attrs.frozen
+class TrainedRun:
+    """A part of the report of a pre-training: its epochs, and the separation of patients by each of its encoders."""
+
+    best_epoch: int
+    epochs_run: int
+    patients: tuple[PatientSeparation, ...]
+
+
 def summarise_distances(
-    conditions: Iterable[Condition], repeats: Repeats, results: Results
+    conditions: Iterable[Condition], repeats: Repeats, results: FindsRuns
 ) -> tuple[DistanceLine, ...]:
     """Summarise every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
-        for name, init in (("random", "random"), (one.row, one.method)):
+        for name, init in (("random", "random"), (one.line, one.method)):
             line = _line(one, name, init, repeats, results)
             if line is not None:
                 lines.setdefault((one.pretraining, one.leads, one.embedding_dim, name), line)
@@ -80,7 +97,7 @@ def distance_sheet(lines: Sequence[DistanceLine]) -> Sheet:
     return Sheet("", headings, rows, begins)
 
 
-def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Results) -> DistanceLine | None:
+def _line(one: Condition, name: str, init: str, repeats: Repeats, results: FindsRuns) -> DistanceLine | None:
     splits: dict[int, list[PatientSeparation]] = {}
     epochs: list[tuple[int, int]] = []
     for run in repeats.runs(one):

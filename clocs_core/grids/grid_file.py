@@ -35,7 +35,17 @@ from clocs_core.plan.pretraining import resolve
 from clocs_core.plan.protocols import find_protocol
 from clocs_core.plugins.catalogue import Catalogue
 
-_PLACES = ("method", "dataset", "downstream", "protocol", "leads", "embedding_dim", "label_fraction", "part")
+_PLACES = (
+    "method",
+    "dataset",
+    "downstream",
+    "protocol",
+    "leads",
+    "embedding_dim",
+    "label_fraction",
+    "part",
+    "exposure",
+)
 _REPEATED = ("seed", "split_seed")
 _OPTIONS = ("run", "evaluate", "finetune")
 _KEYS = ("title", "grid", "encoder", "axes", "cells", *_OPTIONS)
@@ -114,6 +124,15 @@ def settle_grid(asked: Asked, catalogue: Catalogue) -> Grid:
     return grid
 
 
+def keep_tables(grid: Grid, names: Sequence[str]) -> Grid:
+    """Keep some tables of a grid; all where none is named. Raises SettingsError for a name that it does not have."""
+    known = [preset.name for preset in grid.presets]
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"The grid has no table {name!r}.{neighbours(name, known)} It has {', '.join(known)}.")
+    return attrs.evolve(grid, presets=tuple(one for one in grid.presets if not names or one.name in names))
+
+
 def check_grid(grid: Grid, catalogue: Catalogue) -> None:
     """Refuse names and options that nothing installed knows, before anything is run. Raises ClocsError."""
     for protocol in dict.fromkeys(one.protocol for preset in grid.presets for one in preset.conditions):
@@ -171,6 +190,7 @@ def _axes(values: Values) -> Axes:
         embedding_dims=_numbers(values, "embedding_dim", int),
         label_fractions=_numbers(values, "label_fraction", float),
         part=parts[0] if parts else None,
+        exposures=values.get("exposure", ()),
     )
 
 

@@ -5,25 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clocs_core.grids.axes import Repeats
-from clocs_core.grids.cells import GridCell
+from clocs_core.grids.cells import GridCell, group_by_evaluation
 from clocs_core.grids.presence import Shelf
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs
 from clocs_core.grids.results import Results
 
 
-def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats) -> str:
-    """Write a paragraph for each table or figure."""
+def list_presets(presets: Sequence[Preset], shelf: Shelf, repeats: Repeats, results: Results | None = None) -> str:
+    """Write a paragraph for each table or figure. results: count what is made there, too."""
     lines: list[str] = []
     for preset in presets:
         where = f"  ({preset.printed_in})" if preset.printed_in else ""
         lines += [f"{preset.name}{where}", f"  {preset.title}"]
-        lines += [f"  {_size(preset, repeats)}", f"  data: {', '.join(_data(preset, shelf))}"]
+        lines += [
+            f"  {_size(preset, repeats)}",
+            *_made(preset, repeats, results),
+            f"  data: {', '.join(_data(preset, shelf))}",
+        ]
     return "\n".join(lines)
 
 
 def list_cells(cells: Iterable[GridCell], results: Results) -> str:
     """Write a line for each cell, with its state."""
     return "\n".join(f"{_state(cell, results):8}{_say(cell)}" for cell in cells)
+
+
+def _made(preset: Preset, repeats: Repeats, results: Results | None) -> list[str]:
+    """Count the jobs of a table that are done; those that it shares with other tables are counted there, too."""
+    if results is None:
+        return []
+    cells, runs = wanted_cells([preset], repeats), wanted_runs([preset], repeats)
+    trained = {run for run in (*runs, *(cell.pretraining for cell in cells)) if run.trains}
+    evaluations = group_by_evaluation(cells)
+    done = sum(all(map(results.is_done, group)) for group in evaluations.values())
+    made = f"{sum(map(results.is_trained, trained)):,} of {len(trained):,} pre-trainings"
+    scores = (
+        f", {done:,} of {len(evaluations):,} evaluations, {sum(map(results.is_done, cells)):,} of {len(cells):,} cells"
+    )
+    return [f"  made: {made}{scores if cells else ''}"]
 
 
 def _size(preset: Preset, repeats: Repeats) -> str:

@@ -22,6 +22,11 @@ class Measure:
     level: str = "frame"
     resamples: int = 1000
 
+    @property
+    def of(self) -> tuple[str, str]:
+        """The metric and the level."""
+        return self.metric, self.level
+
 
 @attrs.frozen(kw_only=True)
 class Inputs:

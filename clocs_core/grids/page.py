@@ -16,7 +16,7 @@ from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.grids import Condition, nothing_published
 from clocs_core.files import sweep, write_atomically
 from clocs_core.grids.definition import Grid
-from clocs_core.grids.distances import distance_sheet, summarise_distances
+from clocs_core.grids.distances import DistanceLine, distance_sheet, summarise_distances
 from clocs_core.grids.drawing import Drawing
 from clocs_core.grids.evidence import control_sheet, environments, mixed_notes, split_sheet
 from clocs_core.grids.figures import draw_distances, draw_scores
@@ -63,7 +63,7 @@ class Page:
 
     def markdown_tables(self) -> str:
         """Write the tables alone, as a console shows them."""
-        return "\n".join(f"## {_heading(one.preset)}\n\n{markdown(one.sheet)}" for one in self.sections)
+        return "\n".join(f"## {heading(one.preset)}\n\n{markdown(one.sheet)}" for one in self.sections)
 
 
 def build_page(grid: Grid, inputs: Inputs, call: Call) -> Page:
@@ -127,7 +127,7 @@ def to_html(page: Page, out: Path) -> str:
     out: its folder; cells link to the reports of their runs below it.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"heading": _heading, "data_uri": _data_uri, "link": _link}
+    environment.filters |= {"heading": heading, "data_uri": _data_uri, "link": _link}
     template = files("clocs_core.grids").joinpath("page.html.jinja").read_text("utf-8")
     about = {"style": _style(), "intro": INTRO, "headings": HEADINGS, "count": count_states(page.cells)}
     return environment.from_string(template).render(page=page, out=out, **about)
@@ -137,11 +137,7 @@ def to_markdown(page: Page) -> str:
     """Write the same as Markdown, for a repository or a mail; figures lie beside it."""
     parts = [f"# Grid of benchmarks\n\n{_intro(page)}\n"]
     for section in page.sections:
-        parts.append(f"## {_heading(section.preset)}\n\n{markdown(section.sheet)}")
-        parts += [f"![{one.title}](figures/{one.name}.svg)\n\n{one.caption}\n" for one in section.drawings]
-        parts += [f"{note}\n" for note in section.notes]
-        if section.differences:
-            parts.append(f"### Differences on the same patients\n\n{markdown(section.differences)}")
+        parts += [f"## {heading(section.preset)}\n", *section_markdown(section, "svg")]
     sheets = {"Pre-trainings": page.pretrainings, "Controls": page.controls, "Splits": page.splits}
     parts += [f"## {title}\n\n{markdown(sheet)}" for title, sheet in sheets.items()]
     parts += ["## Failures\n", *(f"- {name}: {error}" for name, error in page.failures), ""] if page.failures else []
@@ -149,6 +145,16 @@ def to_markdown(page: Page) -> str:
     parts.append(f"## Environment\n\nSource: {', '.join(page.commits) or 'unknown'}\n")
     parts += [f"- {names}: {', '.join(f'{k} {v}' for k, v in found.items())}" for names, found in page.environments]
     return "\n".join(parts) + "\n"
+
+
+def section_markdown(section: Section, ending: str) -> list[str]:
+    """Write a table with its figures, which lie in figures/ with this ending, sentences and differences."""
+    parts = [markdown(section.sheet)]
+    parts += [f"![{one.title}](figures/{one.name}.{ending})\n\n{one.caption}\n" for one in section.drawings]
+    parts += [f"{note}\n" for note in section.notes]
+    if section.differences:
+        parts.append(f"### Differences on the same patients\n\n{markdown(section.differences)}")
+    return parts
 
 
 def _making(making: Making) -> str:
@@ -160,14 +166,25 @@ def _making(making: Making) -> str:
 def _section(preset: Preset, inputs: Inputs) -> Section:
     repeats, results = inputs.repeats, inputs.results
     if not preset.needs_scores:
-        lines = summarise_distances(preset.conditions, repeats, results)
-        drawings = (*draw_histograms(preset, lines), *draw_distances(preset, lines))
-        return Section(preset, distance_sheet(lines), None, drawings)
+        return distance_section(preset, summarise_distances(preset.conditions, repeats, results))
     summary = summarise(preset.conditions, inputs, inputs.published.get(preset.offer, nothing_published))
-    differences = difference_sheet(summary) if summary.differences else None
-    drawings = draw_scores(preset, summary, inputs.measure.metric)
+    learning: tuple[Drawing, ...] = ()
     if preset.figure == "less":
-        drawings = (*draw_learning(preset, summarise_learning(preset.conditions, repeats, results)), *drawings)
+        learning = draw_learning(preset, summarise_learning(preset.conditions, repeats, results))
+    return score_section(preset, summary, inputs.measure.metric, learning)
+
+
+def distance_section(preset: Preset, lines: tuple[DistanceLine, ...]) -> Section:
+    """Make the section of a figure of distances; histograms are drawn where they were kept."""
+    kept = any(found.edges for line in lines for found in line.found)
+    drawings = (*(draw_histograms(preset, lines) if kept else ()), *draw_distances(preset, lines))
+    return Section(preset, distance_sheet(lines), None, drawings)
+
+
+def score_section(preset: Preset, summary: Summary, metric: str, more: tuple[Drawing, ...] = ()) -> Section:
+    """Make the section of a table of scores. more: figures to stand before those of the scores."""
+    differences = difference_sheet(summary) if summary.differences else None
+    drawings = (*more, *draw_scores(preset, summary, metric))
     return Section(preset, score_sheet(summary), differences, drawings, _claims(summary, preset.claim))
 
 
@@ -207,7 +224,8 @@ def _conditions(presets: Iterable[Preset]) -> list[tuple[Condition, bool]]:
     return [(one, preset.needs_scores) for preset in presets for one in preset.conditions]
 
 
-def _heading(preset: Preset) -> str:
+def heading(preset: Preset) -> str:
+    """Name a table, with its place in the paper."""
     where = f" ({preset.printed_in} of the paper)" if preset.printed_in else ""
     return f"{preset.title}{where}"
 

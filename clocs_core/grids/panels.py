@@ -52,6 +52,7 @@ _MORE: tuple[Callable[[Condition], str], ...] = (
     lambda one: f"E = {one.embedding_dim}",
     lambda one: f"F = {one.label_fraction:g}",
     lambda one: f"{one.part} patients",
+    lambda one: one.exposure.replace("=", " ") or "own exposure",
 )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from clocs_core.contracts.grids import Condition
-from clocs_core.evaluation.bootstrap import Interval
-from clocs_core.grids.summary import Line, Spread, Summary
+from clocs_core.grids.axes import OWN
+from clocs_core.grids.summary import Judged, Line, Spread, Summary
 from clocs_core.report.tables import show_number
 
 INTERVAL = "95 % over seeds and patients"  # over patients alone where there is one repetition
@@ -23,6 +23,7 @@ _PLACES: dict[str, Callable[[Condition], str]] = {
     "E": lambda one: str(one.embedding_dim),
     "F": lambda one: f"{one.label_fraction:g}",
     "patients": lambda one: one.part,
+    "exposure": lambda one: one.exposure or OWN,
 }
 
 
@@ -115,7 +116,8 @@ def markdown(sheet: Sheet) -> str:
 def _places(conditions: Sequence[Condition]) -> tuple[tuple[str, ...], str]:
     """Find the places that vary, and a phrase for those that do not."""
     found = {name: list(dict.fromkeys(say(one) for one in conditions)) for name, say in _PLACES.items()}
-    shared = ", ".join(f"{name} {values[0]}" for name, values in found.items() if len(values) == 1)
+    said = ((name, values[0]) for name, values in found.items() if len(values) == 1)
+    shared = ", ".join(f"{name} {value}" for name, value in said if (name, value) != ("exposure", OWN))
     return tuple(name for name, values in found.items() if len(values) > 1), shared
 
 
@@ -131,7 +133,7 @@ def _sd_splits(found: Spread | None) -> str:
     return "" if found is None or found.sd_splits is None else show_number(found.sd_splits)
 
 
-def _range(interval: Interval | None) -> str:
+def _range(interval: Judged | None) -> str:
     return "" if interval is None else say_range(interval.low, interval.high)
 
 

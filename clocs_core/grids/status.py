@@ -41,7 +41,7 @@ class CellState:
             one.downstream if one.downstream == run.dataset or not run.trains else f"{run.dataset} → {one.downstream}"
         )
         return (
-            *(self.table, one.row, sets, one.protocol, one.leads or "own", str(one.embedding_dim)),
+            *(self.table, one.line, sets, one.protocol, one.leads or "own", str(one.embedding_dim)),
             *(f"{one.label_fraction:g}", one.part, str(run.seed), str(run.split_seed)),
         )
 

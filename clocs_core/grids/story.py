@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from clocs_core.grids.results import Results
 from clocs_core.grids.schedule import GridDisplay, Known, Work, missing_work, run_work, seconds_left
 
 if TYPE_CHECKING:
+    from clocs_core.grids.kept_pages import Count
     from clocs_core.grids.page import Page
     from clocs_core.plugins.catalogue import Catalogue
 
@@ -94,6 +95,15 @@ def make_page(
     page = build_page(grid, inputs, call)
     write_page(page, out)
     return page
+
+
+def make_pages(grid: Grid, exports: Sequence[Path], catalogue: Catalogue, folder: Path) -> dict[str, Count]:
+    """Write a page for each table from the files of exports, and return how much of each is made."""
+    from clocs_core.grids.kept import read_kept
+    from clocs_core.grids.kept_pages import write_kept_pages
+
+    published = {item.offer.name: item.offer.published for item in catalogue.grids}
+    return write_kept_pages(grid, read_kept(exports, grid.measure), published, folder)
 
 
 def write_progress(grid: Grid, out: Path, call: Call) -> None:

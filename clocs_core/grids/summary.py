@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Protocol
 
 import attrs
 import numpy as np
 
+from clocs_core.artifacts.reports import Report
 from clocs_core.contracts.grids import Condition, Published, nothing_published
 from clocs_core.evaluation.bootstrap import Interval, compare
-from clocs_core.evaluation.over_seeds import mean_over_seeds
+from clocs_core.evaluation.over_seeds import mean_over_seeds, patients_spread
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell, Random
 from clocs_core.grids.draws import Source, fill_draws, read_draws, source_of
@@ -42,6 +44,20 @@ class Seen:
     instances: float
 
 
+@attrs.frozen
+class Judged:
+    """A mean over repetitions, or a difference of two, with its 95 % interval over seeds and patients.
+
+    sd, overlap: its spread over patients, as `interval_from_spreads` takes it; the rest follows from the scores.
+    """
+
+    value: float
+    low: float
+    high: float
+    sd: float
+    overlap: float
+
+
 @attrs.frozen(kw_only=True)
 class Line:
     """A line of a table. interval: 95 % over seeds and patients, of the mean. gain: over the untrained encoder, paired.
@@ -51,8 +67,8 @@ class Line:
 
     condition: Condition
     spread: Spread | None
-    interval: Interval | None
-    gain: Interval | None
+    interval: Judged | None
+    gain: Judged | None
     gain_value: float | None
     printed: Published | None
     done: int
@@ -73,7 +89,7 @@ class Difference:
     context: Condition
     a: str
     b: str
-    interval: Interval
+    interval: Judged
     repetitions: int
 
 
@@ -85,10 +101,28 @@ class Summary:
     differences: tuple[Difference, ...]
 
 
+class FindsLines(Protocol):
+    """Looks up the lines of a table, in the folders of a grid or in its files."""
+
+    def line(self, condition: Condition) -> Line:
+        """Summarise one condition."""
+
+    def random_line(self, context: Condition, rows: Sequence[Condition]) -> Line:
+        """Summarise the untrained encoder beside these conditions."""
+
+    def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
+        """Compare the methods of these conditions."""
+
+
 def summarise(conditions: Sequence[Condition], inputs: Inputs, published: Lookup = nothing_published) -> Summary:
     """Make the table of these conditions as far as they are done. Draws are made where they are missing."""
     found = _Found(inputs.results, inputs.measure, inputs.repeats, published)
     fill_draws(found.sources(conditions), inputs.at_once, inputs.tick)
+    return tabulate(conditions, found)
+
+
+def tabulate(conditions: Iterable[Condition], found: FindsLines) -> Summary:
+    """Make the table of these conditions, the untrained encoder first in every context."""
     contexts: dict[Condition, list[Condition]] = {}
     for condition in conditions:
         contexts.setdefault(condition.context, []).append(condition)
@@ -99,6 +133,21 @@ def summarise(conditions: Sequence[Condition], inputs: Inputs, published: Lookup
         lines += [found.line(condition) for condition in rows if condition.trains]
         differences += found.differences(context, rows)
     return Summary(tuple(lines), tuple(differences))
+
+
+def seen_by(report: Report | None) -> Seen | None:
+    """Count what a pre-training saw; None where its report does not say."""
+    if report is None or report.exposure is None:
+        return None
+    steps, instances = report.exposure.steps, report.exposure.instances
+    best = steps * report.best_epoch / max(1, report.epochs_run)
+    return Seen(best, steps, instances * report.best_epoch, instances * report.epochs_run)
+
+
+def mean_seen(found: Sequence[Seen | None]) -> Seen | None:
+    """Average what repetitions saw; None unless all of them say."""
+    rows = [attrs.astuple(one) for one in found if one is not None]
+    return Seen(*np.mean(rows, axis=0).tolist()) if rows and len(rows) == len(found) else None
 
 
 def spread(values: Iterable[Sequence[float]]) -> Spread | None:
@@ -214,14 +263,7 @@ class _Found:
         return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
 
     def _seen(self, cells: Sequence[GridCell]) -> Seen | None:
-        rows = []
-        for report in (self.results.trained(cell.pretraining) for cell in cells):
-            if report is None or report.exposure is None:
-                return None
-            steps, instances = report.exposure.steps, report.exposure.instances
-            best = steps * report.best_epoch / max(1, report.epochs_run)
-            rows.append((best, steps, instances * report.best_epoch, instances * report.epochs_run))
-        return Seen(*np.mean(rows, axis=0).tolist()) if rows else None
+        return mean_seen([seen_by(self.results.trained(cell.pretraining)) for cell in cells])
 
     def _spread(self, scored: Sequence[tuple[GridCell, float]]) -> Spread | None:
         splits = dict.fromkeys(cell.pretraining.split_seed for cell, _ in scored)
@@ -232,7 +274,7 @@ class _Found:
         return tuple(dict.fromkeys(one.note.error for one in found if one and one.report is None))
 
 
-def _over_repetitions(found: Sequence[tuple[GridCell, Interval | None]]) -> Interval | None:
+def _over_repetitions(found: Sequence[tuple[GridCell, Interval | None]]) -> Judged | None:
     """Average repetitions, with an interval over seeds and patients; None unless all of them have draws.
 
     Of several splits, each has its own patients: the means of the splits then take the place of seeds.
@@ -241,6 +283,8 @@ def _over_repetitions(found: Sequence[tuple[GridCell, Interval | None]]) -> Inte
     if not whole or len(whole) < len(found):
         return None
     splits = dict.fromkeys(split for split, _ in whole)
-    if len(splits) == 1:
-        return mean_over_seeds([one for _, one in whole])
-    return mean_over_seeds([mean_over_seeds([one for at, one in whole if at == split]) for split in splits])
+    each = [one for _, one in whole]
+    if len(splits) > 1:
+        each = [mean_over_seeds([one for at, one in whole if at == split]) for split in splits]
+    mean = mean_over_seeds(each)
+    return Judged(mean.value, mean.low, mean.high, *patients_spread(each))

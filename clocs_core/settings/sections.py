@@ -155,6 +155,17 @@ class TrainSettings(LearningSettings):
         "Train on at most this many instances, one of every patient before a second; default: all.",
         check=(lambda most: most is None or most > 0, "be positive"),
     )
+    total_steps: int | None = option(
+        None,
+        "Train for this many steps, to the nearest whole epoch, instead of `epochs` and without early stopping.",
+        check=(lambda total: total is None or total > 0, "be positive"),
+    )
+    total_instances: int | None = option(
+        None,
+        "Train until this many instances were seen, each as often as it is, to the nearest whole epoch, instead of "
+        "`epochs` and without early stopping.",
+        check=(lambda total: total is None or total > 0, "be positive"),
+    )
     per_view: bool = option(False, "Encode each view by itself, so that BatchNorm sees one view at a time.")
     sync_batchnorm: bool = option(
         False,
@@ -177,10 +188,20 @@ class TrainSettings(LearningSettings):
         metavar="WIDTHS",
     )
 
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        if self.total_steps is not None and self.total_instances is not None:
+            raise ValueError("total_steps and total_instances both set the length of training: leave one of them out")
+
     @property
     def together(self) -> int:
         """Instances per step: the number that one loss is computed from."""
         return self.contrast_batch or self.batch_size
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether training may end before its last epoch."""
+        return self.total_steps is None and self.total_instances is None
 
 
 @attrs.frozen

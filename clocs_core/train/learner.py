@@ -28,8 +28,8 @@ class Progress:
         epoch = self.epoch + 1
         better = loss < self.best_loss or settings.keep == "last"
         best_epoch, best_loss = (epoch, loss) if better else (self.best_epoch, self.best_loss)
-        stale = epoch - best_epoch
-        return Progress(epoch, best_epoch, best_loss, stale > settings.patience or epoch >= settings.epochs)
+        stale = settings.stops_early and epoch - best_epoch > settings.patience
+        return Progress(epoch, best_epoch, best_loss, stale or epoch >= settings.epochs)
 
 
 @attrs.define(eq=False)

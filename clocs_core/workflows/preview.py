@@ -15,6 +15,7 @@ import torch
 from clocs_core.artifacts.several_seeds import list_seeds
 from clocs_core.contracts.records import Entry, Listing, Part
 from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
+from clocs_core.data.exposure import settle_epochs
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.store import fill_store, list_instances
 from clocs_core.evaluation.duration import estimate_scoring
@@ -119,7 +120,7 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float],
     times = len(listing.entries) / few.recordings / max(1, sum(patients.values()))  # how often, per patient
     train, held_out = (max(1, round(few.instances * times * patients[part])) for part in ("train", "validation"))
     frames = {part: round(few.frames * times * patients[part]) for part in patients}
-    expected = min(train, plan.train.instances or train)
+    expected, epochs = min(train, plan.train.instances or train), settle_epochs(plan.train, train).epochs
     return Preview(
         recordings=len(listing.entries),
         patients=patients,
@@ -127,11 +128,11 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float],
         seconds_of_frame=None if few.frame_rate is None else plan.pretrain_framing.frame_samples / few.frame_rate,
         instances=expected,
         steps=-(-expected // plan.train.batch_size),
-        epochs=plan.train.epochs,
+        epochs=epochs,
         parameters=few.parameters,
         device=str(device),
         preparing=few.prepares / few.recordings * len(listing.entries) / max(1, workers),
-        training=(few.trains * expected + few.validates * held_out) / max(1, few.instances) * plan.train.epochs,
+        training=(few.trains * expected + few.validates * held_out) / max(1, few.instances) * epochs,
         evaluating=_evaluating(plan, few, frames, device, clock) if _is_scored(listing) else 0.0,
         writes=str(out),
         notes=listing.notes,

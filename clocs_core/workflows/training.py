@@ -14,7 +14,7 @@ from clocs_core.contracts.records import DropReport, Framing, Part
 from clocs_core.data.amplitude import measure_deviation
 from clocs_core.data.audit import Audit, certified_audit
 from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.data.exposure import limit_instances
+from clocs_core.data.exposure import limit_instances, settle_epochs
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
 from clocs_core.errors import DataError, SettingsError
@@ -84,6 +84,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     plan, cohort = find_recordings(plan, around, device)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
+    plan = attrs.evolve(plan, train=settle_epochs(plan.train, len(instances["train"])))
     signals = describe_signals(plan, cohort.pretrain, cohort.channels)
     make_views = build_views(plan, signals)
     learner = build_learner(plan, signals, device, len(instances["train"]), cohort.columns)

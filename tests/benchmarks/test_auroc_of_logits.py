@@ -37,6 +37,8 @@ def test_both_are_printed_and_are_not_the_same(tmp_path: Path, capsys: pytest.Ca
     )
     assert f"| linear | cmsc | 0.5 | {of_probabilities:.3f} | {of_logits:.3f} |" in capsys.readouterr().out
     assert abs(of_probabilities - of_logits) > 0.002
+    assert auroc_of_logits.main([str(tmp_path), "--csv", str(tmp_path / "both.csv")]) == 0
+    assert f"linear,cmsc,0.5,{of_probabilities:.6f},{of_logits:.6f}" in (tmp_path / "both.csv").read_text()
 
 
 def test_logits_come_back_from_their_probabilities() -> None:

@@ -13,6 +13,14 @@ import run_all
 from grid import reference, story
 from grid.flags import build_parser, read_request
 
+from clocs_core.grids.definition import load_grid
+from clocs_core.grids.export import write_export
+from clocs_core.grids.measure import Inputs
+from clocs_core.grids.results import Results
+from clocs_core.grids.story import make_pages
+from clocs_core.plugins.session import installed_session
+from clocs_plugins.paper_tables.tables import paper_grids
+
 HERE = Path(__file__).parent
 FAKE = f"{sys.executable} -S -E {HERE / 'fake_grid_command.py'}"
 
@@ -45,6 +53,22 @@ def test_every_table_of_the_miniature_is_made(place: Path) -> None:
     text = (place / "out" / "grid.md").read_text()
     assert "0.896 ± 0.005" in text
     assert "within patients" in text
+    check_pages_of_exports(place, text)
+
+
+def check_pages_of_exports(place: Path, whole: str) -> None:
+    """Every table has a page that is made of exported files alone, with the rows of the page of the folders."""
+    grid = load_grid(place / "out")
+    inputs = Inputs(repeats=grid.repeats, results=Results(place / "out"), measure=grid.measure)
+    write_export(grid, inputs, place / "files")
+    counts = make_pages(grid, [place / "files"], installed_session().catalogue, place / "pages")
+    assert all(one.made == one.asked > 0 for one in counts.values())
+    assert set(counts) == {offer.name for offer in paper_grids()}
+    for name in counts:
+        page = (place / "pages" / f"{name}.md").read_text()
+        assert {line for line in page.splitlines() if line.startswith("| ")} <= set(whole.splitlines())
+        for link in re.findall(r"\]\(([^)]+)\)", page):
+            assert (place / "pages" / link).exists(), link
 
 
 def test_the_miniature_is_made_anew_every_time() -> None:

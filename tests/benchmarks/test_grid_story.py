@@ -157,7 +157,7 @@ def test_a_list_says_what_each_table_needs_and_what_is_here(capsys: pytest.Captu
     assert run_all.main(["--list", "--data-root", str(tmp_path), "--root", f"cardiology={tmp_path / 'own'}"]) == 0
     said = capsys.readouterr().out
     assert "linear-main  (Table 1, section 6.2)" in said
-    assert "60 pre-trainings, 60 cells with 5 seeds" in said
+    assert "70 pre-trainings, 70 cells with 5 seeds" in said
     assert "data: chapman (not here), cardiology (here)" in said
     assert "Tables 3, 4" in said
 

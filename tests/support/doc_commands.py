@@ -19,6 +19,9 @@ _FILES = "tests/test_own_data.py::test_a_folder_of_files_becomes_a_report_by_the
 
 _GRIDS = "tests/test_doc_grids.py::test_the_commands_of_the_page_fill_its_grid"
 
+_PAPER = "clocs grid run benchmarks/paper.toml"
+_GPU = "--out runs/paper --device cuda --jobs 4 --runs-per-job 5 --threads 2"
+
 # Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
 # test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
 RUN_ELSEWHERE = {
@@ -57,6 +60,30 @@ RUN_ELSEWHERE = {
     "clocs grid page runs/grids/mine": _GRIDS,
     "clocs grid export runs/grid --csv scores.csv": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
+    **dict.fromkeys(
+        (
+            "clocs grid run mine.toml --axis exposure=own,steps=2000",
+            "clocs grid export runs/grids/mine --folder scores",
+            "clocs grid page scores --asked mine.toml --pages pages",
+        ),
+        _GRIDS,
+    ),
+    **dict.fromkeys(
+        (
+            "clocs grid list benchmarks/paper.toml --out runs/paper",
+            f"{_PAPER} --only linear-main,transfer-main {_GPU}",
+            f"{_PAPER} --only linear-4-leads --axis embedding_dim=32 {_GPU}",
+            "clocs grid export runs/paper --asked benchmarks/paper.toml --folder benchmarks/results/paper/first "
+            "--jobs 8",
+            "clocs grid page benchmarks/results/paper/* --asked benchmarks/paper.toml --pages docs/paper",
+        ),
+        "tests/core/cli/test_cli_grid.py::test_pages_are_made_from_what_was_exported_without_the_runs",
+    ),
+    "python benchmarks/counts.py --data-root $CLOCS_DATA --out benchmarks/results/counts.csv": "tests/benchmarks"
+    "/test_counts.py::test_instances_are_counted_by_part",
+    "python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json": (
+        "tests/benchmarks/test_validation_order.py::test_each_epoch_is_validated_in_both_orders"
+    ),
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from clocs_core import Condition, GridOffer
-from clocs_plugins.paper_tables.published import find_decay, find_printed
+from clocs_plugins.paper_tables.published import PAPERS_RULE, find_decay, find_printed
 
 Figure = Literal["dots", "dimension", "labels", "perturbations", "less", "distances"]
 
@@ -27,11 +27,16 @@ CLAIM = ("cmsc", "simclr")
 """The paper's claim: the first is above the second."""
 
 
+EQUAL_STEPS = "steps=10000"
+"""The exposure of all methods in `equal-exposure`: between those that methods choose, about 900 and 20,000 steps."""
+
+
 def paper_grids() -> tuple[GridOffer, ...]:
-    """List every table and figure of the paper that is made of scores, in its order."""
+    """List every table and figure of the paper that is made of scores, in its order, and one that it asks for."""
     less = "Fine-tuning from CMSC with fewer labels beside random initialisation with all, validation patients"
     perturbed = "The effect of perturbations on SimCLR and CMSC, linear evaluation, F = 0.5"
     dimension = "The effect of the embedding dimension E, Chapman to Cardiology, F = 0.25"
+    exposed = "Methods as each stops by itself, and all with the same number of steps, PTB-XL, linear, F = 0.5, E = 128"
     labels = "The effect of the share F of labels, Chapman to Cardiology, E = 64"
     return (
         _figure("perturbations", "Figure 3, section 6.1", perturbed, _perturbations, "perturbations"),
@@ -48,6 +53,7 @@ def paper_grids() -> tuple[GridOffer, ...]:
         _table("byol-tau-linear", "Table 23, section F.1", "The decay tau_d of BYOL, linear evaluation by F"),
         _table("byol-tau-transfer", "Table 24, section F.2", "The decay tau_d of BYOL, fine-tuning by F"),
         _distances("patient-distances-by-dimension", "Figure 9, section G.1", Distances(("cmsc",), _DIMS)),
+        GridOffer(name="equal-exposure", summary=exposed, conditions=_equal_exposure, claim=CLAIM),
     )
 
 
@@ -70,10 +76,11 @@ class Printed:
                 leads=str(cell.leads),
                 embedding_dim=cell.embedding_dim,
                 label_fraction=cell.label_fraction,
-                options=_decay(cell.tau_d),
+                options=options,
             )
             for cell in load_results().cells
             if cell.table == self.table and cell.method != "random"
+            for options in _rows(cell.method, cell.tau_d)
         )
 
 
@@ -120,9 +127,13 @@ def _distances(name: str, where: str, conditions: Distances) -> GridOffer:
     )
 
 
-def _decay(tau_d: float | None) -> tuple[str, ...]:
-    """Give the option of BYOL. 0.9 is its default: without an option, that pre-training is shared with other tables."""
-    return () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
+def _rows(method: str, tau_d: float | None) -> tuple[tuple[str, ...], ...]:
+    """Give the options of each row of a method. BYOL has two: by its own rule of what is kept, and by the paper's.
+
+    The decay 0.9 is its default: without an option, that pre-training is shared with other tables.
+    """
+    decay = () if tau_d in (None, 0.9) else (f"decay={tau_d:g}",)
+    return (decay, (*decay, *PAPERS_RULE)) if method == "byol" else (decay,)
 
 
 def _perturbations() -> tuple[Condition, ...]:
@@ -160,6 +171,18 @@ def _effect_of_dimension() -> tuple[Condition, ...]:
 
 def _effect_of_labels() -> tuple[Condition, ...]:
     return tuple(_to_cardiology((64, share) for share in _SHARES))
+
+
+def _equal_exposure() -> tuple[Condition, ...]:
+    """List the ranking of methods twice. Section 5.2: "we expose them to an equal number of patients and instances".
+
+    Steps of all methods have batches of one size here, so that equally many steps see about equally many instances.
+    """
+    return tuple(
+        Condition(method=method, pretraining="ptbxl", downstream="ptbxl", protocol="linear", exposure=exposure)
+        for exposure in ("", EQUAL_STEPS)
+        for method in ("supervised", "mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc")
+    )
 
 
 def _to_cardiology(places: Iterable[tuple[int, float]]) -> Iterator[Condition]:

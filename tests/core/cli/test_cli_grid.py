@@ -110,6 +110,29 @@ def test_a_grid_runs_and_is_asked_for_its_status_its_page_and_its_scores(
     assert {row["name"] for row in rows} == {"first", "second", "random"}
 
 
+def test_pages_are_made_from_what_was_exported_without_the_runs(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables are run one at a time, counted, exported to small files, and the runs deleted."""
+    text = 'grid = ["linear-main", "more-with-less"]\n[axes]\nmethod = ["cmsc", "simclr"]\nseed = [0, 1]\n'
+    text += 'dataset = ["chapman=demo", "physionet2020=demo", "physionet2017=demo", "cardiology=demo"]\n'
+    (place / "paper.toml").write_text(text, encoding="utf-8")
+    run = ("grid", "run", "paper.toml", "--engine", "quick", "--jobs", "2", "--out", "out", "--resamples", "20")
+    assert clocs(*run, "--only", "linear-mian") == 2
+    assert "The grid has no table 'linear-mian'. Did you mean 'linear-main'" in capsys.readouterr().err
+    assert clocs(*run, "--only", "linear-main") == 0
+    assert clocs("grid", "list", "paper.toml", "--out", "out") == 0
+    said = capsys.readouterr().out
+    assert "made: 4 of 4 pre-trainings, 4 of 4 evaluations, 4 of 4 cells" in said
+    assert "made: 4 of 4 pre-trainings, 0 of 4 evaluations, 0 of 16 cells" in said
+    assert clocs("grid", "export", "out", "--folder", "files", "--asked", "paper.toml") == 0
+    (place / "out").rename(place / "gone")
+    capsys.readouterr()
+    assert clocs("grid", "page", "files", "--pages", "pages", "--asked", "paper.toml") == 0
+    assert "linear-main: Cells: 4 made of 4 asked for.\nmore-with-less: Cells: 0 made of 16" in capsys.readouterr().out
+    assert "| cmsc | 0." in (place / "pages" / "linear-main.md").read_text()
+
+
 def test_several_pre_trainings_are_one_job_where_that_is_asked_for(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +170,8 @@ def test_a_dry_run_lists_cells_and_writes_nothing(place: Path, capsys: pytest.Ca
         (("run", "mine.toml", "--address", "x"), "The engine 'local' has no option 'address=x'"),
         (("run", "mine.toml", "--metric", "aurok"), "Did you mean 'auroc'"),
         (("run", "mine.toml", "--root", "demo"), "--root takes NAME=PATH"),
+        (("page", "none", "--pages", "pages"), "Say which tables to make pages of"),
+        (("page", "none", "other"), "name the folder of one grid alone"),
         (("status", "none"), "none is not the folder of a grid"),
         (("page", "none"), "none is not the folder of a grid"),
         (("export", "none", "--csv", "a.csv"), "none holds no job of a grid"),

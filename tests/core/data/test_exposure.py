@@ -9,8 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.data.exposure import expose, limit_instances
+from clocs_core.data.exposure import expose, limit_instances, settle_epochs
 from clocs_core.data.store import Instances
+from clocs_core.settings.sections import TrainSettings
 
 
 def some(count):
@@ -50,3 +51,20 @@ def test_enough_is_all_in_the_same_order():
 def test_a_ragged_batch_is_a_step_too(batch, steps):
     found = expose(torch.tensor([1, 1, 2, 3, 3, 3, 4, 5, 5]), batch, epochs=3)
     assert (found.patients, found.instances, found.steps) == (5, 9, steps)
+
+
+@given(count=st.integers(1, 5000), batch=st.integers(1, 300), total=st.integers(1, 100_000), most=st.integers(1, 6000))
+def test_a_total_is_missed_by_half_an_epoch_at_most(count, batch, total, most):
+    """Whether it is of steps or of instances, and also where a run has fewer instances than there are."""
+    each = min(count, most)
+    settings = TrainSettings(batch_size=batch, instances=most, total_instances=total)
+    assert abs(settle_epochs(settings, count).epochs * each - total) <= max(each / 2, each - total)
+    steps = -(-each // batch)
+    settings = TrainSettings(batch_size=batch, instances=most, total_steps=total)
+    assert abs(settle_epochs(settings, count).epochs * steps - total) <= max(steps / 2, steps - total)
+
+
+def test_without_a_total_epochs_stay_and_two_totals_are_one_too_many():
+    assert settle_epochs(TrainSettings(epochs=7), 100) == TrainSettings(epochs=7)
+    with pytest.raises(ValueError, match="leave one of them out"):
+        TrainSettings(total_steps=1, total_instances=1)

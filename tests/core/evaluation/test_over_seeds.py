@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from clocs_core.evaluation.bootstrap import Interval, compare
-from clocs_core.evaluation.over_seeds import difference_over_seeds, interval_from_spreads, mean_over_seeds
+from clocs_core.evaluation.over_seeds import (
+    difference_over_seeds,
+    interval_from_spreads,
+    mean_over_seeds,
+    patients_spread,
+)
 
 T_2, T_4 = 4.302652729911275, 2.7764451051977987  # 97.5 % points of Student's t, from a printed table
 NORMAL = 1.959963984540054
@@ -141,3 +146,13 @@ def test_the_table_of_coverage_is_the_committed_one():
             found = [row[name] for row in COVERAGE["rows"] if row["seed_sd"] == sd]
             cells.append(f"{min(found):.3f} – {max(found):.3f}")
         assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_spread_over_patients_and_the_values_give_the_interval_again():
+    """So that two numbers are kept in place of thousands of draws; a draw that is not defined is left out of both."""
+    found = seeds((0.1, 0.2, 0.6), 0.1, draws=50)
+    found[0].draws[3] = np.nan
+    mean = mean_over_seeds(found)
+    assert interval_from_spreads([0.1, 0.2, 0.6], *patients_spread(found)) == pytest.approx((mean.low, mean.high))
+    one = seeds((0.5,), 0.1, draws=50)
+    assert patients_spread(one) == (pytest.approx(np.std(one[0].draws)), 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from clocs_core.errors import ClocsError
+from clocs_core.errors import ClocsError, SettingsError
 from clocs_core.grids.grid_file import Asked, read_axes, read_grid_file, settle_grid
 from clocs_core.grids.presets import wanted_cells
 from clocs_core.plugins.session import installed_session
@@ -79,6 +79,33 @@ def test_axes_of_a_command_line_are_those_of_a_file() -> None:
     typed = Asked(name="x", axes=read_axes(["method=cmsc", "dataset=demo", "label_fraction=0.25"]))
     (preset,) = settle_grid(typed, CATALOGUE).presets
     assert [one.label_fraction for one in preset.conditions] == [0.25]
+
+
+def test_an_exposure_is_an_axis_and_makes_a_length_of_training_without_early_stopping(tmp_path: Path) -> None:
+    """Methods are compared within one exposure; that of each method's own adds nothing to its command."""
+    text = '[axes]\nmethod = ["cmsc", "simclr"]\ndataset = "demo"\n'
+    text += 'exposure = ["own", "steps=20", "instances=90"]\n[run]\nkeep = "separation"\n'
+    grid = settle_grid(asked(tmp_path, text), CATALOGUE)
+    (preset,) = grid.presets
+    assert [(one.exposure, one.method) for one in preset.conditions] == [
+        (exposure, method) for exposure in ("", "steps=20", "instances=90") for method in ("cmsc", "simclr")
+    ]
+    options = [grid.repeats.runs(one)[0].options for one in preset.conditions[::2]]
+    assert options == [("keep=separation",), ("total_steps=20", "keep=last"), ("total_instances=90", "keep=last")]
+    assert len({one.context for one in preset.conditions}) == 3
+    typed = attrs.evolve(
+        asked(tmp_path, text), axes=read_axes(["method=cmsc", "dataset=demo", "exposure=own,steps=20"])
+    )
+    (again,) = settle_grid(typed, CATALOGUE).presets
+    assert [one.exposure for one in again.conditions] == ["", "steps=20"]
+
+
+@pytest.mark.parametrize("exposure", ["steps", "steps=0", "steps=x", "epochs=3", "much"])
+def test_an_exposure_that_is_none_is_told_what_there_is(exposure: str) -> None:
+    """Before anything is run."""
+    wrong = Asked(name="x", axes={"method": ("cmsc",), "dataset": ("demo",), "exposure": (exposure,)})
+    with pytest.raises(SettingsError, match=f"steps=10000 or instances=2500000, got '{exposure}'"):
+        settle_grid(wrong, CATALOGUE)
 
 
 def test_an_untrained_encoder_is_a_method_without_a_data_set() -> None:

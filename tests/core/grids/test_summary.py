@@ -125,6 +125,23 @@ def test_the_table_as_text(tmp_path: Path) -> None:
     ]
 
 
+def test_exposures_have_a_column_and_no_difference_between_them(tmp_path: Path) -> None:
+    """The own exposure of each method, and the same for all: two tables in one, whose untrained encoder is the same."""
+    repeats = Repeats(seeds=(0, 1))
+    lines = [attrs.evolve(one, exposure=much) for much in ("", "steps=9") for one in by_method("cmsc", "simclr")]
+    for one in lines:
+        for cell in repeats.cells(one):
+            write(tmp_path, cell, 0.9, 0.5)
+    found = table(lines, repeats, tmp_path)
+    sheet = score_sheet(found)
+    assert "exposure" not in sheet.shared
+    assert [row[:2] for row in sheet.rows] == [
+        *(("own", "random"), ("own", "cmsc"), ("own", "simclr")),
+        *(("steps=9", "random"), ("steps=9", "cmsc"), ("steps=9", "simclr")),
+    ]
+    assert [line.printed is None for line in found.lines] == [True, False, False, True, True, True]
+
+
 def test_what_each_method_saw_stands_beside_its_score(tmp_path: Path) -> None:
     """A method that stops at once has seen less than one that trains for long; a reader must see that."""
     repeats = Repeats(seeds=(0, 1))

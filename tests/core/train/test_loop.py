@@ -148,6 +148,17 @@ def test_the_last_epoch_is_kept_where_that_is_asked_and_nothing_stops_early(coho
     assert (progress.best_epoch, progress.finished) == (40, True)
 
 
+@pytest.mark.parametrize("total", ["total_steps", "total_instances"])
+def test_training_of_a_given_length_does_not_stop_early(total):
+    """Runs of equal exposure would else differ in it; which weights are kept is another question."""
+    progress = Progress()
+    settings = TrainSettings(epochs=40, patience=2, **{total: 1})
+    for number in range(40):
+        assert not progress.finished
+        progress = progress.after(float(number), settings)
+    assert (progress.best_epoch, progress.finished) == (1, True)
+
+
 def test_the_epoch_that_separates_patients_best_is_kept_where_that_is_asked(cohort):
     """By what the listener is told of its validation embeddings, whatever the loss does."""
     who = learner(seed=3)

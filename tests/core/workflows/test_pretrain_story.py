@@ -123,6 +123,15 @@ def test_a_limit_of_instances_chooses_the_same_ones_for_every_seed_of_the_run(tm
     assert chosen[0] == chosen[1] != chosen[2]
 
 
+def test_a_total_of_steps_sets_the_length_of_a_run_whatever_its_validation_loss_does(tmp_path):
+    """Methods with other numbers of instances then take equally many steps, as far as whole epochs allow."""
+    plan, host = plan_of(tmp_path, "total_steps=7", "epochs=400", "patience=1", "instances=9", "batch_size=4")
+    around = surroundings(host)
+    ready = prepare_run(plan, around)
+    train_run(ready, RunKeeper(), around, False)
+    assert (ready.plan.train.epochs, ready.learner.progress.epoch) == (2, 2)  # of three steps
+
+
 class End(Listener):
     def run_done(self, run, done):
         self.done = done

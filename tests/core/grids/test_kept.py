@@ -1,0 +1,155 @@
+"""The files of an export give the tables that the folders gave, and nothing else is needed for them."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from edited_files import edit_json
+from grid_folders import write_evaluation, write_run
+
+from clocs_core.artifacts.reports import PatientSeparation
+from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import Score
+from clocs_core.errors import RunFolderError
+from clocs_core.evaluation.over_seeds import interval_from_spreads
+from clocs_core.grids.axes import Repeats
+from clocs_core.grids.definition import Grid
+from clocs_core.grids.distances import distance_sheet, summarise_distances
+from clocs_core.grids.draws import source_of
+from clocs_core.grids.export import write_export
+from clocs_core.grids.kept import KeptLines, is_export, read_kept
+from clocs_core.grids.kept_pages import write_kept_pages
+from clocs_core.grids.measure import Inputs, Measure
+from clocs_core.grids.presets import Preset
+from clocs_core.grids.results import Results
+from clocs_core.grids.rows import difference_sheet, score_sheet
+from clocs_core.grids.summary import Summary, summarise, tabulate
+from clocs_plugins.paper_tables.published import find_printed
+
+PLACE = Condition(method="cmsc", pretraining="chapman", downstream="chapman", protocol="linear")
+MEASURE = Measure(resamples=20)
+
+
+def make_grid(out: Path, repeats: Repeats, exposures: tuple[str, ...] = ("",)) -> Grid:
+    """Two methods with reports and draws; scores have six digits, as the file."""
+    conditions = tuple(
+        attrs.evolve(PLACE, method=method, exposure=exposure) for exposure in exposures for method in ("cmsc", "simclr")
+    )
+    rng = np.random.default_rng(0)
+    for one in conditions:
+        for cell in repeats.cells(one):
+            untrained = np.random.default_rng(100 + 10 * cell.pretraining.split_seed + cell.pretraining.seed)
+            values = {one.method: round(rng.uniform(0.6, 0.9), 6), "random": round(untrained.uniform(0.4, 0.6), 6)}
+            about = (cell.downstream, cell.label_fraction, "auroc", "frame")
+            scores = [Score(cell.protocol, init, *about, value, 0, 1) for init, value in values.items()]  # type: ignore[arg-type]
+            folder = write_evaluation(out, [cell], scores, commit="abc")
+            for init, value in values.items():
+                kept = source_of(cell, init, folder / "predictions.npz", MEASURE, out).kept
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                own = untrained if init == "random" else rng  # the untrained encoder is the same for all
+                draws = np.random.default_rng(len(init)).normal(value, 0.02, 20) + own.normal(0, 0.01, 20)
+                np.save(kept, np.append(value, draws))
+            apart = [PatientSeparation(init=init, intra_mean=1, inter_mean=2, separation=0.75) for init in values]
+            path = write_run(out, cell.pretraining, apart) / "report.json"
+            exposure = {"patients": 7, "instances": 100, "steps": 15}
+            edit_json(path, lambda report, exposure=exposure: report.update({"exposure": exposure}))
+    preset = Preset(name="two", title="Two", conditions=conditions)
+    apart_too = Preset(name="apart", title="Apart", conditions=conditions[:2], needs_scores=False, figure="distances")
+    return Grid(presets=(preset, apart_too), repeats=repeats, measure=MEASURE)
+
+
+def export(out: Path, grid: Grid, folder: Path) -> Summary:
+    """Write the files; return the table as the folders give it."""
+    inputs = Inputs(repeats=grid.repeats, results=Results(out), measure=MEASURE)
+    write_export(grid, inputs, folder)
+    return summarise(grid.presets[0].conditions, inputs, find_printed)
+
+
+def from_files(grid: Grid, *folders: Path) -> Summary:
+    kept = read_kept(folders, MEASURE)
+    return tabulate(grid.presets[0].conditions, KeptLines(kept, grid.repeats, find_printed))
+
+
+@pytest.mark.parametrize(
+    "repeats", [Repeats(seeds=(0, 1, 2)), Repeats(seeds=(3,)), Repeats(seeds=(0, 1), splits=(0, 1))]
+)
+def test_the_files_give_the_tables_of_the_folders(tmp_path: Path, repeats: Repeats) -> None:
+    """Several seeds, one seed, and splits; steps and instances stand beside every score."""
+    grid = make_grid(tmp_path / "out", repeats, ("", "steps=9"))
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    again = from_files(grid, tmp_path / "files")
+    assert score_sheet(again) == score_sheet(first)
+    assert difference_sheet(again) == difference_sheet(first)
+    assert len(first.differences) == 2  # within each exposure
+    assert score_sheet(again).rows[1][-3:-1] == ("10 / 15", "200 / 300")
+    kept, conditions = read_kept([tmp_path / "files"], MEASURE), grid.presets[1].conditions
+    told = summarise_distances(conditions, repeats, Results(tmp_path / "out"))
+    assert distance_sheet(summarise_distances(conditions, repeats, kept)) == distance_sheet(told)
+
+
+def test_a_changed_score_changes_its_interval_and_verdict(tmp_path: Path) -> None:
+    """Both follow from scores.csv: an interval that was written down would stay as it was."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1, 2)))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    path = tmp_path / "files" / "scores.csv"
+    rows = list(csv.reader(path.read_text().splitlines()))
+    place = rows[0].index("score")
+    for row in (row for row in rows if row[0] == "cmsc"):
+        row[place] = "0.990000"
+    path.write_text("\n".join(",".join(row) for row in rows) + "\n")
+    found = from_files(grid, tmp_path / "files")
+    (difference,) = found.differences
+    theirs = [0.99 - float(row[place]) for row in rows if row[0] == "simclr"]
+    ends = interval_from_spreads(theirs, difference.interval.sd, difference.interval.overlap)
+    assert (difference.interval.low, difference.interval.high) == pytest.approx(ends)
+    assert found.lines[1].spread is not None
+    assert found.lines[1].spread.mean == pytest.approx(0.99)
+
+
+def test_exports_of_several_machines_are_read_together(tmp_path: Path) -> None:
+    """A portion that another has in whole is taken from there; of other repetitions there is no interval."""
+    whole, part = (Repeats(seeds=seeds) for seeds in ((0, 1, 2), (0,)))
+    grid = make_grid(tmp_path / "out", whole)
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    export(tmp_path / "out", attrs.evolve(grid, repeats=part), tmp_path / "few")
+    assert score_sheet(from_files(grid, tmp_path / "few", tmp_path / "files")) == score_sheet(first)
+    shutil.copy(tmp_path / "few" / "patients.csv", tmp_path / "files" / "patients.csv")
+    assert from_files(grid, tmp_path / "files").lines[1].interval is None
+
+
+def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path: Path, no_figures: None) -> None:
+    """From the files alone, for the tables that were asked for, of which some are not there yet."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    more = Preset(name="other", title="Other", conditions=(attrs.evolve(PLACE, method="byol"),))
+    asked = attrs.evolve(grid, presets=(*grid.presets, more), repeats=Repeats(seeds=(0, 1, 2)))
+    counts = write_kept_pages(asked, read_kept([tmp_path / "files"], MEASURE), {}, tmp_path / "pages")
+    assert {name: (one.made, one.asked) for name, one in counts.items()} == {
+        "two": (4, 6),
+        "apart": (4, 6),
+        "other": (0, 3),
+    }
+    index = (tmp_path / "pages" / "index.md").read_text()
+    assert "| [two](two.md) |  | Two | 4 | 6 cells |" in index
+    assert "| other |  | Other | 0 | 3 cells |" in index
+    page = (tmp_path / "pages" / "two.md").read_text()
+    assert "[All tables](index.md)" in page
+    assert "Cells: 4 made of 6 asked for." in page
+    assert "| 2 of 3 |" in page
+    assert (tmp_path / "pages" / "figures" / "two.png").exists()
+    assert not (tmp_path / "pages" / "other.md").exists()
+
+
+def test_a_folder_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
+    """And a file of an older version is not read as if it were a new one."""
+    assert not is_export(tmp_path)
+    with pytest.raises(RunFolderError, match=r"Cannot read .*scores.csv, which `clocs grid export` writes"):
+        read_kept([tmp_path], MEASURE)
+    (tmp_path / "scores.csv").write_text("method,score\n")
+    with pytest.raises(RunFolderError, match="has other columns"):
+        read_kept([tmp_path], MEASURE)
