@@ -42,7 +42,7 @@ from clocs_plugins.classification.metrics import macro_auprc, macro_auroc
 Floats = NDArray[np.float64]
 
 EXPERIMENTS = {
-    "demo": "run --plugin cmsc --dataset demo --epochs 3 --label-fraction 0.25,1",
+    "demo": "run --plugin cmsc --dataset demo -o patients=240 --epochs 3 --label-fraction 0.25,1",
     "cardiology": "run --plugin simclr --dataset cardiology --root {data}/cardiology --epochs 1 --label-fraction 0.5,1",
     "ptbxl rhythm": "run --plugin cmsmlc --dataset ptbxl --root {data}/ptbxl --epochs 1 --label-fraction 0.25,0.5 "
     "-o instances=512 --leads II,V2",

@@ -137,8 +137,8 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
     work = sorted(((seed, row.name) for row in rows for seed in range(row.seeds)), key=lambda one: one[0])
     began, failed = time.monotonic(), {}
     # Threads of one run must not wait, in a loop, for those of another.
-    alone = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // (2 * jobs))), "OMP_WAIT_POLICY": "passive"}
-    alone = {**alone, **os.environ}
+    threads = max(1, (os.cpu_count() or 1) // (2 * jobs))
+    alone = {"OMP_NUM_THREADS": str(threads), "GOMP_SPINCOUNT": "0", **os.environ}
 
     def one(seed: int, name: str) -> subprocess.CompletedProcess[str] | None:
         if time.monotonic() - began > until:

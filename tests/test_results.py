@@ -263,6 +263,19 @@ def test_the_times_of_a_step_are_those_that_were_measured():
     assert rows <= 0.40
 
 
+def test_the_times_on_a_machine_with_other_work_are_those_that_were_measured():
+    """And the way of `clocs` is the quickest of the three there."""
+    found = results("shared_machine")
+    assert f"$ {found['command']}\n" in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    for name, words in (("default", "in a loop"), ("clocs", "in a short loop"), ("passive", "asleep at once")):
+        (row,) = [row for row in tables("speed.md") if row[0].startswith(words)]
+        for cell, others in zip(row[1:], ("0 others", "2 others"), strict=True):
+            one = found["training_seconds"][others][name]
+            assert cell == f"{one['median']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
+    beside = found["training_seconds"]["2 others"]
+    assert min(beside, key=lambda name: beside[name]["median"]) == "clocs"
+
+
 SCALED = ("scale_model", "scale_model_cnn")
 
 

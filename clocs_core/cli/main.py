@@ -160,11 +160,14 @@ def _prepare_libraries() -> None:
 
     MIMALLOC_PURGE_DELAY: the allocator of some builds (mimalloc; Linux on ARM) keeps freed pages. By default it returns
     and requests them in every training step: 5,700 page faults a step, a tenth of its time.
-    OMP_WAIT_POLICY: threads that have nothing to do sleep. By default they turn in a loop, so that on a machine with
-    other work all wait for threads that have no core: a training step took 8 times as long (docs/speed.md).
+    GOMP_SPINCOUNT, KMP_BLOCKTIME (GNU's OpenMP and Intel's): threads that wait for work sleep after some microseconds.
+    By default they turn in a loop for milliseconds. On a machine with other work, all then wait for a thread that has
+    no core, and a training takes 3 times as long (docs/speed.md).
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "3000")
+        os.environ.setdefault("KMP_BLOCKTIME", "0")
 
 
 def _take_global_options(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -37,7 +37,7 @@ from clocs_core.cli.several_seeds import has_seeds, refuse_for_seeds, resume_see
 from clocs_core.cli.summary import print_summary
 from clocs_core.cli.together import run_together
 from clocs_core.cli.wording import as_flags, flags_of
-from clocs_core.errors import SettingsError
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.sections import DataSettings, RunSettings, ScoringSettings, TrainSettings
 from clocs_core.settings.toml_file import Tables, read_tables
@@ -161,7 +161,13 @@ def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str], seeds
 def _resume(how: _Start, path: Path) -> int | None:
     from clocs_core.plan.pretraining import resolve
 
-    folder, tables = open_run_folder(path)
+    try:
+        folder, tables = open_run_folder(path)
+    except RunFolderError as problem:
+        if how.met is None or how.met[0].rank == 0:
+            raise
+        others = "All processes of a training must see the same run folder."
+        raise RunFolderError(f"Process {how.met[0].rank}: {problem} {others}") from None
     if folder.is_finished:
         echo(f"{path} is finished: see {folder.page}")
         return 0

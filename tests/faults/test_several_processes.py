@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,10 @@ def ended(process: subprocess.Popen[str], code: int = 0) -> str:
 
 def epochs(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def scores(folder: Path) -> list[float]:
+    return [one["value"] for one in json.loads((folder / "report.json").read_text())["scores"]]
 
 
 def wait_for_epochs(folder: Path, count: int) -> None:
@@ -75,6 +81,7 @@ def test_one_two_and_four_processes_train_alike(tmp_path: Path) -> None:
             assert found["validation_loss"] == pytest.approx(expected["validation_loss"], rel=1e-5)
         report = json.loads((tmp_path / count / "report.json").read_text())
         assert report["environment"]["processes"] == count
+        assert scores(tmp_path / count) == pytest.approx(scores(tmp_path / "1"), abs=1e-4)
 
 
 @pytest.mark.timeout(900)
@@ -145,15 +152,18 @@ def test_torchrun_starts_all_again_after_one_was_killed_and_they_go_on(tmp_path:
     assert (tmp_path / "killed" / "report.html").exists()
 
 
-def by_hand(*words: list[object]) -> list[tuple[int, str]]:
-    """Start a process for each command line, as ranks 0, 1 …; return the code and the errors of each."""
+def by_hand(*words: list[object], **of_the_last: str) -> list[tuple[int, str]]:
+    """Start a process for each command line, as ranks 0, 1 …; return the code and the errors of each.
+
+    of_the_last: variables of the last process alone.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     started = [
         start(
             *one, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(len(words)), MASTER_ADDR="127.0.0.1",
-            MASTER_PORT=port,
+            MASTER_PORT=port, **(of_the_last if rank == len(words) - 1 else {}),
         )
         for rank, one in enumerate(words)
     ]  # fmt: skip
@@ -175,3 +185,49 @@ def test_processes_that_differ_and_batches_that_are_too_small_are_refused_once(t
         assert len(said) == 1, found
         assert sentence in said[0]
     assert not (tmp_path / "run" / "settings.toml").exists()
+
+
+@pytest.mark.timeout(600)
+def test_other_versions_are_refused_by_name(tmp_path: Path) -> None:
+    """Of a library here; those of plugins are compared in the same way."""
+    other = tmp_path / "path" / "scipy-0.0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: scipy\nVersion: 0.0.1\n")
+    base = ["run", *SMALL, "--device", "cpu", "--data-root", tmp_path, "--epochs", "1", "--out", tmp_path / "run"]
+    found = by_hand(base, base, PYTHONPATH=str(other.parent))
+    assert [code for code, _ in found] == [2, 2], found
+    (said,) = [line for _, err in found for line in err.splitlines() if line.startswith("Error: ")]
+    assert f"process 0 has scipy = {version('scipy')}, and process 1 has scipy = 0.0.1 in its place" in said
+    assert not (tmp_path / "run" / "settings.toml").exists()
+
+
+ELSEWHERE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+"""Begin of a command that sees an empty folder in place of the one that follows."""
+
+
+@pytest.mark.timeout(600)
+def test_a_process_that_cannot_see_the_run_folder_says_so(tmp_path: Path) -> None:
+    """As on two machines without a shared disk."""
+    (tmp_path / "run").mkdir()
+    able = shutil.which("unshare") and subprocess.run([*ELSEWHERE, tmp_path / "run", "true"], check=False).returncode == 0
+    if not able:
+        pytest.skip("no mount of its own for a process here")
+    base = ["run", *SMALL, "--device", "cpu", "--data-root", tmp_path, "--epochs", "500", "--out", tmp_path / "run"]
+    begun = start(*base)
+    wait_for_epochs(tmp_path / "run", 1)
+    begun.send_signal(signal.SIGINT)
+    ended(begun, 130)
+    command = [*ELSEWHERE, tmp_path / "run", sys.executable, "-m", "clocs_core", "run", "--resume", tmp_path / "run"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    first = start("run", "--resume", tmp_path / "run", RANK="0", LOCAL_RANK="0", **shared)
+    variables = os.environ | shared | {"RANK": "1", "LOCAL_RANK": "1"}
+    other = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=240, check=False)
+    first.kill()  # as torchrun does when one of its processes has ended
+    first.communicate()
+    assert other.returncode == 2
+    (said,) = [line for line in other.stderr.splitlines() if line.startswith("Error: ")]
+    assert "Process 1: " in said
+    assert "All processes of a training must see the same run folder." in said

@@ -15,7 +15,7 @@ RHYTHM = Task("rhythm", classes=("AFIB", "GSVT", "SB", "SR"))  # the four groups
 class DemoOptions:
     """Options of the data set `demo`: how many patients to simulate, and which."""
 
-    patients: int = option(240, "Number of simulated patients.", check=(lambda n: n > 0, "be positive"))
+    patients: int = option(480, "Number of simulated patients.", check=(lambda n: n > 0, "be positive"))
     population: int = option(0, "Seed of the simulated patients.", check=(lambda n: n >= 0, "not be negative"))
 
 

@@ -142,12 +142,22 @@ def test_quiet_and_verbose_contradict_each_other(capsys: pytest.CaptureFixture[s
     assert "give one of them" in capsys.readouterr().err
 
 
-def test_threads_that_wait_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would turn in a loop, and on a machine with other work a step took eight times as long."""
-    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that the end of the test restores what was there
-    monkeypatch.delenv("OMP_WAIT_POLICY")
+def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would turn in a loop, and on a machine with other work a training took 27 times as long."""
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    for name in names:
+        monkeypatch.setenv(name, "")  # so that the end of the test restores what was there
+        monkeypatch.delenv(name)
     main(["plugins"], [])
-    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    assert [os.environ.get(name) for name in names] == [None, "3000", "0"]
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    main(["plugins"], [])
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+
+
+def test_who_says_how_threads_wait_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOMP_SPINCOUNT", "")
+    monkeypatch.delenv("GOMP_SPINCOUNT")
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
     main(["plugins"], [])
-    assert os.environ["OMP_WAIT_POLICY"] == "active"
+    assert "GOMP_SPINCOUNT" not in os.environ
