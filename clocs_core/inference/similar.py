@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError, UnknownName, neighbours
+from clocs_core.evaluation.features import add_rows
 from clocs_core.evaluation.retrieval import Nearness, distances
 from clocs_core.inference.embed import Representations
 
@@ -129,9 +130,7 @@ def _points(found: Representations, level: Level) -> tuple[NDArray[np.float64], 
     if level == "frame":
         return embedding, finite
     _, first, number = np.unique(found.rows.features.record[finite], return_index=True, return_inverse=True)
-    total = np.zeros((len(first), embedding.shape[1]))
-    np.add.at(total, number, embedding)
-    return total / np.bincount(number)[:, None], finite[first]
+    return add_rows(embedding, number, len(first)) / np.bincount(number)[:, None], finite[first]
 
 
 def _query(

@@ -10,7 +10,7 @@ from torch import nn
 
 from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
-from clocs_core.evaluation.features import Features, embed, pool_records
+from clocs_core.evaluation.features import Features, add_rows, embed, pool_records
 from clocs_core.evaluation.labelled_frames import take
 from clocs_core.testing.threads import on_ranks
 from clocs_core.train.normalise import leave, min_max
@@ -121,3 +121,13 @@ def test_a_recording_has_the_mean_of_its_embeddings_and_the_label_of_its_rows():
     assert found.embedding.tolist() == [[5.0, 5.0], [2.0, 3.0]]
     assert (found.label.tolist(), found.patient.tolist(), found.record.tolist()) == ([0, 1], [8, 7], [2, 4])
     assert pool_records(Features(np.empty((3, 0), np.float32), **ids)).label.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 4000])
+def test_sums_of_rows_have_the_bits_of_a_loop(rows):
+    rng = np.random.default_rng(rows)
+    values, number = rng.normal(size=(rows, 5)).astype(np.float32) ** 9, rng.integers(0, 6, rows)
+    expected = np.zeros((6, 5))
+    for row, group in zip(values, number, strict=True):
+        expected[group] += row
+    np.testing.assert_array_equal(add_rows(values, number, 6), expected)

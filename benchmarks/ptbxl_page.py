@@ -1,0 +1,213 @@
+"""Write docs/results-ptbxl.md and its picture from the scores of `benchmarks/ptbxl.py`, beside published ones.
+
+    python benchmarks/ptbxl_page.py benchmarks/results/ptbxl.json
+
+Several files are joined: each has other rows. Published figures are in benchmarks/ptbxl_published.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
+PICTURE = "label-efficiency.png"
+TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
+PROTOCOLS = {"finetune": "fine-tuned", "attention-pool": "attention pool", "knn": "nearest neighbours"}
+"""Protocols besides the linear one, and how the page calls them."""
+SHARED = "linear-record"  # the protocol of the main table and of the label fractions
+
+
+def main() -> int:
+    """Write the page and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("found", type=Path, nargs="+", help="JSON files of benchmarks/ptbxl.py")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page")
+    given = parser.parse_args()
+    tables = [json.loads(one.read_text(encoding="utf-8")) for one in given.found]
+    (given.docs / "results-ptbxl.md").write_text(page(tables, published()), encoding="utf-8")
+    if drawn := label_efficiency([row for table in tables for row in table["rows"]]):
+        (given.docs / "pictures").mkdir(exist_ok=True)
+        (given.docs / "pictures" / PICTURE).write_bytes(drawn)
+    return 0
+
+
+def published() -> dict[str, Any]:
+    """Read the published figures and their sources."""
+    return tomllib.loads((HERE / "ptbxl_published.toml").read_text(encoding="utf-8"))
+
+
+def page(tables: Sequence[dict[str, Any]], others: dict[str, Any]) -> str:
+    """Return the page. Raises ValueError where a table is of fold 9, which was used to choose settings."""
+    for table in tables:
+        if table["part"] != "test":
+            raise ValueError(
+                f"the table of {table['date']} has scores of the {table['part']} part, not of the test part"
+            )
+    rows = [row for table in tables for row in table["rows"]]
+    commands = "\n".join(f"$ {table['command']}" for table in tables)
+    machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in tables))
+    parts = [_INTRODUCTION.format(machines=machines, commands=commands), _linear(rows, others)]
+    parts += [_other_protocols(rows, others), _fractions(rows), _sources(others)]
+    return "\n".join(part for part in parts if part)
+
+
+_INTRODUCTION = """# Results on PTB-XL, as its benchmark scores them
+
+Macro AUROC on fold 10 of PTB-XL (100 Hz, 12 leads), one vector per recording, after pre-training without labels on
+folds 1-8. Here folds 1-8 have 12,883 of their 17,418 recordings; folds 9 and 10 are complete. Methods, encoders and
+their settings were chosen on fold 9. Fold 10 was scored once, at the end.
+
+The mean over seeds comes with its 95 % interval over seeds and patients. One seed has an interval over patients only.
+The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training ({machines}).
+
+```console
+{commands}
+$ python benchmarks/ptbxl_page.py benchmarks/results/ptbxl.json
+```
+"""
+
+
+def _linear(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
+    """Return the main table: a frozen encoder and a linear model whose C was chosen on fold 9."""
+    head = ["method, encoder", "parameters", "seeds", "minutes", *TASKS]
+    lines = []
+    for row in rows:
+        scores = {one["task"]: one for one in row["scores"] if _is_main(one)}
+        if scores:
+            minutes = statistics.median(row["pretrain_seconds"]) / 60
+            seeds = len(row["pretrain_seconds"])
+            cells = [_cell(scores[task]) if task in scores else "" for task in TASKS]
+            lines.append([row["name"], f"{row['parameters'] / 1e6:.1f} M", str(seeds), f"{minutes:.1f}", *cells])
+    theirs = [_their_row(one) for one in others["rows"] if one["protocol"] == "linear"]
+    return "\n".join(
+        [
+            "## Linear",
+            "",
+            "A frozen encoder, and a linear model whose penalty was chosen on fold 9. AUROC with its interval; then "
+            "how far it is above the untrained control, with the interval of that difference.",
+            "",
+            *_table(head, lines),
+            "",
+            "Published, with other and mostly more recordings for pre-training:",
+            "",
+            *_table(["model", "pre-trained on", "parameters", "source", *TASKS], theirs),
+            "",
+        ]
+    )
+
+
+def _is_main(score: dict[str, Any]) -> bool:
+    """Return whether a score is of the main table, whose C was chosen and which has all labels.
+
+    Label fractions have a fixed C and are listed by themselves.
+    """
+    return score["protocol"] == SHARED and score["label_fraction"] == 1 and bool(score["chosen"])
+
+
+def _other_protocols(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
+    lines = []
+    for row in rows:
+        for one in row["scores"]:
+            if one["protocol"] in PROTOCOLS:
+                lines.append([row["name"], PROTOCOLS[one["protocol"]], one["task"], str(len(one["seeds"])), _cell(one)])
+    if not lines:
+        return ""
+    theirs = [[*_their_row(one)[:1], one["protocol"], *_their_row(one)[1:]] for one in others["rows"]]
+    theirs = [one for one in theirs if one[1] != "linear"]
+    return "\n".join(
+        [
+            "## Other protocols",
+            "",
+            *_table(["method, encoder", "protocol", "task", "seeds", "AUROC"], lines),
+            "",
+            "Published:",
+            "",
+            *_table(["model", "protocol", "pre-trained on", "parameters", "source", *TASKS], theirs),
+            "",
+        ]
+    )
+
+
+def _fractions(rows: Iterable[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        for task, scores in _by_fraction(row).items():
+            for one in scores:
+                lines.append([row["name"], task, f"{100 * one['label_fraction']:g} %", _cell(one)])
+    if not lines:
+        return ""
+    return "\n".join(
+        [
+            "## Fewer labels",
+            "",
+            "The linear model sees the labels of a part of the patients of folds 1-8, with C = 0.01.",
+            "",
+            f"![AUROC by the fraction of labels, of each method and of its untrained encoder](pictures/{PICTURE})",
+            "",
+            *_table(["method, encoder", "task", "patients with labels", "AUROC"], lines),
+            "",
+        ]
+    )
+
+
+def _by_fraction(row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the scores of an evaluation at several label fractions, by task, smallest fraction first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in row["scores"]:
+        if one["protocol"] == SHARED and not one["chosen"]:
+            found.setdefault(one["task"], []).append(one)
+    several = {task: sorted(scores, key=lambda one: one["label_fraction"]) for task, scores in found.items()}
+    return {task: scores for task, scores in several.items() if len(scores) > 1}
+
+
+def label_efficiency(rows: Iterable[dict[str, Any]]) -> bytes | None:
+    """Draw AUROC by label fraction, solid for a method and dashed for its untrained encoder; None without figures."""
+    figure, (axes,) = sheet(1, 1, 7.5, 3.6)
+    names, lines = [], []
+    held = [(row["name"], task, scores) for row in rows for task, scores in _by_fraction(row).items()]
+    for place, (name, task, scores) in enumerate(held):
+        colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place // len(PALETTE) % len(MARKERS)]
+        x = [100 * one["label_fraction"] for one in scores]
+        for which, dashes in (("auroc", ()), ("random", (3, 2))):
+            middle, low, high = zip(*(one[which] for one in scores), strict=True)
+            axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+            lines += axes.plot(x, middle, color=colour, marker=marker, markersize=4, linewidth=1.5, dashes=dashes)
+            names.append(f"{name}, {task}" if which == "auroc" else "untrained")
+    if not held:
+        return None
+    axes.set_xscale("log")
+    label(axes, "Fewer labels", "patients with labels, %", "macro AUROC, fold 10")
+    legend_beside(axes, names, lines, x=1.02)
+    return to_png(figure)
+
+
+def _cell(one: dict[str, Any]) -> str:
+    (value, low, high), (gain, least, most) = one["auroc"], one["gain"]
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]; {gain:+.3f} [{least:+.3f}, {most:+.3f}]"
+
+
+def _their_row(one: dict[str, Any]) -> list[str]:
+    figures = [f"{one['scores'][task]:.3f}" if task in one["scores"] else "" for task in TASKS]
+    return [one["name"], one.get("data", ""), one.get("parameters", ""), f"({one['source']})", *figures]
+
+
+def _sources(others: dict[str, Any]) -> str:
+    lines = [f"- ({name}) {text}" for name, text in others["sources"].items()]
+    return "\n".join(["## Sources", "", *lines, ""])
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines)]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
