@@ -294,7 +294,7 @@ class Encoder(Offer):
     sample from (t + 1) * stride on. It may have `of_sequence(sequence)`, from a sequence to the representations: an
     objective that needs both then takes one pass instead of two.
     presets: settings that suit it, such as {"data": {"normalise": "constant"}}. They replace those of the method and of
-    the data set, for options that the run has.
+    the data set, for options that the run has; but a method with a learning rate of its own keeps its training.
     """
 
     kind: ClassVar[str] = "encoder"

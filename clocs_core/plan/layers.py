@@ -1,7 +1,7 @@
 """Combine layers of settings, and find the table of a setting that is given by name.
 
 Later layers win: defaults < a method's presets < the data set's own defaults < an encoder's presets < a settings file <
-settings given by name.
+settings given by name. A method that presets a learning rate keeps its presets of training.
 """
 
 from __future__ import annotations

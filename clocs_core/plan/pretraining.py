@@ -135,7 +135,7 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     }
     extras = offered_extras(catalogue, classes)
     layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
-    _add_presets(layers.defaults, catalogue.encoders.get(run.encoder).offer, classes)
+    _add_presets(layers, catalogue.encoders.get(run.encoder).offer, classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
     needs = catalogue.views.get(method.views).offer.needs(options["views"])
     layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
@@ -242,11 +242,16 @@ def _choose_method(
     return run, method, dataset, {name: table for name, table in presets.items() if name not in unused}
 
 
-def _add_presets(defaults: dict[str, dict[str, object]], encoder: Encoder, classes: Mapping[str, type[Any]]) -> None:
-    """Add an encoder's presets to the defaults: those of tables and options that the run has."""
+def _add_presets(layers: Layers, encoder: Encoder, classes: Mapping[str, type[Any]]) -> None:
+    """Add an encoder's presets to the defaults: those of tables and options that the run has.
+
+    A method with a learning rate of its own keeps its training: it was chosen as a whole.
+    """
+    taken = {"train"} if "learning_rate" in layers.presets.get("train", {}) else set()
     for table, values in encoder.presets.items():
-        known = field_types(classes[table]) if table in classes else {}
-        defaults[table] = {**defaults.get(table, {}), **{name: one for name, one in values.items() if name in known}}
+        known = field_types(classes[table]) if table in classes and table not in taken else {}
+        fitting = {name: one for name, one in values.items() if name in known}
+        layers.defaults[table] = {**layers.defaults.get(table, {}), **fitting}
 
 
 def _choose_parts(catalogue: Catalogue, run: RunSettings, method: Method, dataset: Dataset) -> dict[str, Offer]:

@@ -31,8 +31,17 @@ PRESETS: dict[str, dict[str, object]] = {
     "run": {"embedding_dim": 512},
     "data": {"normalise": "constant", "channels": []},  # all leads, which keep their amplitudes
     "views": {"leads": "all"},
+    "train": {
+        "optimiser": "adamw",
+        "learning_rate": 2e-3,
+        "weight_decay": 0.05,
+        "warm_up": 0.1,
+        "schedule": "cosine",
+        "epochs": 25,
+        "batch_size": 128,
+    },
 }
-"""Settings that suit a network of all leads."""
+"""Settings that suit a network of all leads. Those of training were chosen on fold 9 of PTB-XL, with its labels."""
 
 
 @hookimpl

@@ -43,6 +43,16 @@ def test_the_presets_of_an_encoder_win_over_method_and_data_set_and_lose_to_the_
     assert resolve(catalogue, plan_of().tables()) == plan_of()
 
 
+def test_a_method_with_a_learning_rate_keeps_its_training_whatever_the_encoder_presets() -> None:
+    (flat,) = [one for one in offers()["clocs_encoders"]() if one.name == "flat"]
+    (method,) = [one for one in offers()["clocs_methods"]() if one.name == "preset"]
+    wide = attrs.evolve(flat, name="wide", presets={"data": {"normalise": "z-score"}, "train": {"patience": 7}})
+    own = attrs.evolve(method, name="own", presets={**method.presets, "train": {"learning_rate": 0.5, "patience": 4}})
+    catalogue = catalogue_of(clocs_encoders=lambda: [wide], clocs_methods=lambda: [own])
+    plan = resolve(catalogue, {"run": {"method": "own", "dataset": "tiny", "encoder": "wide"}})
+    assert (plan.train.patience, plan.data.normalise) == (4, "z-score")
+
+
 def test_where_nobody_says_anything_the_defaults_hold() -> None:
     plan = planned()
     assert (plan.train.patience, plan.evaluate.resamples, plan.run.embedding_dim) == (15, 1000, 128)
