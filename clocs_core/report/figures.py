@@ -27,6 +27,7 @@ from clocs_core.report.sheet import (
     line,
     picture,
     printable,
+    set_margins,
     sheet,
 )
 from clocs_core.report.tables import initial_weights, show_number
@@ -62,6 +63,7 @@ def loss_curves(rows: Sequence[EpochRow], best_epoch: int) -> Picture:
 def health_curves(rows: Sequence[EpochRow]) -> Picture:
     """Draw by epoch whether the validation embeddings stay spread out and separate patients."""
     figure, (rank, cosine, guess) = sheet(1, 3, 9.6, 3.1)
+    set_margins(figure, (rank, cosine, guess), left=0.45, bottom=0.5, between=(0.5, 0))
     epochs = [row.epoch for row in rows]
     line(rank, epochs, [row.effective_rank for row in rows], BLUE, "")
     rank.set_ylim(bottom=0)
@@ -87,7 +89,9 @@ def score_bars(scores: Sequence[Score]) -> Picture:
     columns = min(len(panels), 2) or 1
     deepest = max((sum((s.metric, s.level) == panel for s in scores) for panel in panels), default=1)
     down = max(1, -(-len(panels) // columns))
-    figure, grid = sheet(down, columns, 4.6 * columns, (0.9 + 0.3 * deepest) * down)
+    names = 0.3 + 0.065 * max((len(printable(_score_name(score))) for score in scores), default=0)  # of 8 points
+    figure, grid = sheet(down, columns, (2.9 + names) * columns, (0.9 + 0.3 * deepest) * down)
+    set_margins(figure, grid, left=names, bottom=0.35, right=0.55, between=(names + 0.55, 0.6))
     for axes, panel in zip(grid, panels, strict=False):
         _draw_scores(axes, [score for score in scores if (score.metric, score.level) == panel])
         label(axes, f"{panel[0]}, {panel[1]} level", "", "")

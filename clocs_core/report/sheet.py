@@ -47,6 +47,34 @@ def sheet(rows: int, columns: int, width: float, height: float) -> tuple[Figure,
     return figure, axes
 
 
+def set_margins(
+    figure: Figure,
+    axes: Sequence[Axes],
+    left: float,
+    bottom: float,
+    right: float = 0.1,
+    between: tuple[float, float] = (0.0, 0.0),
+) -> None:
+    """Place the axes by given margins, in inches, instead of measured ones, which take half of the time of a picture.
+
+    left, bottom: room for numbers and names of an axis. between: the room between columns, and between rows.
+    """
+    grid = axes[0].get_subplotspec().get_gridspec()  # type: ignore[union-attr]
+    width, height = figure.get_size_inches()
+    top = 0.3  # for a title
+    each = (width - left - right - between[0] * (grid.ncols - 1)) / grid.ncols
+    tall = (height - bottom - top - between[1] * (grid.nrows - 1)) / grid.nrows
+    figure.set_layout_engine(None)
+    figure.subplots_adjust(
+        left=left / width,
+        right=1 - right / width,
+        bottom=bottom / height,
+        top=1 - top / height,
+        wspace=between[0] / each,
+        hspace=between[1] / tall,
+    )
+
+
 def line(
     axes: Axes, x: Sequence[int], y: Sequence[float], colour: str, name: str, dashes: tuple[float, ...] = ()
 ) -> None:

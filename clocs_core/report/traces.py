@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from clocs_core.contracts.events import Picture
-from clocs_core.report.sheet import GREY, TEXT, label, picture, printable, sheet
+from clocs_core.report.sheet import GREY, TEXT, label, picture, printable, set_margins, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,6 +65,7 @@ def _draw_traces(
     """Draw signals (row, column, sample) on ruled paper: a title per row, a name per column."""
     rows, columns, samples = signal.shape
     figure, grid = sheet(rows, columns, max(3.4 * columns, 6.4), 0.5 + 1.25 * rows)
+    set_margins(figure, grid, left=0.65, bottom=0.5, between=(0.15, 0.3))
     time = np.arange(samples) / (sampling_rate or 1)
     for row in range(rows):
         for column in range(columns):
