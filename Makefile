@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .PHONY: demo test slow mutants smoke newer lint types docs docs-serve pictures format clean
 
 demo: $(VENV)/.run  ## install, then pre-train, evaluate and report on simulated ECGs
-	$(BIN)/clocs run --plugin cmsc --dataset demo
+	$(BIN)/clocs run --plugin cmsc --dataset demo --epochs 12 --learning-rate 0.003
 
 # A process per core; more threads in each of them would only get in each other's way.
 test: $(VENV)/.test  ## the test suite without the tests that take minutes

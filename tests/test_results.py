@@ -276,6 +276,16 @@ def test_the_times_on_a_machine_with_other_work_are_those_that_were_measured():
     assert min(beside, key=lambda name: beside[name]["median"]) == "clocs"
 
 
+def test_the_time_of_the_demo_is_the_one_that_was_measured():
+    found = results("end_to_end_demo")
+    rows = {row[0]: row[1] for row in tables("speed.md") if "make demo" in row[0]}
+    for words, side in (("older commit", "cbcbe04"), ("480 patients", "new")):
+        (cell,) = [cell for name, cell in rows.items() if words in name]
+        wall = found["rows"]["demo"][side]["wall"]
+        assert cell == f"{wall['median']:.1f} [{wall['low']:.1f}, {wall['high']:.1f}]"
+    assert f"took [{found['rows']['demo']['new']['wall']['median']:.0f} s]" in (ROOT / "README.md").read_text("utf-8")
+
+
 SCALED = ("scale_model", "scale_model_cnn")
 
 

@@ -18,6 +18,10 @@ def test_medians_and_quartiles_of_every_stage():
     assert summarise(rounds[:1])["wall"] == {"median": 5.0, "low": 5.0, "high": 5.0}
 
 
+def test_the_demo_of_a_version_is_that_of_its_makefile():
+    assert end_to_end.demo_command(end_to_end.HERE.parent)[:5] == ["run", "--plugin", "cmsc", "--dataset", "demo"]
+
+
 def old_sources(folder):
     """The sources of a version that says its name."""
     (folder / "clocs_core").mkdir(parents=True)

@@ -126,9 +126,12 @@ _COMMANDS = (
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = (
+    "clocs embed --gpus 8",
     "clocs evaluate --protocol finetune",
     "clocs evaluate --random",
+    "clocs grid page runs/paper",  # of the grid that the page has listed before
     "clocs grid run FILE_OR_NAME",
+    "clocs grid run equal-exposure",  # needs PTB-XL; test_grid_gates.py runs every table in miniature
     "clocs run --dry-run",
     "clocs run --gpus 8",
     "clocs run --profile",
@@ -161,6 +164,8 @@ SMALLER_BENCHMARKS = (
     ),
     (_GRID + r".*)$", r"\1 --resamples 20 --device cpu"),
     (r"--datasets ptbxl --root \S+", "--datasets demo"),
+    (r"--datasets ptbxl --leads", "--datasets demo --leads"),
+    (r"^(.*/shared_machine\.py) .*(--json .*)$", r"\1 --rounds 1 --epochs 1 --busy 0 \2"),
     (r"^(.*/end_to_end\.py) --old \w+ (.*)$", r"\1 \2 --only run --smoke"),  # a checkout may lack the old commit
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
