@@ -168,6 +168,7 @@ SMALLER_BENCHMARKS = (
     (r"^(.*/shared_machine\.py) .*(--json .*)$", r"\1 --rounds 1 --epochs 1 --busy 0 \2"),
     (r"^(.*/end_to_end\.py) --old \w+ (.*)$", r"\1 \2 --only run --smoke"),  # a checkout may lack the old commit
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
+    (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
     (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),

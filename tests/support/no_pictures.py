@@ -38,7 +38,7 @@ def without_pictures() -> Iterator[None]:
     from clocs_core.report import paper, sheet
 
     stand_ins: dict[str, Any] = {"sheet": blank_sheet, "to_png": lambda figure, colours=128: _pixel()}
-    stand_ins |= dict.fromkeys(("line", "label", "legend", "legend_beside"), lambda *_, **__: None)
+    stand_ins |= dict.fromkeys(("set_margins", "line", "label", "legend", "legend_beside"), lambda *_, **__: None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper, "draw_paper", lambda *_: Blank())
         for name, stand_in in stand_ins.items():
