@@ -126,7 +126,6 @@ _COMMANDS = (
 )
 _NAMES = rf"clocs( (data|grid|plugins))?( ({_COMMANDS}))?"
 _PARTS = (
-    "clocs embed --gpus 8",
     "clocs evaluate --protocol finetune",
     "clocs evaluate --random",
     "clocs grid page runs/paper",  # of the grid that the page has listed before
