@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from command_line import command_line
+
 from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
 
 HERE = Path(__file__).parent
@@ -33,7 +35,7 @@ def main() -> int:
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page")
     given = parser.parse_args()
     tables = [json.loads(one.read_text(encoding="utf-8")) for one in given.found]
-    (given.docs / "results-ptbxl.md").write_text(page(tables, published()), encoding="utf-8")
+    (given.docs / "results-ptbxl.md").write_text(page(tables, published(), command_line(__file__)), encoding="utf-8")
     if drawn := label_efficiency([row for table in tables for row in table["rows"]]):
         (given.docs / "pictures").mkdir(exist_ok=True)
         (given.docs / "pictures" / PICTURE).write_bytes(drawn)
@@ -45,15 +47,18 @@ def published() -> dict[str, Any]:
     return tomllib.loads((HERE / "ptbxl_published.toml").read_text(encoding="utf-8"))
 
 
-def page(tables: Sequence[dict[str, Any]], others: dict[str, Any]) -> str:
-    """Return the page. Raises ValueError where a table is of fold 9, which was used to choose settings."""
+def page(tables: Sequence[dict[str, Any]], others: dict[str, Any], command: str) -> str:
+    """Return the page, with the command that writes it.
+
+    Raises ValueError where a table is of fold 9, which was used to choose settings.
+    """
     for table in tables:
         if table["part"] != "test":
             raise ValueError(
                 f"the table of {table['date']} has scores of the {table['part']} part, not of the test part"
             )
     rows = [row for table in tables for row in table["rows"]]
-    commands = "\n".join(f"$ {table['command']}" for table in tables)
+    commands = "\n".join(f"$ {one}" for one in (*(table["command"] for table in tables), command))
     machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in tables))
     parts = [_INTRODUCTION.format(machines=machines, commands=commands), _linear(rows, others)]
     parts += [_other_protocols(rows, others), _fractions(rows), _sources(others)]
@@ -71,7 +76,6 @@ The control is the same encoder untrained, under the same protocol. Minutes are 
 
 ```console
 {commands}
-$ python benchmarks/ptbxl_page.py benchmarks/results/ptbxl.json
 ```
 """
 

@@ -50,7 +50,7 @@ MISTAKE = 2  # as click, for a wrong command line
 def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
     """Run one command. Returns the exit code; no error shows a traceback unless --traceback asks for it."""
     _prepare_libraries()
-    # At its end, Python searches all objects for garbage; with torch loaded that takes half a second. Not these.
+    # Python searches all objects for garbage as it ends, half a second with torch loaded. It skips frozen ones.
     atexit.register(gc.freeze)
     code = _heeding(list(sys.argv[1:] if arguments is None else arguments), entry_points)
     if code:

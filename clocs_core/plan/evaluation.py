@@ -28,9 +28,10 @@ from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data,
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
+from clocs_core.plan.method import refuse_control_name
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
-from clocs_core.plan.pretraining import EncoderPart, Plan, refuse_control_name
+from clocs_core.plan.pretraining import EncoderPart, Plan
 from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_no_sequence, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clocs_core.artifacts.clinical import ClassResult, Clinical
 from clocs_core.contracts.events import Picture
-from clocs_core.report.sheet import BLUE, GREY, PALETTE, label, legend_beside, picture, sheet
+from clocs_core.report.sheet import BLUE, GREY, PALETTE, label, legend_beside, picture, set_margins, sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +22,7 @@ def class_curves(clinical: Clinical) -> Picture | None:
     if not shown:
         return None
     figure, (roc, precision, reliability, names) = sheet(2, 2, 7.6, 7.2)  # two columns are readable on a phone
-    figure.set_layout_engine(None)  # the constrained one takes half of the time
-    figure.subplots_adjust(left=0.08, right=0.98, bottom=0.07, top=0.96, wspace=0.25, hspace=0.25)
+    set_margins(figure, (roc, precision, reliability, names), left=0.6, bottom=0.5, right=0.15, between=(0.75, 0.75))
     for place, one in enumerate(shown):
         _draw_class(place, one, (roc, precision, reliability))
     diagonal = [0.0, 1.0]

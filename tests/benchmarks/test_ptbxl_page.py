@@ -46,7 +46,7 @@ def cells(page: str) -> list[list[str]]:
 
 
 def test_the_page_has_every_score_with_its_interval_and_its_gain() -> None:
-    rows = cells(ptbxl_page.page([TABLE], ptbxl_page.published()))
+    rows = cells(ptbxl_page.page([TABLE], ptbxl_page.published(), "python page.py"))
     linear = "0.900 [0.890, 0.910]; +0.100 [+0.080, +0.120]"
     assert ["cpc, s4d", "3.4 M", "2", "1.5", linear, "", "", linear, "", ""] in rows
     assert [
@@ -62,7 +62,7 @@ def test_the_page_has_every_score_with_its_interval_and_its_gain() -> None:
 
 def test_every_published_row_is_on_the_page_with_its_source() -> None:
     others = ptbxl_page.published()
-    page = ptbxl_page.page([TABLE], others)
+    page = ptbxl_page.page([TABLE], others, "python page.py")
     for one in others["rows"]:
         assert set(one["scores"]) <= set(ptbxl.TASKS)
         assert any(
@@ -75,7 +75,7 @@ def test_every_published_row_is_on_the_page_with_its_source() -> None:
 
 def test_scores_of_fold_9_are_refused() -> None:
     with pytest.raises(ValueError, match="validation"):
-        ptbxl_page.page([{**TABLE, "part": "validation"}], ptbxl_page.published())
+        ptbxl_page.page([{**TABLE, "part": "validation"}], ptbxl_page.published(), "")
 
 
 def test_the_picture_shows_the_figures_and_is_left_out_without_any() -> None:

@@ -152,14 +152,18 @@ def test_torchrun_starts_all_again_after_one_was_killed_and_they_go_on(tmp_path:
     assert (tmp_path / "killed" / "report.html").exists()
 
 
+def free_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
 def by_hand(*words: list[object], **of_the_last: str) -> list[tuple[int, str]]:
     """Start a process for each command line, as ranks 0, 1 …; return the code and the errors of each.
 
     of_the_last: variables of the last process alone.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = free_port()
     started = [
         start(
             *one, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(len(words)), MASTER_ADDR="127.0.0.1",
@@ -218,10 +222,7 @@ def test_a_process_that_cannot_see_the_run_folder_says_so(tmp_path: Path) -> Non
     begun.send_signal(signal.SIGINT)
     ended(begun, 130)
     command = [*ELSEWHERE, tmp_path / "run", sys.executable, "-m", "clocs_core", "run", "--resume", tmp_path / "run"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     first = start("run", "--resume", tmp_path / "run", RANK="0", LOCAL_RANK="0", **shared)
     variables = os.environ | shared | {"RANK": "1", "LOCAL_RANK": "1"}
     other = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=240, check=False)
