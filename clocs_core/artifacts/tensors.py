@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_arrays
 from safetensors.torch import load, save
@@ -30,13 +31,24 @@ _UNREADABLE = (SafetensorError, OSError, ValueError, KeyError, TypeError, Attrib
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object]) -> bytes:
     """Return the bytes of a safetensors file with tensors, their description and a checksum of both."""
-    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    ready = _to_host(tensors)
     about = {"clocs": json.dumps({"format": FORMAT, "sha256": _NO_CHECKSUM, **description})}
     try:  # the same bytes in a fifth of the time, which every epoch spends on its checkpoint
         blank = save_arrays({name: tensor.numpy() for name, tensor in ready.items()}, about)
     except TypeError:  # NumPy has no such type: bfloat16
         blank = save({name: tensor.clone() for name, tensor in ready.items()}, about)  # tensors may share memory
     return blank.replace(_NO_CHECKSUM.encode(), sha256(blank).hexdigest().encode(), 1)  # the first is ours
+
+
+def _to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors on the CPU, each contiguous. From a GPU all of one type are copied at once, not one by one."""
+    found = {name: tensor.detach() for name, tensor in tensors.items()}
+    for dtype in {tensor.dtype for tensor in found.values() if tensor.is_cuda}:
+        some = {name: tensor for name, tensor in found.items() if tensor.is_cuda and tensor.dtype == dtype}
+        flat = torch.cat([tensor.flatten() for tensor in some.values()]).cpu()
+        pieces = flat.split([tensor.numel() for tensor in some.values()])
+        found |= {name: piece.view(some[name].shape) for name, piece in zip(some, pieces, strict=True)}
+    return {name: tensor.contiguous() for name, tensor in found.items()}
 
 
 def save_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object], path: Path) -> None:

@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
@@ -142,9 +143,22 @@ def to_png(figure: Figure, colours: int = 128) -> bytes:
     canvas.draw()  # savefig would draw everything twice, which takes half a second per picture
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
     dots = figure.dpi, figure.dpi
-    few = image.quantize(colours, dither=Image.Dither.NONE)
+    few = _quantise(image, colours)
     few.save(buffer, format="png", compress_level=6, dpi=dots)  # level 9: a tenth smaller, in ten times the time
     return buffer.getvalue()
+
+
+def _quantise(image: Image.Image, colours: int) -> Image.Image:
+    """Return a picture on white with few colours, chosen from every 17th pixel: an eighth of the time of all pixels."""
+    pixels = np.asarray(image).reshape(-1, 3)[::17]
+    palette = Image.fromarray(pixels[None]).quantize(colours, dither=Image.Dither.NONE)
+    few = image.quantize(palette=palette, dither=Image.Dither.NONE)
+    corner, chosen = few.getpixel((0, 0)), few.getpalette()
+    assert isinstance(corner, int)
+    assert chosen is not None
+    chosen[3 * corner : 3 * corner + 3] = [255] * 3  # it compares six bits of a colour, so white is 252 there
+    few.putpalette(chosen)
+    return few
 
 
 def to_svg(figure: Figure, name: str) -> bytes:

@@ -194,14 +194,14 @@ class Part:
 
         Connections send equal lengths, so shorter parts are filled up with zeros.
         """
-        parts = self.group.wire.gather(self._filled_up(tensor.detach().movedim(dim, 0)))  # (process, instance, ...)
+        parts = self.group.wire.gather(self._filled_up(tensor.detach(), dim))  # (process, ..., instance, ...)
         if min(self.sizes) == max(self.sizes):
-            return parts.flatten(0, 1).movedim(0, dim)  # no copy
-        return torch.cat([part[:size] for part, size in zip(parts, self.sizes, strict=True)]).movedim(0, dim)
+            return parts.movedim(0, dim).flatten(dim, dim + 1)  # one copy, or none where `dim` is 0
+        return torch.cat([part.narrow(dim, 0, size) for part, size in zip(parts, self.sizes, strict=True)], dim)
 
     def around(self, tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Yield the place and the rows of each process that has any, the own first. Has no gradient."""
-        held = self._filled_up(tensor.detach())
+        held = self._filled_up(tensor.detach(), 0)
         for turn in range(self.group.count):
             owner = (self.rank - turn) % self.group.count
             coming = self.group.wire.pass_on(held) if turn + 1 < self.group.count else None
@@ -210,12 +210,12 @@ class Part:
             if coming is not None:
                 held = coming()
 
-    def _filled_up(self, rows: Tensor) -> Tensor:
-        """Return rows (instance, ...) with zeros behind them, as many as the process with most instances has."""
-        longest = max(self.sizes)
-        if len(rows) == longest:
-            return rows.contiguous()
-        return torch.cat([rows, rows.new_zeros((longest - len(rows), *rows.shape[1:]))])
+    def _filled_up(self, tensor: Tensor, dim: int) -> Tensor:
+        """Return a tensor with zeros behind its instances along `dim`, up to the length of the longest part."""
+        missing = max(self.sizes) - tensor.shape[dim]
+        if not missing:
+            return tensor.contiguous()
+        return torch.cat([tensor, tensor.new_zeros((*tensor.shape[:dim], missing, *tensor.shape[dim + 1 :]))], dim)
 
     def gather_with_gradient(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join as `gather` does. The backward pass adds up the gradients of all processes."""

@@ -5,12 +5,9 @@ This is the only caller of the event hooks. The input is a plan, the output a fi
 
 from __future__ import annotations
 
-from importlib import import_module
-from threading import Thread
 from typing import Any
 
 import attrs
-import torch
 
 from clocs_core.artifacts.card import EncoderCard
 from clocs_core.artifacts.metrics import EpochRow, health_of
@@ -65,7 +62,6 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     with keeper.open(), around.watched():
         ready = prepare_run(plan, around)
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
-        import_ahead(ready.device)
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
         first, *others = encoders = best_encoders(ready, _surrounding_versions(ready, around))
@@ -96,18 +92,6 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
     show.say(time_sentence({**seconds, "closing": clock() - finished}))
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     return FinishedRun(report, trained.log.rows, predictions, encoders)
-
-
-def import_ahead(device: torch.device) -> Thread | None:
-    """Import what draws pictures beside the training, if a GPU trains: the host waits for it most of the time.
-
-    On a CPU the import would take its time from the training. It takes a second either way.
-    """
-    if device.type == "cpu":
-        return None
-    thread = Thread(target=import_module, args=("clocs_core.report.pictures",), daemon=True)
-    thread.start()
-    return thread
 
 
 def follow_run(plan: Plan, keeper: RunKeeper, around: Surroundings) -> None:

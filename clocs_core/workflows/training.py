@@ -38,6 +38,7 @@ from clocs_core.train.norms import share_norms
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker
+from clocs_core.workflows.ahead import identify_triton, import_pictures
 from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
@@ -78,6 +79,7 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         watch.add("start", began - around.began)
     watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
+    identify_triton(device)
     group = around.group
     run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
@@ -242,7 +244,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
             around.epoch(run, log.last(plan.run.embedding_dim, learner.progress.best_epoch, learner.progress.finished))
         keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
-        alarms = 0
+        alarms, pictures = 0, None
         for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
             log = log.after(done)
             keeper.keep_epoch(log.rows[-1])
@@ -251,6 +253,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
             around.epoch(run, done)
             keeper.tell_until(done.epoch)
             show.epoch(done, plan.train.epochs)
+            pictures = pictures or import_pictures(ready.device)
             problem = done.health.warning()
             alarms = alarms + 1 if problem else 0
             if problem and alarms == _ALARMS:

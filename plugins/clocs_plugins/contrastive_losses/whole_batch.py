@@ -50,7 +50,7 @@ class _EqualShare(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, whole: Tensor, count: int) -> Tensor:
-        return whole / count
+        return whole / count if count > 1 else whole.view_as(whole)  # every kernel counts in a step of 0.2 ms
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.record_writer import RecordWriter
+
+from clocs_plugins.tensorboard.records import frame_records
 
 _NAME = re.compile(r"events\.out\.tfevents\.\d{10}\.(\d{4,})\.clocs")
 
@@ -46,11 +46,7 @@ def append(file: Path, events: Iterable[Event]) -> None:
 
 def frame(events: Iterable[Event]) -> bytes:
     """Serialise events with their lengths and checksums."""
-    framed = BytesIO()
-    writer = RecordWriter(framed)
-    for event in events:
-        writer.write(event.SerializeToString())
-    return framed.getvalue()
+    return frame_records(event.SerializeToString() for event in events)
 
 
 def opening(first_step: int, wall_time: float) -> list[Event]:

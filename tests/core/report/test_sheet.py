@@ -4,10 +4,12 @@ from io import BytesIO
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from clocs_core.report.sheet import DPI, label, legend, legend_beside, line, printable, sheet, to_png, to_svg
+from clocs_core.report.sheet import DPI, PALETTE, label, legend, legend_beside, line, printable, sheet, to_png, to_svg
 
 
 def drawn():
@@ -31,6 +33,19 @@ def test_both_formats_are_the_same_every_time_and_hold_no_date():
 def test_a_sheet_has_the_size_that_was_asked_for():
     with Image.open(BytesIO(to_png(drawn()))) as image:
         assert image.size == (2 * DPI, DPI)
+
+
+def test_few_colours_change_no_colour_that_one_sees_and_leave_white_white():
+    figure, (axes,) = sheet(1, 1, 6.0, 3.0)
+    for number, colour in enumerate(PALETTE):
+        axes.fill_between([number, number + 1], 0.0, 1.0, color=colour, linewidth=0)
+    with Image.open(BytesIO(to_png(figure))) as image:
+        few = np.asarray(image.convert("RGB")).astype(int)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    every = np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
+    assert (few[(every == 255).all(-1)] == 255).all()
+    assert np.abs(few - every).max() <= 32
 
 
 def test_text_that_the_font_cannot_write_is_replaced_and_long_text_is_cut():

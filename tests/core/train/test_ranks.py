@@ -38,19 +38,36 @@ def test_unequal_parts_are_joined_in_the_order_of_ranks() -> None:
         assert torch.equal(found, whole)
 
 
-def test_equal_parts_are_joined_without_a_copy() -> None:
-    """The message is the batch: a copy would be one more kernel in every step."""
+@pytest.mark.parametrize(("processes", "dim"), [(2, 0), (1, 0), (1, 1), (1, 2)])
+def test_equal_parts_are_joined_without_a_copy_where_they_lie_in_order(processes: int, dim: int) -> None:
+    """A copy would be one more kernel in every step."""
 
     class Kept:
-        rank, count = 0, 2
-        found = torch.arange(12.0).view(2, 3, 2)
+        rank, count = 0, processes
+        found = torch.arange(24.0 * processes).view(processes, 2, 3, 4)
+        sent: Tensor
 
-        def gather(self, _tensor: Tensor) -> Tensor:
+        def gather(self, tensor: Tensor) -> Tensor:
+            self.sent = tensor
             return self.found
 
-    joined = Part(Group(Kept()), (3, 3)).gather(torch.zeros(2, 3), 1)  # (dim, instance)
-    assert torch.equal(joined, torch.arange(12.0).view(6, 2).T)
+    kept, own = Kept(), torch.zeros(2, 3, 4)
+    joined = Part(Group(kept), (own.shape[dim],) * processes).gather(own, dim)  # type: ignore[arg-type]  # what it reads
+    assert torch.equal(joined, torch.cat(list(Kept.found), dim))
     assert joined.data_ptr() == Kept.found.data_ptr()
+    assert kept.sent.data_ptr() == own.data_ptr()
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_equal_parts_are_joined_along_any_dimension(dim: int) -> None:
+    whole = torch.arange(48.0).view(2, 4, 6)
+
+    def gather(group: Group) -> Tensor:
+        part = group.divide(whole.shape[dim])
+        return part.gather(whole.narrow(dim, part.own.start, part.sizes[group.rank]), dim)
+
+    for found in on_ranks(2, gather):
+        assert torch.equal(found, whole)
 
 
 def test_lengths_that_nobody_knows_are_asked_for() -> None:

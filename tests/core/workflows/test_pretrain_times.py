@@ -9,7 +9,6 @@ from typing import Any
 
 import fake_clock
 import pytest
-import torch
 from fake_offers import offers
 from fake_plugins import FakePoint, fake_module
 
@@ -19,7 +18,7 @@ from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import Host, load_plugins
 from clocs_core.progress import Display
-from clocs_core.workflows.pretrain import import_ahead, pretrain_run
+from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.surroundings import Surroundings
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
@@ -147,15 +146,3 @@ def test_what_only_the_first_process_spent_is_kept(asked: tuple[Plan, Host], tmp
         pretrain_run(plan, FolderKeeper(path), around(host, Display(), Slow(1), began=fake_clock.now() - 2))
     report = pretrain_run(plan, FolderKeeper(path, plan.tables()), around(host, Display())).report
     assert report.seconds["start"] == 2.0
-
-
-def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """matplotlib takes a second to import, for which a GPU would wait at the end of a run."""
-    asked: list[str] = []
-    monkeypatch.setattr("clocs_core.workflows.pretrain.import_module", asked.append)
-    assert import_ahead(torch.device("cpu")) is None
-    thread = import_ahead(torch.device("cuda"))
-    assert thread is not None
-    thread.join()
-    assert asked == ["clocs_core.report.pictures"]
-    assert thread.daemon  # a run that fails does not wait for it

@@ -1,0 +1,46 @@
+"""Do what a run needs later in a thread beside it, while the thread of the run waits for a GPU or a disk.
+
+Only for runs on a GPU: on a CPU a thread would take its time from the training.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from threading import Thread
+
+import torch
+
+
+def import_pictures(device: torch.device) -> Thread | None:
+    """Import what draws pictures, which takes a second. Begin when graphs are captured: then the host mostly waits."""
+
+    def work() -> None:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(5e-4)  # the training must not wait 5 ms, the default, whenever it needs the interpreter
+        try:
+            import clocs_core.report.pictures  # noqa: F401
+        finally:
+            sys.setswitchinterval(before)
+
+    return _beside(work, device)
+
+
+def identify_triton(device: torch.device) -> Thread | None:
+    """Let Triton compute the checksum of its own files, 0.4 s: it looks for its compiled kernels by it."""
+
+    def work() -> None:
+        with suppress(Exception):  # an older or newer Triton may have it elsewhere, and then does it when it needs it
+            import_module("triton.runtime.cache").triton_key()
+
+    return _beside(work, device)
+
+
+def _beside(work: Callable[[], None], device: torch.device) -> Thread | None:
+    if device.type == "cpu":
+        return None
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    return thread

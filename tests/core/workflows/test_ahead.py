@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from clocs_core.workflows.ahead import identify_triton, import_pictures
+
+
+def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """matplotlib takes a second to import, for which a GPU would wait at the end of a run."""
+    monkeypatch.delitem(sys.modules, "clocs_core.report.pictures", raising=False)
+    before = sys.getswitchinterval()
+    assert import_pictures(torch.device("cpu")) is None
+    assert "clocs_core.report.pictures" not in sys.modules
+    thread = import_pictures(torch.device("cuda"))
+    assert thread is not None
+    thread.join()
+    assert "clocs_core.report.pictures" in sys.modules
+    assert sys.getswitchinterval() == before
+    assert thread.daemon  # a run that fails does not wait for it
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["as in 3.6", "in a Triton that has it elsewhere"])
+def test_triton_reads_its_files_beside_the_preparation(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    asked: list[str] = []
+    cache = ModuleType("triton.runtime.cache")
+    if there:
+        cache.triton_key = lambda: asked.append("key")  # type: ignore[attr-defined]
+    for name in ("triton", "triton.runtime"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "triton.runtime.cache", cache)
+    assert identify_triton(torch.device("cpu")) is None
+    thread = identify_triton(torch.device("cuda"))
+    assert thread is not None
+    thread.join()
+    assert asked == ["key"] * there
