@@ -57,6 +57,7 @@ class Bench:
     device: str
     patients: int
     repeats: int
+    old_repeats: int
     smoke: bool
     runs_per_job: int | None
     jobs: int
@@ -84,6 +85,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--patients", type=int, default=8000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--old-repeats", type=int, help="rounds of the older commit, if fewer")
     parser.add_argument("--runs-per-job", type=int, help="runs that a job of the table trains in one process")
     parser.add_argument("--jobs", type=int, default=1, help="jobs of the table at a time")
     parser.add_argument("--smoke", action="store_true", help="few patients, one round: does every row still work?")
@@ -100,7 +102,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, sides_of(given.old) as sides:
         repeats = 1 if given.smoke else given.repeats
         bench = Bench(
-            Path(scratch), given.device, found["patients"], repeats, given.smoke, given.runs_per_job, given.jobs
+            scratch=Path(scratch),
+            device=given.device,
+            patients=found["patients"],
+            repeats=repeats,
+            old_repeats=repeats if given.old_repeats is None else min(repeats, given.old_repeats),
+            smoke=given.smoke,
+            runs_per_job=given.runs_per_job,
+            jobs=given.jobs,
         )
         for row in given.only or ROWS:
             found["rows"][row] = measure(row, bench, sides)
@@ -118,7 +127,7 @@ def measure(row: str, bench: Bench, sides: Sequence[Side]) -> dict[str, Any]:
         return {sides[-1].name: time_table(bench, sides[-1])}
     rounds: dict[str, list[Measured]] = {side.name: [] for side in sides}
     for number in (1,) if bench.smoke else range(1 + bench.repeats):
-        for side in sides:  # in turn, so that both meet the same machine
+        for side in sides if number <= bench.old_repeats else sides[-1:]:  # in turn: both meet the same machine
             data = bench.scratch / row / side.name / (f"data {number}" if row == "prepare" else "data")
             found = time_run(row, bench, side, data, warm_up=number == 0)
             if number:

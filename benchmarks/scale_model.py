@@ -5,7 +5,7 @@
 A step of K instances with V views, embeddings of E numbers and P weights, shared by W processes, takes
 
     crowd(W) (fixed + views K + own K / W + pairs K² / W)   views of all instances, the rest of the own ones
-    gather(V E K / W) + gather(V² K / W) + gather(2 K / W)  directions, log-sum-exps and patients
+    gather(V E K / W) + gather(V² K / W)                    directions and log-sum-exps
     reduce(P)                                               gradients
 
 with gather(n) = latency + 4 n (W - 1) / speed and reduce(n) = latency + 8 n (W - 1) / W / speed for n float32 numbers.
@@ -95,7 +95,7 @@ class Wire:
 def wire_seconds(wire: Wire, batch: int, processes: int, weights: int, whole: bool) -> float:
     """Return the time of the messages of a step. whole: as in Compute."""
     mine = batch / processes
-    gathered = [VIEWS * DIM * mine, 2 * mine, *([] if whole else [VIEWS**2 * mine])]
+    gathered = [VIEWS * DIM * mine, *([] if whole else [VIEWS**2 * mine])]
     return sum(wire.gather(numbers, processes) for numbers in gathered) + wire.reduce(weights, processes)
 
 

@@ -31,7 +31,7 @@ _UNREADABLE = (SafetensorError, OSError, ValueError, KeyError, TypeError, Attrib
 
 def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object]) -> bytes:
     """Return the bytes of a safetensors file with tensors, their description and a checksum of both."""
-    ready = _to_host(tensors)
+    ready = to_host(tensors)
     about = {"clocs": json.dumps({"format": FORMAT, "sha256": _NO_CHECKSUM, **description})}
     try:  # the same bytes in a fifth of the time, which every epoch spends on its checkpoint
         blank = save_arrays({name: tensor.numpy() for name, tensor in ready.items()}, about)
@@ -40,9 +40,13 @@ def pack_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object
     return blank.replace(_NO_CHECKSUM.encode(), sha256(blank).hexdigest().encode(), 1)  # the first is ours
 
 
-def _to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors on the CPU, each contiguous. From a GPU all of one type are copied at once, not one by one."""
+def to_host(tensors: Mapping[str, Tensor], copy: bool = False) -> dict[str, Tensor]:
+    """Return tensors on the CPU, each contiguous. From a GPU all of one type are copied at once, not one by one.
+
+    copy: also copy those that are on the CPU already.
+    """
     found = {name: tensor.detach() for name, tensor in tensors.items()}
+    found |= {name: tensor.clone() for name, tensor in found.items() if copy and not tensor.is_cuda}
     for dtype in {tensor.dtype for tensor in found.values() if tensor.is_cuda}:
         some = {name: tensor for name, tensor in found.items() if tensor.is_cuda and tensor.dtype == dtype}
         flat = torch.cat([tensor.flatten() for tensor in some.values()]).cpu()

@@ -37,6 +37,9 @@ class Ranks(Protocol):
     def whole(self) -> int:
         """Instances of the whole batch."""
 
+    def patients(self, own: Tensor) -> Tensor:
+        """Return the patients (batch,) of the whole batch. own: those of this process."""
+
     def gather(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join the tensors of all processes along `dim`, where each has its instances. Has no gradient."""
 

@@ -178,13 +178,16 @@ def _principal_plane(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     plane = np.zeros((len(points), 2))
     if len(points) < 2:
         return plane, (0.0, 0.0)
-    left, singular, right = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    # An SVD does not fix the signs, so the largest weight of each component is made positive.
-    signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])
-    axes = min(2, len(singular))
-    plane[:, :axes] = (left * singular * signs)[:, :axes]
-    variance = np.append(singular**2, [0.0, 0.0]) / max(float((singular**2).sum()), np.finfo(float).tiny)
-    return plane, (float(variance[0]), float(variance[1]))
+    centred = points - points.mean(axis=0)
+    # The eigenvectors of dim x dim products take a tenth of the time of an SVD, and half of the digits suffice to draw.
+    variance, directions = np.linalg.eigh(centred.T @ centred)  # rising
+    variance, directions = variance[::-1].clip(min=0.0), directions[:, ::-1]
+    # Nothing fixes the signs, so the largest weight of each component is made positive.
+    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(directions))])
+    axes = min(2, len(variance))
+    plane[:, :axes] = centred @ (directions * signs)[:, :axes]
+    share = np.append(variance, [0.0, 0.0]) / max(float(variance.sum()), np.finfo(float).tiny)
+    return plane, (float(share[0]), float(share[1]))
 
 
 def _scatter(axes: Axes, plane: NDArray[np.float64], names: Sequence[str], by: str) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.artifacts.networks import load_weights
-from clocs_core.artifacts.tensors import read_tensors, save_tensors
+from clocs_core.artifacts.tensors import read_tensors, save_tensors, to_host
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import structure
 from clocs_core.settings.toml_file import SCHEMA
@@ -24,6 +24,30 @@ def save_checkpoint(learner: Learner, path: Path, log: dict[str, object] | None 
 
     log: what the caller wants back from `load_checkpoint`, as values for JSON.
     """
+    save_snapshot(Snapshot(_tensors(learner), learner.progress), path, log)
+
+
+@attrs.frozen(eq=False)
+class Snapshot:
+    """Everything that a resumed run needs, at one moment."""
+
+    tensors: dict[str, Tensor]
+    progress: Progress
+
+
+def take_snapshot(learner: Learner) -> Snapshot:
+    """Copy the state of a learner to the host, so that training may go on while it is saved."""
+    return Snapshot(to_host(_tensors(learner), copy=True), learner.progress)
+
+
+def save_snapshot(held: Snapshot, path: Path, log: dict[str, object] | None = None) -> None:
+    """Write a snapshot, as `save_checkpoint` writes a learner."""
+    about = {"schema": SCHEMA, "progress": attrs.asdict(held.progress), "log": log or {}}
+    save_tensors(held.tensors, about, path)
+
+
+def _tensors(learner: Learner) -> dict[str, Tensor]:
+    """Return all tensors of a learner by their names in the file."""
     tensors: dict[str, Tensor] = {}
     for part, state in (
         ("encoders", learner.encoders.state_dict()),
@@ -33,7 +57,7 @@ def save_checkpoint(learner: Learner, path: Path, log: dict[str, object] | None 
         tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
     for number, state in learner.optimiser.state_dict().items():
         tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    save_tensors(tensors, {"schema": SCHEMA, "progress": attrs.asdict(learner.progress), "log": log or {}}, path)
+    return tensors
 
 
 def load_checkpoint(learner: Learner, path: Path) -> dict[str, object]:

@@ -165,10 +165,14 @@ class Group:
 
 @attrs.frozen(eq=False)
 class Part:
-    """The processes and the instances that each has of one batch: the `Ranks` of losses and objectives."""
+    """The processes and the instances that each has of one batch: the `Ranks` of losses and objectives.
+
+    patient: the patients of the whole batch, where every process knows them, so that nobody has to send them.
+    """
 
     group: Group
     sizes: tuple[int, ...]
+    patient: Tensor | None = None
 
     @property
     def rank(self) -> int:
@@ -188,6 +192,10 @@ class Part:
     def whole(self) -> int:
         """Instances of the whole batch."""
         return sum(self.sizes)
+
+    def patients(self, own: Tensor) -> Tensor:
+        """Return the patients of the whole batch."""
+        return self.gather(own) if self.patient is None else self.patient
 
     def gather(self, tensor: Tensor, dim: int = 0) -> Tensor:
         """Join the tensors of all processes along `dim`. Has no gradient.

@@ -48,7 +48,7 @@ class ContrastiveObjective(nn.Module):
         if self._takes_ranks:
             own = partial(cast("Callable[..., Tensor]", self.loss), ranks=ranks)  # its type has no such argument
             return self._compute(own, z, patient, pairs)
-        z, patient = ranks.gather_with_gradient(z, 1), ranks.gather(patient)
+        z, patient = ranks.gather_with_gradient(z, 1), ranks.patients(patient)
         return equal_share(self._compute(self.loss, z, patient, pairs), {}, ranks)[0]
 
     @staticmethod
@@ -219,6 +219,7 @@ def loss_of(
     if ranks is None:
         return _pair(objective(encode, views, generator=generator) if asks.generator else objective(encode, views))
     more = {"generator": generator} if asks.generator else {}
+    ranks = attrs.evolve(ranks, patient=views.batch.patient)
     if asks.ranks:
         return _pair(objective(encode, own_views(views, ranks), ranks=ranks, **more))
     return equal_share(*_pair(objective(GatheredEncode(encode, ranks), views, **more)), ranks)

@@ -8,7 +8,7 @@ import torch
 from clocs_core import seeds
 from clocs_core.artifacts.run_keeper import RunKeeper
 from clocs_core.artifacts.split import PARTS
-from clocs_core.artifacts.training_log import TrainingLog, pack_log, read_log
+from clocs_core.artifacts.training_log import TrainingLog, read_log
 from clocs_core.contracts.events import RunStarted
 from clocs_core.contracts.records import DropReport, Framing, Part
 from clocs_core.data.amplitude import measure_deviation
@@ -30,7 +30,7 @@ from clocs_core.train.build import (
     describe_signals,
     refuse_lone_instances,
 )
-from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.checkpoint import load_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import train_epochs
@@ -39,6 +39,7 @@ from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker
 from clocs_core.workflows.ahead import identify_triton, import_pictures
+from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
 
 _ALARMS = 10  # collapsed epochs in a row before a warning: early epochs often look collapsed, and recover
@@ -79,7 +80,6 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
         watch.add("start", began - around.began)
     watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
-    identify_triton(device)
     group = around.group
     run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
@@ -213,6 +213,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
     plan, cohort, learner, show, began = ready.plan, ready.cohort, ready.learner, around.show, around.clock()
     profiler = _profiler(keeper, ready.device) if profile else None
+    identify_triton(ready.device)  # while frames are copied to the GPU
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device, cohort.about)
     training = Training(
         store=store,
@@ -245,19 +246,16 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
         alarms, pictures = 0, None
-        for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
-            log = log.after(done)
-            keeper.keep_epoch(log.rows[-1])
-            if keeper.checkpoint is not None and keeper.writes:
-                save_checkpoint(learner, keeper.checkpoint, pack_log(so_far()))
-            around.epoch(run, done)
-            keeper.tell_until(done.epoch)
-            show.epoch(done, plan.train.epochs)
-            pictures = pictures or import_pictures(ready.device)
-            problem = done.health.warning()
-            alarms = alarms + 1 if problem else 0
-            if problem and alarms == _ALARMS:
-                show.warn(f"epoch {done.epoch}: {problem}")
+        with saving(run, keeper, around, ready.device) as saver:
+            for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
+                log = log.after(done)
+                saver.save(done, learner, so_far())
+                show.epoch(done, plan.train.epochs)
+                pictures = pictures or import_pictures(ready.device)
+                problem = done.health.warning()
+                alarms = alarms + 1 if problem else 0
+                if problem and alarms == _ALARMS:
+                    show.warn(f"epoch {done.epoch}: {problem}")
     for line in () if profiler is None else profile_lines(profiler.found, keeper.path):
         show.say(line)
     return Trained(so_far(), run, training)

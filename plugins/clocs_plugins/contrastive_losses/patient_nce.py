@@ -123,7 +123,7 @@ def _over_ranks(
 ) -> Tensor:
     """Compute the share of this process. released, pairs: as in `_fused`. how: implementation and precision."""
     impl, precision = how
-    ids = ranks.gather(patient)
+    ids = ranks.patients(patient)
     with torch.autocast(views.device.type, enabled=False):
         if fits(impl, views, temperature, ranks):
             return share_of_whole(

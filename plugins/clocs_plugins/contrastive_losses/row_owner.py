@@ -4,8 +4,8 @@ Each process gets the directions of all instances, and computes the log-sum-exp 
 log-sum-exps are exchanged too. They are all that the backward pass needs: a process then knows how its instances act as
 columns of everybody's rows, so that no gradient of an embedding is sent. The closed form is that of weights.py.
 
-For a batch of K instances with V views of E numbers, a process receives V·K·E numbers, K ids and, if a gradient is
-needed, V²·K log-sum-exps. Memory: those, and one chunk of similarities. Where V·K·E numbers are too many, ring.py has
+For a batch of K instances with V views of E numbers, a process receives V·K·E numbers and, if a gradient is needed,
+V²·K log-sum-exps. Memory: those, and one chunk of similarities. Where V·K·E numbers are too many, ring.py has
 a block of them at a time, and sends twice as much.
 """
 

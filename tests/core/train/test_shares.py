@@ -46,9 +46,9 @@ def test_a_step_sends_the_bytes_that_the_page_says(objective: str, norm: bool) -
     on_meeting(meeting, lambda group: on_rank(case, group))
     k, whole = max(sizes), sum(sizes)
     if objective == "patient-nce":
-        contrast = 4 * (views * k * DIM + views**2 * k) + 8 * k
+        contrast = 4 * (views * k * DIM + views**2 * k)
     else:
-        contrast = 4 * views * k * DIM + 8 * k + 4 * views * whole * DIM
+        contrast = 4 * views * k * DIM + 4 * views * whole * DIM
     norms = 2 * 4 * (2 * Small.width + 1) if norm else 0
     for rank in range(2):
         assert sum(size for one, _, size in meeting.sent if one == rank) == contrast + 4 * weights + norms

@@ -27,7 +27,7 @@ from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
 from clocs_core.progress import Display
 from clocs_core.train import health, loop
-from clocs_core.workflows import encoders, pretrain, training
+from clocs_core.workflows import encoders, pretrain, saving
 from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.summary import part_notes
 from clocs_core.workflows.surroundings import Surroundings
@@ -172,7 +172,7 @@ def story(tmp_path_factory):
         for drawing in ("draw_views", "render"):
             patch.setattr(pretrain, drawing, lambda *_: "")
         patch.setattr(encoders, "score_own_encoder", score)
-        patch.setattr(training, "save_checkpoint", watch)
+        patch.setattr(saving, "save_checkpoint", watch)
         patch.setattr(loop, "validate", lowest_after_the_best)
         patch.setattr(health, "measure", lambda *_: Health(next(ranks), 8, 0.5, 0.1, 1.0))
         run = pretrain_run(plan, keeper, around)
@@ -227,7 +227,7 @@ def test_a_collapse_is_warned_of_once_after_ten_epochs_and_noted_at_the_end(stor
 
 def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tmp_path, monkeypatch, no_pictures):
     """A kill between the line of an epoch and its checkpoint leaves a line too many."""
-    save = training.save_checkpoint
+    save = saving.save_checkpoint
     how = ARGUMENTS | {"epochs": 4, "out": tmp_path / "run"}
 
     def killed(learner, path, *more):
@@ -235,10 +235,10 @@ def test_a_resumed_run_goes_on_after_its_checkpoint_and_drops_what_came_later(tm
             raise KeyboardInterrupt
         save(learner, path, *more)
 
-    monkeypatch.setattr(training, "save_checkpoint", killed)
+    monkeypatch.setattr(saving, "save_checkpoint", killed)
     with pytest.raises(KeyboardInterrupt):
         clocs.pretrain("cmsc", recordings_in_memory(), **how)
-    monkeypatch.setattr(training, "save_checkpoint", save)
+    monkeypatch.setattr(saving, "save_checkpoint", save)
     resumed = clocs.pretrain("cmsc", recordings_in_memory(), **how)
     assert resumed.history["epoch"] == [1, 2, 3, 4]
     kept = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

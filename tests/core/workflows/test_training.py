@@ -165,7 +165,7 @@ def test_without_a_log_in_the_checkpoint_metrics_have_to_be_there(
     """Earlier versions wrote such checkpoints. A run is refused in a sentence, not by an index out of range."""
     with monkeypatch.context() as patch:
         save = checkpoint.save_checkpoint
-        patch.setattr("clocs_core.workflows.training.save_checkpoint", lambda learner, path, log: save(learner, path))
+        patch.setattr("clocs_core.workflows.saving.save_checkpoint", lambda learner, path, log: save(learner, path))
         assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 2))) == 130
     metrics = tmp_path / "run" / "metrics.jsonl"
     whole = metrics.read_bytes()
