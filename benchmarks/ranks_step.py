@@ -4,8 +4,8 @@
 
 One process alone, and one process that is a group of one: it gathers embeddings and sums gradients in buckets, as
 several would, and sends to itself. On a GPU both are captured. Each round runs an epoch of each in turn; the
-ratio of a round counts, and of all rounds the median with its quartiles. `chunked` computes the same loss with the same
-kernels on both sides; `auto` is what a user gets, who has the fused loss with one process only.
+ratio of a round counts, and of all rounds the median with its quartiles. `auto` is what a user gets: the fused loss on
+a GPU. `chunked` is what batches of more than 16,384 instances get.
 """
 
 from __future__ import annotations

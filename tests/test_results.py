@@ -286,6 +286,54 @@ def test_the_time_of_the_demo_is_the_one_that_was_measured():
     assert f"took [{found['rows']['demo']['new']['wall']['median']:.0f} s]" in (ROOT / "README.md").read_text("utf-8")
 
 
+def test_the_times_of_whole_commands_on_a_gpu_are_those_that_were_measured():
+    """And no row takes longer than was aimed at, but for pre-training, whose steps and validation take 3.1 s alone."""
+    found, from_nothing = results("end_to_end"), results("end_to_end_prepare")
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert f"$ {found['command']}\n$ {from_nothing['command']}\n" in page
+    rows = {cells[0]: cells[1:] for cells in tables("speed.md") if len(cells) == 3}
+    run = found["rows"]["run"]
+    for words, stage, most in (
+        ("a run of CMSC", "wall", 14.0),
+        ("its start", "start", 5.0),
+        ("its preparation", "prepare", 6.0),
+        ("its pre-training", "pretrain", 5.0),
+        ("its evaluation", "evaluate", 2.5),
+        ("its report", "report", 5.0),
+    ):
+        (cells,) = [cells for name, cells in rows.items() if name.startswith(words)]
+        assert cells == [quartiles(run[side][stage]) if stage in run[side] else "" for side in ("cbcbe04", "new")]
+        assert run["new"][stage]["median"] <= most
+    (cells,) = [cells for name, cells in rows.items() if name.startswith("preparation from nothing")]
+    assert cells == ["", quartiles(from_nothing["rows"]["prepare"]["new"]["prepare"])]
+    both = found["rows"]["classes"]["new"]["both"]
+    (cells,) = [cells for name, cells in rows.items() if name.startswith("evaluation of 71")]
+    assert cells[1] == f"{both['median']:.2f} [{both['lower quartile']:.2f}, {both['upper quartile']:.2f}]"
+    held = [run[side]["resident_megabytes"]["median"] / 1000 for side in ("new", "cbcbe04")]
+    assert f"The run holds {held[0]:.1f} GB at most, that of the older commit {held[1]:.1f} GB." in page
+
+
+def quartiles(one: dict[str, float]) -> str:
+    return f"{one['median']:.1f} [{one['low']:.1f}, {one['high']:.1f}]"
+
+
+def test_the_cost_of_the_code_for_several_processes_is_the_one_that_was_measured():
+    """A step of a group of one takes at most 5 % longer, and the model of many GPUs has the times of one."""
+    found, rows = results("ranks_step"), tables("scale.md")
+    assert f"$ {found['command']}\n" in (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    for name, one in found.items():
+        if name in ("command", "date", "machine"):
+            continue
+        encoder, how = name.split(", ")
+        low, middle, high = one["ratio"]
+        assert middle <= 1.05
+        steps = [f"{one[way]:.3f} ms" for way in ("alone ms", "group of one ms")]
+        assert [f"{encoder}`, {how}", *steps, f"{middle:.3f} [{low:.3f}, {high:.3f}]"] in rows
+    for encoder, how in (("cnn", "impl=auto"), ("resnet1d", "impl=chunked")):
+        alone = found[f"{encoder}, {how}"]["alone ms"]
+        assert pytest.approx(alone / 1000, rel=1e-3) == scale_model.NETWORKS[encoder][0]
+
+
 SCALED = ("scale_model", "scale_model_cnn")
 
 

@@ -21,6 +21,7 @@ from clocs_core.cli.output import echo
 from clocs_core.cli.processes import Place, count_processes, joined, met_others, start_processes, words_of_one
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
+from clocs_core.cli.together import evaluate_together
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -52,6 +53,9 @@ SECTIONS = {
     metavar="FOLDER",
     help="Folder that evaluations share: copy `random` and the class prior from it, or add them to it.",
 )
+@click.option(
+    "--together", metavar="JSON", hidden=True, help="Make several evaluations: the words of each, from a grid."
+)
 @with_options
 @with_workers
 @with_processes("work of encoders")
@@ -65,6 +69,7 @@ def evaluate_command(
     random: bool,
     out: str | None,
     controls: str | None,
+    together: str | None,
     assignments: tuple[str, ...],
     workers: int,
     gpus: int | None,
@@ -80,6 +85,8 @@ def evaluate_command(
     from clocs_core.plan.evaluation import resolve_evaluation
     from clocs_core.plan.pretrained import open_encoder
 
+    if together is not None:
+        return evaluate_together(session, context.command, SECTIONS, together, workers)
     if random == (run is not None):
         raise SettingsError(
             "Give one of the two: RUN, the folder of a `clocs run`, or --random with --encoder NAME."

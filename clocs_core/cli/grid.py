@@ -87,7 +87,8 @@ def list_command(
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Pre-trainings of a data set that a job makes together: on a GPU at the same time, on one copy of the frames.",
+    help="Pre-trainings of a data set that a job makes together, on a GPU at the same time, on one copy of the frames; "
+    "and evaluations that it makes one after the other.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
 @with_engine

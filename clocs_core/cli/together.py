@@ -1,11 +1,15 @@
-"""`clocs run --together`: several runs in one process, each by the words of its own `clocs run`. A grid starts it."""
+"""`clocs run --together` and `clocs evaluate --together`: several runs, or evaluations, in one process.
+
+Each is given by the words of its own command. A grid starts them.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -17,6 +21,9 @@ from clocs_core.plugins.session import Session
 
 if TYPE_CHECKING:
     from clocs_core.workflows.several import PlannedRun
+    from clocs_core.workflows.several_evaluations import PlannedEvaluation
+
+Planned = TypeVar("Planned")
 
 
 def run_together(session: Session, command: click.Command, sections: Sections, text: str, workers: int) -> int:
@@ -25,22 +32,51 @@ def run_together(session: Session, command: click.Command, sections: Sections, t
     text: the words of each run as lists in JSON, from "run" on. One that cannot be planned does not keep others back.
     """
     from clocs_core.cli.display import console_display
-    from clocs_core.cli.last_resort import describe_io, describe_unforeseen
-    from clocs_core.grids.together import error_line
     from clocs_core.workflows.several import pretrain_several
     from clocs_core.workflows.surroundings import Surroundings
 
-    flags, failed = flags_of(command), list[tuple[Path, Exception]]()
-    planned: list[PlannedRun] = []
-    for words in _read(text):
-        try:
-            planned.append(_plan(session, command, sections, words))
-        except (ClocsError, click.ClickException) as problem:
-            failed.append((_folder(words), problem))
+    asked = _read(text, "run")
+    planned, failed = _plan_all(asked, lambda words: _plan(session, command, sections, words))
     with console_display() as show:
         outcomes = pretrain_several(planned, Surroundings(session.host, show, workers))
     ended = zip(planned, outcomes, strict=True)
     failed += [(run.keeper.path, one.problem) for run, one in ended if one.problem is not None]
+    return _say_failures(failed, session, command)
+
+
+def evaluate_together(session: Session, command: click.Command, sections: Sections, text: str, workers: int) -> int:
+    """Make several evaluations, as `run_together` makes runs. text: the words of each, from "evaluate" on."""
+    from clocs_core.cli.display import console_display
+    from clocs_core.workflows.several_evaluations import evaluate_several
+    from clocs_core.workflows.surroundings import Surroundings
+
+    asked = _read(text, "evaluate")
+    planned, failed = _plan_all(asked, lambda words: _plan_evaluation(session, command, sections, words))
+    with console_display() as show:
+        problems = evaluate_several(planned, Surroundings(session.host, show, workers))
+    failed += [(one.path, why) for one, why in zip(planned, problems, strict=True) if why is not None]
+    return _say_failures(failed, session, command)
+
+
+def _plan_all(
+    asked: list[list[str]], plan: Callable[[list[str]], Planned]
+) -> tuple[list[Planned], list[tuple[Path, Exception]]]:
+    """Plan each command; return the plans, and the folder of each that cannot be planned with the reason."""
+    planned, failed = list[Planned](), list[tuple[Path, Exception]]()
+    for words in asked:
+        try:
+            planned.append(plan(words))
+        except (ClocsError, click.ClickException) as problem:
+            failed.append((_folder(words), problem))
+    return planned, failed
+
+
+def _say_failures(failed: Sequence[tuple[Path, Exception]], session: Session, command: click.Command) -> int:
+    """Print a line for each that failed; return the exit code."""
+    from clocs_core.cli.last_resort import describe_io, describe_unforeseen
+    from clocs_core.grids.together import error_line
+
+    flags = flags_of(command)
     for folder, why in failed:
         said = str(why)
         if isinstance(why, OSError) and not isinstance(why, ClocsError):
@@ -51,13 +87,14 @@ def run_together(session: Session, command: click.Command, sections: Sections, t
     return 2 if failed else 0
 
 
-def _read(text: str) -> list[list[str]]:
+def _read(text: str, verb: str) -> list[list[str]]:
     try:
         found = json.loads(text)
     except ValueError:
         found = None
-    if not isinstance(found, list) or not all(isinstance(one, list) and one[:1] == ["run"] for one in found):
-        raise SettingsError("--together takes the words of several runs as JSON: `clocs grid run` gives them.")
+    if not isinstance(found, list) or not all(isinstance(one, list) and one[:1] == [verb] for one in found):
+        what = {"run": "runs", "evaluate": "evaluations"}[verb]
+        raise SettingsError(f"--together takes the words of several {what} as JSON: `clocs grid run` gives them.")
     return [[str(word) for word in one] for one in found]
 
 
@@ -80,9 +117,26 @@ def _plan(session: Session, command: click.Command, sections: Sections, words: l
     return PlannedRun(path.name, plan, FolderKeeper(path), name)
 
 
+def _plan_evaluation(
+    session: Session, command: click.Command, sections: Sections, words: list[str]
+) -> PlannedEvaluation:
+    """Plan one evaluation from the words of its command."""
+    from clocs_core.plan.evaluation import resolve_evaluation
+    from clocs_core.plan.pretrained import open_encoder
+    from clocs_core.workflows.several_evaluations import PlannedEvaluation
+
+    asked = command.make_context("evaluate", words[1:])
+    run, controls = asked.params["run"], asked.params["controls"]
+    opened = None if run is None else open_encoder(Path(run), session.catalogue)
+    given = read_assignments(asked, sections, asked.params["assignments"])
+    plan = resolve_evaluation(session.catalogue, opened, {}, given)
+    name = shlex.join(["clocs", *words])
+    return PlannedEvaluation(plan, _folder(words), Path(controls) if controls else None, name)
+
+
 def _folder(words: list[str]) -> Path:
-    """Return the folder of a run from the words of its command."""
+    """Return the folder of a run or an evaluation from the words of its command."""
     for flag in ("--out", "--resume"):
         if flag in words[:-1]:
             return Path(words[words.index(flag) + 1])
-    raise SettingsError(f"Each run of --together needs a folder, got {shlex.join(words)}.")
+    raise SettingsError(f"Each command of --together needs a folder, got {shlex.join(words)}.")

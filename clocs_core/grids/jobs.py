@@ -18,7 +18,7 @@ class Place:
 
     out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
     by a short name, by data set; one that does not know those of a cell is read with its own. encoder: that of the
-    method `random`. runs_per_job: pre-trainings of a data set that one process makes together.
+    method `random`. runs_per_job: pre-trainings, or evaluations, of a data set that one process makes.
     """
 
     out: Path

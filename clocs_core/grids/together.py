@@ -1,4 +1,4 @@
-"""Several pre-trainings as one job: one process trains them together, and each keeps its own folder, lock and note."""
+"""Several pre-trainings, or evaluations, as one job of one process. Each keeps its own folder, lock and note."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clocs_core.grids.cells import GridCell, Pretraining
 
 @attrs.frozen(kw_only=True)
 class SeveralRuns(Job):
-    """Pre-trainings that one process makes. The log is that of the first."""
+    """Pre-trainings, or evaluations, that one process makes. The log is that of the first."""
 
     parts: tuple[Job, ...]
 
@@ -29,7 +29,7 @@ class SeveralRuns(Job):
         left = [words for part in self.parts if (words := part.command()) is not None]
         if len(left) < 2:
             return left[0] if left else None
-        return ("run", "--together", json.dumps(left))
+        return (left[0][0], "--together", json.dumps(left))  # "run", or "evaluate"
 
     def outcomes(self, whole: Outcome) -> tuple[Outcome, ...]:
         """Tell how each part ended, from how the process did: a part with a report is done, whatever befell others."""
@@ -53,7 +53,7 @@ def error_line(folder: Path, text: str) -> str:
 
 
 def as_one_job(parts: Sequence[Job]) -> Job:
-    """Make one job of several pre-trainings, or return the only one as it is."""
+    """Make one job of several pre-trainings or evaluations, or return the only one as it is."""
     first, *others = parts
     if not others:
         return first
@@ -62,17 +62,26 @@ def as_one_job(parts: Sequence[Job]) -> Job:
 
 
 def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> list[Pretraining | tuple[GridCell, ...]]:
-    """Take the next piece of work and, if it is a pre-training, others that read the same recordings, `most` in all.
+    """Take the next piece of work and others of its kind that read the same recordings, `most` in all.
 
     They share frames where their leads, framing and split are the same too; others of the data set cost no more than
     alone.
     """
     first = ready.popleft()
-    found = [first]
-    if isinstance(first, Pretraining):
-        alike = [one for one in ready if isinstance(one, Pretraining) and one.dataset == first.dataset]
-        alike.sort(key=lambda one: one.leads != first.leads)  # stable: those of the same leads first
-        for one in alike[: most - 1]:
-            ready.remove(one)
-            found.append(one)
+    alike = [one for one in ready if _reads(one) == _reads(first)]
+    alike.sort(key=lambda one: _leads(one) != _leads(first))  # stable: those of the same leads first
+    found = [first, *alike[: most - 1]]
+    for one in found[1:]:
+        ready.remove(one)
     return found
+
+
+def _reads(piece: Pretraining | tuple[GridCell, ...]) -> tuple[str, ...]:
+    """Return the kind of a piece of work, and the data set that it reads."""
+    if isinstance(piece, Pretraining):
+        return "pretrain", piece.dataset
+    return "evaluate", piece[0].downstream, piece[0].protocol
+
+
+def _leads(piece: Pretraining | tuple[GridCell, ...]) -> str:
+    return piece.leads if isinstance(piece, Pretraining) else piece[0].pretraining.leads

@@ -1,6 +1,6 @@
 """Do what a run needs later in a thread beside it, while the thread of the run waits for a GPU or a disk.
 
-Only for runs on a GPU: on a CPU a thread would take its time from the training.
+Only for runs on a GPU: on a CPU a thread would take its time from the training. Each is done once in a process.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from threading import Thread
 
 import torch
 
 
+@cache
 def import_pictures(device: torch.device) -> Thread | None:
     """Import what draws pictures, which takes a second. Begin when graphs are captured: then the host mostly waits."""
 
@@ -28,6 +30,7 @@ def import_pictures(device: torch.device) -> Thread | None:
     return _beside(work, device)
 
 
+@cache
 def identify_triton(device: torch.device) -> Thread | None:
     """Let Triton compute the checksum of its own files, 0.4 s: it looks for its compiled kernels by it."""
 

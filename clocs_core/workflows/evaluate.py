@@ -194,10 +194,12 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     device = choose_device(plan.settings.device)
     choose_steps(plan.settings.step, device, show.warn)  # fail before reading anything
     show.stage("preparing recordings")
-    framings = plan.framing, plan.framing
-    cohort = first_alone(
-        around.group, device, lambda: get_cohort(plan.recordings, *framings, around.workers, show.tick)
-    )
+
+    def get() -> Cohort:
+        return get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
+
+    asked = plan
+    cohort = first_alone(around.group, device, lambda: around.shared.get(asked, get))
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
     plan = attrs.evolve(plan, task=cohort.task, data=data)
     scoring = Scoring(

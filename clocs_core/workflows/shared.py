@@ -8,6 +8,7 @@ import attrs
 
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.prepared import Prepared
+from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretraining import Plan
 
 
@@ -17,7 +18,7 @@ class SharedRecordings:
 
     _held: list[tuple[object, Cohort]] = attrs.field(factory=list, init=False)
 
-    def get(self, plan: Plan, read: Callable[[], Cohort]) -> Cohort:
+    def get(self, plan: Plan | EvaluationPlan, read: Callable[[], Cohort]) -> Cohort:
         """Return the recordings of a plan; read them where no other plan asked for the same."""
         asked = _asked(plan)
         for known, cohort in self._held:
@@ -25,7 +26,7 @@ class SharedRecordings:
                 return cohort
         return self.keep(plan, read())
 
-    def keep(self, plan: Plan, cohort: Cohort) -> Cohort:
+    def keep(self, plan: Plan | EvaluationPlan, cohort: Cohort) -> Cohort:
         """Hold the recordings of a plan. Frames that another plan has read are taken from there, to be held once."""
         pretrain, evaluate = self._same(cohort.pretrain), self._same(cohort.evaluate)
         cohort = attrs.evolve(cohort, pretrain=pretrain, evaluate=evaluate)
@@ -40,7 +41,8 @@ class SharedRecordings:
         return one
 
 
-def _asked(plan: Plan) -> object:
+def _asked(plan: Plan | EvaluationPlan) -> object:
     """Return all that the recordings of a plan depend on."""
     data = plan.recordings
-    return data, data.names, data.fit, data.columns, plan.pretrain_framing, plan.evaluate_framing
+    framings = (plan.pretrain_framing, plan.evaluate_framing) if isinstance(plan, Plan) else (plan.framing,) * 2
+    return data, data.names, data.fit, data.columns, *framings

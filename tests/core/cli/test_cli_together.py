@@ -1,4 +1,4 @@
-"""`clocs run --together`, which a grid starts: every run as by its own command, and a line for each that fails."""
+"""`--together` of `clocs run` and `clocs evaluate`: each as by its own command, and a line for each that fails."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fake_runs import RUN
 from killed_runs import contents_of
 
 from clocs_core.cli import main
+from clocs_core.workflows import evaluate, several_evaluations
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -44,7 +45,64 @@ def test_each_run_is_that_of_its_own_command_and_a_mistake_costs_itself(tmp_path
     assert (tmp_path / "second" / "report.json").exists()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[["evaluate"]]'])
-def test_anything_else_is_refused(text: str, capsys: Any) -> None:
-    assert main(["run", "--together", text], points()) == 2
-    assert "takes the words of several runs as JSON" in capsys.readouterr().err
+def scores_of(evaluation: Path) -> dict[str, Any]:
+    """All that its report says, but for when and how it was made."""
+    report = json.loads((evaluation / "report.json").read_text())
+    report["cells"] = [{**cell, "seconds": None} for cell in report["cells"]]
+    return {name: value for name, value in report.items() if name not in ("seconds", "command", "date", "digest")}
+
+
+def test_each_evaluation_is_that_of_its_own_command_and_recordings_are_read_once(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(words(tmp_path, "run"), points()) == 0
+
+    def evaluation(name: str, *more: str) -> list[str]:
+        where = ["--data-root", str(tmp_path / "data"), "--workers", "1", "--out", str(tmp_path / name)]
+        return ["evaluate", str(tmp_path / "run"), *where, "--controls", str(tmp_path / "controls"), *more]
+
+    assert main(evaluation("alone", "--label-fraction", "0.5,1"), points()) == 0
+    lines = [
+        evaluation("first", "--label-fraction", "0.5,1"),
+        evaluation("second", "--seed", "3"),
+        evaluation("third", "--label-fraction", "most"),
+        ["evaluate", str(tmp_path / "nowhere"), "--out", str(tmp_path / "fourth")],
+    ]
+    read: list[str] = []
+    whole = evaluate.get_cohort
+    monkeypatch.setattr(evaluate, "get_cohort", lambda *more: (read.append("read"), whole(*more))[1])
+    capsys.readouterr()
+    assert main(["evaluate", "--workers", "1", "--together", json.dumps(lines)], points()) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Error: ")]
+    assert [line.split(": ")[1] for line in said] == ["third", "fourth"]
+    assert read == ["read"]
+    assert scores_of(tmp_path / "first") == scores_of(tmp_path / "alone")
+    report = json.loads((tmp_path / "second" / "report.json").read_text())
+    assert report["seed"] == 3
+    assert report["command"].startswith("clocs evaluate ")
+    assert not (tmp_path / "third").exists()
+
+
+def test_an_evaluation_that_fails_costs_itself(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(words(tmp_path, "run"), points()) == 0
+    where = ["--data-root", str(tmp_path / "data"), "--workers", "1"]
+    lines = [["evaluate", str(tmp_path / "run"), *where, "--out", str(tmp_path / name)] for name in ("a", "b")]
+    whole = several_evaluations.evaluate_encoder
+
+    def fail_once(plan: Any, path: Path, *more: Any) -> Any:
+        if path.name == "a":
+            raise MemoryError("of a plugin")
+        return whole(plan, path, *more)
+
+    monkeypatch.setattr(several_evaluations, "evaluate_encoder", fail_once)
+    assert main(["evaluate", "--together", json.dumps(lines)], points()) == 2
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Error: ")]
+    assert said.startswith("Error: a: ")
+    assert (tmp_path / "b" / "report.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[["embed"]]'])
+@pytest.mark.parametrize(("verb", "what"), [("run", "runs"), ("evaluate", "evaluations")])
+def test_anything_else_is_refused(text: str, verb: str, what: str, capsys: Any) -> None:
+    assert main([verb, "--together", text], points()) == 2
+    assert f"takes the words of several {what} as JSON" in capsys.readouterr().err

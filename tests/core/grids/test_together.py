@@ -90,3 +90,26 @@ def test_pre_trainings_of_one_data_set_go_together_those_of_the_same_leads_first
     assert take_alike(ready, 1) == [other]
     assert take_alike(ready, 5) == [twelve]
     assert not ready
+
+
+def test_evaluations_on_one_data_set_by_one_protocol_go_together() -> None:
+    def cells(seed: int, downstream: str = "a", protocol: str = "linear") -> tuple[GridCell, ...]:
+        run = Pretraining(method="m", dataset="a", seed=seed, leads="4")
+        return (GridCell(pretraining=run, downstream=downstream, protocol=protocol),)
+
+    first, tuned, elsewhere, last = cells(0), cells(1, protocol="finetune"), cells(2, downstream="b"), cells(3)
+    run = Pretraining(method="m", dataset="a", seed=4, leads="4")
+    ready: deque[Pretraining | tuple[GridCell, ...]] = deque([first, tuned, elsewhere, run, last])
+    assert take_alike(ready, 5) == [first, last]
+    assert take_alike(ready, 5) == [tuned]
+    assert take_alike(ready, 5) == [elsewhere]
+    assert take_alike(ready, 5) == [run]
+
+
+def test_the_command_of_several_evaluations_evaluates(tmp_path: Path) -> None:
+    words = ("evaluate", "run", "--out")
+    parts = [Job(name=one, folder=tmp_path / one, fresh=(*words, one), resume=(*words, one), group="a") for one in "ab"]
+    command = as_one_job(parts).command()
+    assert command is not None
+    assert command[:2] == ("evaluate", "--together")
+    assert json.loads(command[2]) == [[*words, "a"], [*words, "b"]]

@@ -9,6 +9,12 @@ import torch
 from clocs_core.workflows.ahead import identify_triton, import_pictures
 
 
+@pytest.fixture(autouse=True)
+def first_time() -> None:
+    import_pictures.cache_clear()
+    identify_triton.cache_clear()
+
+
 def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """matplotlib takes a second to import, for which a GPU would wait at the end of a run."""
     monkeypatch.delitem(sys.modules, "clocs_core.report.pictures", raising=False)
@@ -21,6 +27,7 @@ def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pyte
     assert "clocs_core.report.pictures" in sys.modules
     assert sys.getswitchinterval() == before
     assert thread.daemon  # a run that fails does not wait for it
+    assert import_pictures(torch.device("cuda")) is thread  # several runs of a process have one
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["as in 3.6", "in a Triton that has it elsewhere"])
