@@ -43,6 +43,7 @@ PATIENTS = 12  # patients with their own colour
 def loss_curves(rows: Sequence[EpochRow], best_epoch: int) -> Picture:
     """Draw training and validation loss by epoch, and mark the epoch whose weights were kept."""
     figure, (axes,) = sheet(1, 1, 7.2, 3.4)
+    set_margins(figure, (axes,), left=0.7, bottom=0.5, top=0.1)
     epochs = [row.epoch for row in rows]
     line(axes, epochs, [row.train_loss for row in rows], BLUE, "training")
     line(axes, epochs, [row.validation_loss for row in rows], VERMILION, "validation", dashes=(4, 1.5))
@@ -108,7 +109,9 @@ def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> 
     kept = usable[_evenly(len(usable), POINTS)]
     plane, share = _principal_plane(embeddings.embedding[kept].astype(np.float64))
     names = embeddings.label if by == "label" else embeddings.patient
-    _scatter(axes, plane, [names[row] for row in kept], by)
+    shown = _scatter(axes, plane, [names[row] for row in kept], by)
+    beside = 0.5 + 0.08 * max((len(printable(name, 24)) for name in shown), default=0)  # the legend, of 8 points
+    set_margins(figure, (axes,), left=0.7, bottom=0.5, right=beside, top=0.1)
     label(axes, "", f"first component ({share[0]:.0%})", f"second component ({share[1]:.0%})")
     count = f"{len(kept):,} of {len(names):,} embeddings" if len(kept) < len(names) else f"{len(kept):,} points"
     caption = f"Embeddings of the {embeddings.part} part by {by}, on their first two principal components ({count}). "
@@ -119,6 +122,7 @@ def embedding_map(embeddings: EmbeddingMap, by: Literal["label", "patient"]) -> 
 def distance_histogram(distances: PatientDistances) -> Picture:
     """Draw the distances of two embeddings of one patient, and of two of different patients."""
     figure, (axes,) = sheet(1, 1, 7.2, 3.2)
+    set_margins(figure, (axes,), left=0.7, bottom=0.5, top=0.1)
     last = int(np.flatnonzero(distances.intra + distances.inter)[-1]) + 1
     step = max(1, last // 80)  # bins of a picture
     edges = distances.edges[: last + step : step]
@@ -190,8 +194,11 @@ def _principal_plane(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
     return plane, (float(share[0]), float(share[1]))
 
 
-def _scatter(axes: Axes, plane: NDArray[np.float64], names: Sequence[str], by: str) -> None:
-    """Draw points, with a colour and a shape for each of the most frequent names, grey for the rest."""
+def _scatter(axes: Axes, plane: NDArray[np.float64], names: Sequence[str], by: str) -> list[str]:
+    """Draw points, with a colour and a shape for each of the most frequent names, grey for the rest.
+
+    Returns the names in the legend.
+    """
     most = PATIENTS if by == "patient" else len(PALETTE) * 2
     counted = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
     frequent = sorted(name for name, _ in counted[:most])  # sorted, so that a class has the same colour in every run
@@ -206,3 +213,4 @@ def _scatter(axes: Axes, plane: NDArray[np.float64], names: Sequence[str], by: s
         axes.plot(*plane[mine].T, marker, color=colour, markersize=4, markeredgewidth=0, alpha=0.8)
         shown.append(name or f"no {by}")
     legend_beside(axes, shown)
+    return shown

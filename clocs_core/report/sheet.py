@@ -54,15 +54,16 @@ def set_margins(
     left: float,
     bottom: float,
     right: float = 0.1,
+    top: float = 0.3,
     between: tuple[float, float] = (0.0, 0.0),
 ) -> None:
     """Place the axes by given margins, in inches, instead of measured ones, which take half of the time of a picture.
 
-    left, bottom: room for numbers and names of an axis. between: the room between columns, and between rows.
+    left, bottom: room for numbers and names of an axis. top: room for a title. between: the room between columns, and
+    between rows.
     """
     grid = axes[0].get_subplotspec().get_gridspec()  # type: ignore[union-attr]
     width, height = figure.get_size_inches()
-    top = 0.3  # for a title
     each = (width - left - right - between[0] * (grid.ncols - 1)) / grid.ncols
     tall = (height - bottom - top - between[1] * (grid.nrows - 1)) / grid.nrows
     figure.set_layout_engine(None)
