@@ -48,13 +48,13 @@ def fill_template(folder: Path) -> None:
 def _stop_after_first_epoch(folder: Path) -> Work:
     def work() -> int:
         from clocs_core.train.checkpoint import save_checkpoint
-        from clocs_core.workflows import training
+        from clocs_core.workflows import saving
 
         def save_and_stop(learner: Learner, path: Path, log: dict[str, object] | None = None) -> None:
             save_checkpoint(learner, path, log)
             raise KeyboardInterrupt
 
-        vars(training)["save_checkpoint"] = save_and_stop
+        vars(saving)["save_checkpoint"] = save_and_stop
         return run_work(folder)()
 
     return work

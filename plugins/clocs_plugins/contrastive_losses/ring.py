@@ -19,6 +19,7 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     add_view_itself,
     beside,
     chunks,
+    other_views,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -57,13 +58,14 @@ class RingShare(torch.autograd.Function):
         diagonal = torch.eye(views, dtype=torch.bool, device=lse.device)[:, :, None]
         repel = strengths.repel[ranks.own]
         pull = attraction.pull(strengths)  # (view, own, dim)
-        repulsion = (torch.where(diagonal, 0.0, lse) * repel).sum()
+        repulsion = (torch.where(diagonal, 0.0, lse) * repel).sum(dtype=torch.float64)
         if any(ctx.needs_input_grad):
             statistics = repulsion_weights(lse, repel, diagonal)
             gradient = _repulsion(direction, statistics, temperature, ranks, alone, at_once) - pull
             learnt = isinstance(temperature, torch.Tensor)
             ctx.save_for_backward(direction, gradient / temperature, *([temperature] if learnt else []))
-        return repulsion - (direction * pull).sum() / (2 * temperature)
+        # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
+        return (repulsion - (direction * pull).sum(dtype=torch.float64) / (2 * temperature)).to(direction.dtype)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
@@ -134,7 +136,7 @@ class _Attraction:
     """
 
     def __init__(self, direction: Tensor, groups: Groups | None, ranks: Ranks) -> None:
-        self.elsewhere = direction.sum(0) - direction  # (view, own, dim): the same instance in the other views
+        self.elsewhere = other_views(direction)  # (view, own, dim): the same instance in the other views
         self.first = None if groups is None else groups.first
         if self.first is not None:
             self.patient = self.first[ranks.own]  # (own,)
@@ -148,7 +150,7 @@ class _Attraction:
         patient = self.first[place]  # (column,)
         at = torch.searchsorted(self.sorted, patient).clamp(max=len(self.sorted) - 1)
         known = (self.sorted[at] == patient)[:, None]
-        self.of_patient.index_add_(1, at, (columns.sum(0) - columns) * known)
+        self.of_patient.index_add_(1, at, other_views(columns) * known)
 
     def pull(self, strengths: Strengths) -> Tensor:
         """Return the weighted sum (view, own, dim) of all that each own instance is drawn to."""

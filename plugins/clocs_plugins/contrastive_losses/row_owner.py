@@ -22,6 +22,7 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     add_view_itself,
     beside,
     chunks,
+    other_views,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -50,6 +51,8 @@ def row_owner_loss(
     strengths, groups: of the whole batch. Without groups, a view also repels itself.
     """
     direction = directions(views)
+    if groups is not None and ranks.whole == 1:  # one softmax over one column each: exactly 0, without rounding
+        return (direction * 0.0).sum() * temperature
     size = len(direction) * ranks.whole * direction.shape[2] * direction.element_size()
     way = _Share if size <= _MOST else RingShare
     share: Tensor = way.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
@@ -81,14 +84,15 @@ class _Share(torch.autograd.Function):
         own = torch.eye(views, dtype=torch.bool, device=lse.device)[:, :, None]
         repel = strengths.repel[ranks.own]
         pull = _pull(everyone, strengths, groups)[:, ranks.own]  # (view, own, dim)
-        repulsion = (torch.where(own, 0.0, lse) * repel).sum()
+        repulsion = (torch.where(own, 0.0, lse) * repel).sum(dtype=torch.float64)
         if any(ctx.needs_input_grad):
             learnt = isinstance(temperature, torch.Tensor)
             weight, shift = repulsion_weights(ranks.gather(lse, 2), strengths.repel, own)
             ctx.save_for_backward(direction, everyone, pull, weight, shift, *([temperature] if learnt else []))
             ctx.temperature, ctx.alone, ctx.at_once = None if learnt else temperature, alone, at_once
             ctx.own = ranks.own
-        return repulsion - (direction * pull).sum() / (2 * temperature)
+        # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
+        return (repulsion - (direction * pull).sum(dtype=torch.float64) / (2 * temperature)).to(direction.dtype)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
@@ -135,7 +139,7 @@ class _Gradient(torch.autograd.Function):
 
 def _pull(everyone: Tensor, strengths: Strengths, groups: Groups | None) -> Tensor:
     """Return the sum of all that each instance is drawn to, (view, batch, dim): its other views, and its patient's."""
-    elsewhere = everyone.sum(0) - everyone  # (view, batch, dim): the same instance in the other views
+    elsewhere = other_views(everyone)  # (view, batch, dim): the same instance in the other views
     found = strengths.same_instance * elsewhere
     if groups is not None:
         of_patient = torch.zeros_like(elsewhere).index_add(1, groups.first, elsewhere)  # stored at groups.first

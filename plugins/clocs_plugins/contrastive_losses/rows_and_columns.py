@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def other_views(direction: Tensor) -> Tensor:
+    """Return, for each view of an instance, the sum of its other views (view, batch, dim).
+
+    Added up, not as the sum of all views less one: that difference has the rounding of the sum, which the temperature
+    magnifies. An instance alone then had a gradient of 3e-6 instead of 0.
+    """
+    if len(direction) == 2:
+        return direction.flip(0)  # one kernel in a step of most methods
+    none = torch.zeros_like(direction[:1])
+    before = torch.cat((none, direction[:-1].cumsum(0)))
+    after = torch.cat((direction[1:].flip(0).cumsum(0).flip(0), none))
+    return before + after
+
+
 def repulsion_weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
 
