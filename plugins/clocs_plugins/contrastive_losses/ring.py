@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clocs_plugins.contrastive_losses.rows_and_columns import (
+    Attract,
     add_view_itself,
     beside,
     chunks,
+    less_attraction,
     other_views,
     refuse_second_derivative,
     repulsion_weights,
@@ -61,7 +63,8 @@ class RingShare(torch.autograd.Function):
         repulsion = (torch.where(diagonal, 0.0, lse) * repel).sum(dtype=torch.float64)
         if any(ctx.needs_input_grad):
             statistics = repulsion_weights(lse, repel, diagonal)
-            gradient = _repulsion(direction, statistics, temperature, ranks, alone, at_once) - pull
+            attract = Attract(strengths, None if groups is None else groups.first, ranks.own)
+            gradient = _gradient(direction, statistics, temperature, ranks, attract, alone, at_once)
             learnt = isinstance(temperature, torch.Tensor)
             ctx.save_for_backward(direction, gradient / temperature, *([temperature] if learnt else []))
         # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
@@ -90,21 +93,23 @@ class _Scaled(torch.autograd.Function):
         refuse_second_derivative()
 
 
-def _repulsion(
+def _gradient(
     direction: Tensor,
     statistics: tuple[Tensor, Tensor],
     temperature: float | Tensor,
     ranks: Ranks,
+    attract: Attract,
     alone: bool,
     at_once: int,
 ) -> Tensor:
-    """Return what repels the own rows (view, own, dim): as rows, and as columns of everybody's rows."""
+    """Return what moves the own rows (view, own, dim): as rows, and as columns of everybody's rows."""
     gradient = torch.zeros_like(direction)
     for place, columns, weight, shift in _around_with(direction, statistics, ranks):
         for v, rows, s in chunks(direction, columns, ranks.own.start - place.start, temperature, alone, at_once):
             a, lse = (beside(one[v][:, rows], v, alone).T[:, :, None] for one in statistics)  # (row, view, 1)
             b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
             g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
+            g = less_attraction(g, v, attract, place, rows, alone)
             gradient[v, rows] += torch.tensordot(g, beside(columns, v, alone), 2)
     return gradient
 

@@ -19,9 +19,11 @@ from clocs_plugins.contrastive_losses.chunked import AT_ONCE
 from clocs_plugins.contrastive_losses.cosines import directions
 from clocs_plugins.contrastive_losses.ring import RingShare
 from clocs_plugins.contrastive_losses.rows_and_columns import (
+    Attract,
     add_view_itself,
     beside,
     chunks,
+    less_attraction,
     other_views,
     refuse_second_derivative,
     repulsion_weights,
@@ -51,8 +53,6 @@ def row_owner_loss(
     strengths, groups: of the whole batch. Without groups, a view also repels itself.
     """
     direction = directions(views)
-    if groups is not None and ranks.whole == 1:  # one softmax over one column each: exactly 0, without rounding
-        return (direction * 0.0).sum() * temperature
     size = len(direction) * ranks.whole * direction.shape[2] * direction.element_size()
     way = _Share if size <= _MOST else RingShare
     share: Tensor = way.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
@@ -88,18 +88,18 @@ class _Share(torch.autograd.Function):
         if any(ctx.needs_input_grad):
             learnt = isinstance(temperature, torch.Tensor)
             weight, shift = repulsion_weights(ranks.gather(lse, 2), strengths.repel, own)
-            ctx.save_for_backward(direction, everyone, pull, weight, shift, *([temperature] if learnt else []))
+            ctx.save_for_backward(direction, everyone, weight, shift, *([temperature] if learnt else []))
             ctx.temperature, ctx.alone, ctx.at_once = None if learnt else temperature, alone, at_once
-            ctx.own = ranks.own
+            ctx.attract = Attract(strengths, None if groups is None else groups.first, ranks.own)
         # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
         return (repulsion - (direction * pull).sum(dtype=torch.float64) / (2 * temperature)).to(direction.dtype)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        direction, everyone, pull, weight, shift, *given = ctx.saved_tensors
+        direction, everyone, weight, shift, *given = ctx.saved_tensors
         temperature = given[0] if given else ctx.temperature
         gradient: Tensor = _Gradient.apply(  # type: ignore[no-untyped-call]  # as above
-            outer, direction, temperature, (everyone, pull, weight, shift), ctx.own, ctx.alone, ctx.at_once
+            outer, direction, temperature, (everyone, weight, shift), ctx.attract, ctx.alone, ctx.at_once
         )
         of_temperature = None
         if given and ctx.needs_input_grad[1]:
@@ -117,18 +117,19 @@ class _Gradient(torch.autograd.Function):
         direction: Tensor,
         temperature: float | Tensor,
         known: tuple[Tensor, ...],
-        mine: slice,
+        attract: Attract,
         alone: bool,
         at_once: int,
     ) -> Tensor:
-        everyone, pull, weight, shift = known
-        gradient = -pull
+        everyone, weight, shift = known
+        gradient, mine, whole = torch.zeros_like(direction), attract.mine, slice(0, everyone.shape[1])
         with torch.autocast(direction.device.type, enabled=False):
             for v, rows, s in chunks(direction, everyone, mine.start, temperature, alone, at_once):
                 # As a row of its own, and as a column of everybody's rows.
                 a, lse = (beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
                 b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
                 g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
+                g = less_attraction(g, v, attract, whole, rows, alone)
                 gradient[v, rows] += torch.tensordot(g, beside(everyone, v, alone), 2)
         return gradient * (outer / temperature)
 

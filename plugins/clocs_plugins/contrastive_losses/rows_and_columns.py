@@ -6,12 +6,12 @@ Both ways to compute the losses over several processes use them: row_owner.py ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import NamedTuple, NoReturn
 
 import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from clocs_plugins.contrastive_losses.weights import Strengths
 
 
 def other_views(direction: Tensor) -> Tensor:
@@ -57,6 +57,41 @@ def chunks(
             if alone:
                 s[:, v].diagonal(start + first).fill_(-torch.inf)
             yield v, rows, s
+
+
+def less_attraction(g: Tensor, v: int, attract: Attract, place: slice, rows: slice, alone: bool) -> Tensor:
+    """Subtract from weights of repulsion (row, view, column) those of attraction, in place. Rows are of view v.
+
+    place: that of the columns in the batch. Subtracted from the weights rather than from their sums: the terms of an
+    instance that is told apart well nearly cancel, and the sums would have the rounding of the terms.
+    """
+    y = attract.weights(place, rows, g.new_zeros(()))  # (row, column)
+    for others in (slice(v), slice(v + 1, None)) if alone else (slice(None),):
+        g[:, others] -= y[:, None]
+    return g
+
+
+class Attract(NamedTuple):
+    """How strongly own rows are drawn to columns.
+
+    first: as in Groups; None where patients do not count. mine: place of the own instances in the batch.
+    """
+
+    strengths: Strengths
+    first: Tensor | None
+    mine: slice
+
+    def weights(self, place: slice, rows: slice, like: Tensor) -> Tensor:
+        """Return the weights (row, column) of some own rows and the columns at `place`, alike for each other view."""
+        count = rows.stop - rows.start
+        if self.first is None:
+            y = like.new_zeros((count, place.stop - place.start))
+        else:
+            same = self.first[self.mine][rows, None] == self.first[None, place]
+            y = torch.where(same, self.strengths.same_patient, like)
+        itself = y.diagonal(self.mine.start - place.start + rows.start)
+        itself.copy_(self.strengths.same_instance.expand_as(itself))
+        return y
 
 
 def beside(of_views: Tensor, v: int, alone: bool) -> Tensor:

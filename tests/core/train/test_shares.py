@@ -34,7 +34,7 @@ def test_one_patient_and_all_different_patients_change_nothing(objective: str, p
 @pytest.mark.parametrize("views", [2, 3, 8])
 @pytest.mark.parametrize("objective", ["patient-nce", "nt-xent"])
 def test_one_instance_has_no_gradient_beyond_rounding_in_float32(objective: str, views: int, ring: bool) -> None:
-    """It has nothing to be told apart from. A difference of sums left 3e-6, which seeds 0, 2 and 5 had."""
+    """It has nothing to be told apart from. Differences of large sums left 3e-6, with seeds 0, 2 and 5."""
     for seed in range(6):
         assert differ(Case(objective, (0, 1), views, (0,), seed=seed, double=False, ring=ring)) < 2e-6
 
