@@ -43,7 +43,7 @@ def test_the_traceback_is_there_for_whoever_asks(tmp_path: Path, capsys: pytest.
     assert "Traceback (most recent call last)" in said
     assert "in read_damaged" in said
     assert main(["run", "--traceback"], []) == 2  # a mistake of the user too
-    assert "in _choose_method" in capsys.readouterr().err
+    assert "in choose_method" in capsys.readouterr().err
 
 
 def test_the_stage_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
