@@ -55,7 +55,7 @@ def main() -> int:
         torch.distributed.init_process_group(backend, init_method=place, rank=0, world_size=1)
         for encoder, options in CASES:
             name = f"{encoder}, {' '.join(options)}"
-            found[name] = _compare(encoder, options, device, given)
+            found[name] = _compare(encoder, options, device, given.batch, given.steps, given.rounds)
             print(f"{name}: {found[name]}", flush=True)
         torch.distributed.destroy_process_group()
     if given.json:
@@ -63,17 +63,19 @@ def main() -> int:
     return 0
 
 
-def _compare(encoder: str, options: list[str], device: torch.device, given: argparse.Namespace) -> dict[str, object]:
+def _compare(
+    encoder: str, options: list[str], device: torch.device, batch: int, steps: int, rounds: int
+) -> dict[str, object]:
     leads = ("II", "V1") if "leads=all" in options else ("II",)
     plan = plan_of("cmsc", leads, [f"encoder={encoder}", "normalise=min-max", *options], device)
-    alone = training_on(plan, given.batch * given.steps, device, given.batch)
+    alone = training_on(plan, batch * steps, device, batch)
     ways = {"alone": alone, "group of one": attrs.evolve(alone, group=Group(TorchWire(0, 1)))}
     learners = {name: build_learner(plan, signals_of(plan), device) for name in ways}
     runs: dict[str, RunEpoch] = {
         name: CapturedEpochs(refuse) if device.type == "cuda" else plain_epoch for name in ways
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for epoch in range(1, given.rounds + 2):  # the first captures, and warms up
+    for epoch in range(1, rounds + 2):  # the first captures, and warms up
         for name, training in ways.items():
             wait_for(device)
             began = time.perf_counter()
@@ -82,9 +84,7 @@ def _compare(encoder: str, options: list[str], device: torch.device, given: argp
             seconds[name].append(time.perf_counter() - began)
     ratios = [group / one for one, group in zip(seconds["alone"][1:], seconds["group of one"][1:], strict=True)]
     return {
-        **{
-            f"{name} ms": round(1000 * statistics.median(times[1:]) / given.steps, 4) for name, times in seconds.items()
-        },
+        **{f"{name} ms": round(1000 * statistics.median(times[1:]) / steps, 4) for name, times in seconds.items()},
         "ratio": [round(one, 4) for one in statistics.quantiles(ratios, n=4)],
     }
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def as_plain(value: object) -> Any:
     """Convert a value for JSON: tuples to lists, NumPy's numbers to Python's, NaN to null."""
-    if value is None or isinstance(value, (bool, str)) or type(value) is int:
+    if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, Integral):
         return int(value)

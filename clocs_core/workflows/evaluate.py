@@ -198,8 +198,7 @@ def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
     def get() -> Cohort:
         return get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
 
-    asked = plan
-    cohort = first_alone(around.group, device, lambda: around.shared.get(asked, get))
+    cohort = first_alone(around.group, device, lambda: around.shared.get(plan, get))
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
     plan = attrs.evolve(plan, task=cohort.task, data=data)
     scoring = Scoring(

@@ -245,13 +245,13 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
             around.epoch(run, log.last(plan.run.embedding_dim, learner.progress.best_epoch, learner.progress.finished))
         keeper.tell_until(learner.progress.epoch)
         _describe_contrast(plan, training, show)
-        alarms, pictures = 0, None
+        alarms = 0
         with saving(run, keeper, around, ready.device) as saver:
             for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
                 log = log.after(done)
                 saver.save(done, learner, so_far())
                 show.epoch(done, plan.train.epochs)
-                pictures = pictures or import_pictures(ready.device)
+                import_pictures(ready.device)  # once, when the first epoch has captured its graphs
                 problem = done.health.warning()
                 alarms = alarms + 1 if problem else 0
                 if problem and alarms == _ALARMS:

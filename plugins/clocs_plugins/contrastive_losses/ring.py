@@ -21,7 +21,6 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     beside,
     chunks,
     less_attraction,
-    other_views,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -141,7 +140,7 @@ class _Attraction:
     """
 
     def __init__(self, direction: Tensor, groups: Groups | None, ranks: Ranks) -> None:
-        self.elsewhere = other_views(direction)  # (view, own, dim): the same instance in the other views
+        self.elsewhere = direction.sum(0) - direction  # (view, own, dim): the same instance in the other views
         self.first = None if groups is None else groups.first
         if self.first is not None:
             self.patient = self.first[ranks.own]  # (own,)
@@ -155,7 +154,7 @@ class _Attraction:
         patient = self.first[place]  # (column,)
         at = torch.searchsorted(self.sorted, patient).clamp(max=len(self.sorted) - 1)
         known = (self.sorted[at] == patient)[:, None]
-        self.of_patient.index_add_(1, at, other_views(columns) * known)
+        self.of_patient.index_add_(1, at, (columns.sum(0) - columns) * known)
 
     def pull(self, strengths: Strengths) -> Tensor:
         """Return the weighted sum (view, own, dim) of all that each own instance is drawn to."""

@@ -24,7 +24,6 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     beside,
     chunks,
     less_attraction,
-    other_views,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -140,7 +139,7 @@ class _Gradient(torch.autograd.Function):
 
 def _pull(everyone: Tensor, strengths: Strengths, groups: Groups | None) -> Tensor:
     """Return the sum of all that each instance is drawn to, (view, batch, dim): its other views, and its patient's."""
-    elsewhere = other_views(everyone)  # (view, batch, dim): the same instance in the other views
+    elsewhere = everyone.sum(0) - everyone  # (view, batch, dim): the same instance in the other views
     found = strengths.same_instance * elsewhere
     if groups is not None:
         of_patient = torch.zeros_like(elsewhere).index_add(1, groups.first, elsewhere)  # stored at groups.first

@@ -14,20 +14,6 @@ from torch import Tensor
 from clocs_plugins.contrastive_losses.weights import Strengths
 
 
-def other_views(direction: Tensor) -> Tensor:
-    """Return, for each view of an instance, the sum of its other views (view, batch, dim).
-
-    Added up, not as the sum of all views less one: that difference has the rounding of the sum, which the temperature
-    magnifies. An instance alone then had a gradient of 3e-6 instead of 0.
-    """
-    if len(direction) == 2:
-        return direction.flip(0)  # one kernel in a step of most methods
-    none = torch.zeros_like(direction[:1])
-    before = torch.cat((none, direction[:-1].cumsum(0)))
-    after = torch.cat((direction[1:].flip(0).cumsum(0).flip(0), none))
-    return before + after
-
-
 def repulsion_weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
 
@@ -59,18 +45,6 @@ def chunks(
             yield v, rows, s
 
 
-def less_attraction(g: Tensor, v: int, attract: Attract, place: slice, rows: slice, alone: bool) -> Tensor:
-    """Subtract from weights of repulsion (row, view, column) those of attraction, in place. Rows are of view v.
-
-    place: that of the columns in the batch. Subtracted from the weights rather than from their sums: the terms of an
-    instance that is told apart well nearly cancel, and the sums would have the rounding of the terms.
-    """
-    y = attract.weights(place, rows, g.new_zeros(()))  # (row, column)
-    for others in (slice(v), slice(v + 1, None)) if alone else (slice(None),):
-        g[:, others] -= y[:, None]
-    return g
-
-
 class Attract(NamedTuple):
     """How strongly own rows are drawn to columns.
 
@@ -81,17 +55,29 @@ class Attract(NamedTuple):
     first: Tensor | None
     mine: slice
 
-    def weights(self, place: slice, rows: slice, like: Tensor) -> Tensor:
+    def weights(self, place: slice, rows: slice, zero: Tensor) -> Tensor:
         """Return the weights (row, column) of some own rows and the columns at `place`, alike for each other view."""
         count = rows.stop - rows.start
         if self.first is None:
-            y = like.new_zeros((count, place.stop - place.start))
+            y = zero.new_zeros((count, place.stop - place.start))
         else:
             same = self.first[self.mine][rows, None] == self.first[None, place]
-            y = torch.where(same, self.strengths.same_patient, like)
+            y = torch.where(same, self.strengths.same_patient, zero)
         itself = y.diagonal(self.mine.start - place.start + rows.start)
         itself.copy_(self.strengths.same_instance.expand_as(itself))
         return y
+
+
+def less_attraction(g: Tensor, v: int, attract: Attract, place: slice, rows: slice, alone: bool) -> Tensor:
+    """Subtract from weights of repulsion (row, view, column) those of attraction, in place. Rows are of view v.
+
+    place: that of the columns in the batch. Subtracted from the weights rather than from their sums: the terms of an
+    instance that is told apart well nearly cancel, and the sums would have the rounding of the terms.
+    """
+    y = attract.weights(place, rows, g.new_zeros(()))  # (row, column)
+    for others in (slice(v), slice(v + 1, None)) if alone else (slice(None),):
+        g[:, others] -= y[:, None]
+    return g
 
 
 def beside(of_views: Tensor, v: int, alone: bool) -> Tensor:

@@ -9,28 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from clocs_core.artifacts.tensors import read_tensors
-
-
-def held(folder: Path) -> dict[str, object]:
-    """Every file that an evaluation leaves, but for its report, which has seconds in it."""
-    files = (
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in (".lock", "report.json", "report.html")
-    )
-    return {
-        str(path.relative_to(folder)): weights_and_card(path) if path.suffix == ".safetensors" else path.read_bytes()
-        for path in files
-    }
-
-
-def weights_and_card(file: Path) -> list[object]:
-    """The bytes of every tensor, and the description without the command and the date."""
-    tensors, about = read_tensors(file)
-    card = {name: value for name, value in about.items() if name not in ("command", "date")}
-    return [{name: tensor.numpy().tobytes() for name, tensor in tensors.items()}, card]
+from evaluation_files import held
 
 
 @pytest.mark.slow

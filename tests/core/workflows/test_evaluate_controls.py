@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from evaluation_files import held
 from fake_plugins import points
 from fake_runs import make_run
 from filelock import FileLock
@@ -88,13 +89,6 @@ def lasting(report: EvaluationReport) -> EvaluationReport:
     """A report without what a clock said."""
     cells = tuple(attrs.evolve(cell, seconds=0.0) for cell in report.cells)
     return attrs.evolve(report, seconds={}, cells=cells, date="")
-
-
-def held(folder: Path) -> dict[str, bytes]:
-    """Every file that an evaluation leaves, but for its report and its page, which have seconds and a date in them."""
-    but = (".lock", "report.json", "report.html")
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in but)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def names(controls: Path) -> set[str]:
