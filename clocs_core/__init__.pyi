@@ -247,12 +247,6 @@ from .contracts.setup import (
     Setup as Setup,
 )
 from .data.array_file import (
-    ArrayFile as ArrayFile,
-)
-from .data.array_file import (
-    StoredArray as StoredArray,
-)
-from .data.array_file import (
     open_array_file as open_array_file,
 )
 from .data.matlab_file import (
@@ -284,6 +278,12 @@ from .data.signal_file import (
 )
 from .data.signal_file import (
     read_signal_file as read_signal_file,
+)
+from .data.stored_arrays import (
+    ArrayFile as ArrayFile,
+)
+from .data.stored_arrays import (
+    StoredArray as StoredArray,
 )
 from .data.wfdb import (
     WfdbRecord as WfdbRecord,

@@ -18,9 +18,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.data.array_file import CHANNELS, RATES, UNITS, ArrayFile, StoredArray, file_of
 from clocs_core.data.recording import need
 from clocs_core.data.regular_file import is_passing, most_unpacked, open_regular
+from clocs_core.data.stored_arrays import CHANNELS, RATES, UNITS, ArrayFile, Fact, StoredArray, file_of
 from clocs_core.errors import DataError
 
 SIGNALS = ("ecg", "ECG", "tracings", "val", "p_signal", "eeg", "ppg")
@@ -48,17 +48,6 @@ class Hdf5Array(StoredArray):
         with opened(self.path) as file:
             found = np.asarray(file[self.place][index[::-1] if self.turned else index])
         return found.T if self.turned else found
-
-
-@attrs.frozen
-class Fact(StoredArray):
-    """A small value that was read with the list of arrays, such as an attribute."""
-
-    value: Any = attrs.field(default=None, eq=False)
-
-    def open(self) -> NDArray[Any]:
-        """Return the value."""
-        return np.asarray(self.value)
 
 
 def open_hdf5(path: Path, beside: tuple[str, ...], turned: bool = False) -> ArrayFile:
@@ -149,7 +138,7 @@ def _array(path: Path, one: Any, place: str, turned: bool, held: int) -> StoredA
     if one.dtype.kind not in "biufSU":
         return None
     shape = tuple(map(int, one.shape))
-    return Hdf5Array(path, name, shape[::-1] if turned else shape, "C", one.dtype, None, turned, place)
+    return Hdf5Array(path, name, shape[::-1] if turned else shape, one.dtype, turned, place)
 
 
 def _facts(path: Path, file: Any, found: dict[str, StoredArray]) -> Iterator[StoredArray]:
@@ -167,7 +156,7 @@ def _fact(path: Path, name: str, value: object) -> Fact:
     array = np.asarray(value)
     if array.dtype.kind == "O":
         array = np.array([one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array.flat])
-    return Fact(path, name, array.shape, "C", array.dtype, None, array)
+    return Fact(path, name, array.shape, array.dtype, array)
 
 
 def _leaf(name: str) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.data.array_file import ArrayFile, file_of
-from clocs_core.data.hdf5_file import SIGNALS, Fact, open_hdf5
+from clocs_core.data.hdf5_file import SIGNALS, open_hdf5
 from clocs_core.data.regular_file import most_unpacked, open_regular
+from clocs_core.data.stored_arrays import ArrayFile, Fact, file_of
 from clocs_core.errors import DataError
 
 _START = 128  # bytes before the first element
@@ -39,7 +39,7 @@ def open_matlab(path: Path, beside: tuple[str, ...]) -> ArrayFile:
         if b"MATLAB 7.3" in raw or raw.startswith(b"\x89HDF"):
             return open_hdf5(path, beside, turned=True)
         raw += stream.read()
-    found = [Fact(path, name, value.shape, "C", value.dtype, None, value) for name, value in _values(path, raw)]
+    found = [Fact(path, name, value.shape, value.dtype, value) for name, value in _values(path, raw)]
     return file_of(path, found, beside, SIGNALS)
 
 

@@ -16,13 +16,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.data.array_file import HDF5, TIMES, open_array_file
+from clocs_core.data.array_file import HDF5, open_array_file
 from clocs_core.data.dicom_file import is_dicom, open_dicom
 from clocs_core.data.ecg_xml import open_ecg_xml
 from clocs_core.data.edf_file import open_edf
 from clocs_core.data.number_table import NotANumber, read_number_table
 from clocs_core.data.recording import ANYTHING, Recording, Stretch, Wish, in_memory
 from clocs_core.data.regular_file import open_regular
+from clocs_core.data.stored_arrays import TIMES
 from clocs_core.data.wfdb import open_wfdb
 from clocs_core.errors import DataError, DataNotFound
 

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import unittest
 from typing import Any
 
-import attrs
 import torch
-from torch import Tensor, nn
 
 from clocs_core.contracts.offers import Encoder
+from clocs_core.testing import sequences
 from clocs_core.testing.checks import Check, expect, label_of, make_checks, rules_of
+from clocs_core.testing.encoder_case import ROWS, SAMPLES, EncoderCase, skip_unless
 from clocs_core.testing.pace import Clock, expect_quick
-from clocs_core.testing.synthetic import synthetic_batch
 from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
 
-ROWS = 4
-SAMPLES = 1000
 TINY = 4  # samples: shorter than any kernel; an encoder may refuse such frames
-
-
-@attrs.frozen
-class EncoderCase:
-    """An encoder with its options, and signals for it."""
-
-    offer: Encoder
-    options: Any
-    clock: Clock
-
-    def build(self, channels: int = 1, samples: int = SAMPLES, dim: int = 16, seed: int = 0) -> nn.Module:
-        """Build the encoder with weights drawn from a seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.offer.build(self.options, channels, samples, dim)
-
-    def signal(self, channels: int = 1, samples: int = SAMPLES) -> Tensor:
-        """Return synthetic signals."""
-        return synthetic_batch(ROWS, 1, channels, samples).signal[:, 0]  # (n, channel, sample)
 
 
 def checks_of_encoder(offer: Encoder, options: Any, clock: Clock) -> list[Check]:
     """Return the checks of an encoder, and those of its sequence if it has one."""
-    from clocs_core.testing import sequences  # imports this module
-
     case, rules = EncoderCase(offer, options, clock), rules_of(__name__)
     return make_checks(label_of(offer), rules + rules_of(sequences.__name__) * offer.sequence, case)
 
@@ -165,9 +140,3 @@ def _quick(case: EncoderCase) -> None:
         "Encode all rows at once, without loops.",
         case.clock,
     )
-
-
-def skip_unless(holds: bool, rule: str) -> None:
-    """Skip this rule if it has nothing to compare because another rule, which reports it, is broken."""
-    if not holds:
-        raise unittest.SkipTest(f"the rule `{rule}` is broken")

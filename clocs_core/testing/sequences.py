@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core.testing.checks import expect
-from clocs_core.testing.encoders import ROWS, SAMPLES, EncoderCase, skip_unless
+from clocs_core.testing.encoder_case import ROWS, SAMPLES, EncoderCase, skip_unless
 from clocs_core.testing.tensors import close, equal, refuse_host_sync, refuse_named_devices, refuse_other_devices
 
 LONG = 2500  # samples
