@@ -34,7 +34,6 @@ from clocs_core.grids.machine import describe_machine
 from clocs_plugins.classification import clocs_metrics
 
 SIZES = ((8000, 4), (2000, 71))  # rows and classes; more than ten classes are any-of
-DRAWS = 1000
 
 
 def main() -> int:
@@ -44,6 +43,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--before", type=Path, help="draws.py of another version")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=1000)
     given = parser.parse_args()
     device = torch.device(given.device)
     metrics = {metric.name: metric for metric in clocs_metrics() if metric.score_tensors is not None}
@@ -53,8 +53,8 @@ def main() -> int:
         "machine": describe_machine() if device.type == "cpu" else torch.cuda.get_device_name(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "clocs")}},
         "results": {
-            f"{name}, {rows:,} rows, {classes} classes, {DRAWS:,} draws": measure(
-                metric, other(metric, given.before), simulate(rows, classes), given.rounds, device
+            f"{name}, {rows:,} rows, {classes} classes, {given.draws:,} draws": measure(
+                metric, other(metric, given.before), simulate(rows, classes), given.draws, given.rounds, device
             )
             for rows, classes in SIZES
             for name, metric in metrics.items()
@@ -92,9 +92,11 @@ def simulate(rows: int, classes: int) -> Predictions:
     return Predictions(probability, label, number // 4, number)
 
 
-def measure(now: Metric, before: Metric, rows: Predictions, rounds: int, device: torch.device) -> dict[str, Any]:
+def measure(
+    now: Metric, before: Metric, rows: Predictions, draws: int, rounds: int, device: torch.device
+) -> dict[str, Any]:
     """Compare both ways, then time them in turns."""
-    ways = {"before": lambda: bootstrap(rows, before, DRAWS, 0), "now": lambda: bootstrap(rows, now, DRAWS, 0, device)}
+    ways = {"before": lambda: bootstrap(rows, before, draws, 0), "now": lambda: bootstrap(rows, now, draws, 0, device)}
     apart = float(np.abs(ways["before"]().draws - ways["now"]().draws).max())
     assert apart < 1e-9
     now_is = time.perf_counter if device.type == "cuda" else time.process_time

@@ -26,6 +26,8 @@ from clocs_core.report.plain_page import render_sections
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--epochs", "2", "--batch-size", "16", "-o", "patients=12", "-o", "resamples=10", "--device", "cpu"]
 
 
@@ -146,7 +148,6 @@ def test_each_class_is_read_on_a_phone_value_first(chromium: Browser, tmp_path: 
     assert looks(chromium, (tmp_path / "page.html").as_uri()) == {}
 
 
-@pytest.mark.slow
 def test_what_a_run_and_a_search_leave_is_readable_everywhere(chromium: Browser, tmp_path: Path) -> None:
     """Real pictures and real numbers: the pages that a newcomer sees first."""
     data = ["--data-root", str(tmp_path / "data")]

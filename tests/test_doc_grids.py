@@ -28,6 +28,7 @@ def test_every_file_of_the_page_is_a_grid(tmp_path: Path) -> None:
         assert settle_grid(read_grid_file(tmp_path / "a.toml"), installed_session().catalogue).presets[0].conditions
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_fill_its_grid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_figures: None
 ) -> None:

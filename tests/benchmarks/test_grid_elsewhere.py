@@ -20,6 +20,8 @@ from grid.flags import Request
 
 from clocs_core.grids.executor import Job, Outcome
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 FAKE = (sys.executable, "-S", "-E", str(Path(__file__).parent / "fake_grid_command.py"))
 GRID = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--command", " ".join(FAKE))
 

@@ -95,6 +95,7 @@ def check(place: Path, name: str) -> int:
     return run_all.main(["--check", "--out", str(place / name), "--command", FAKE])
 
 
+@pytest.mark.slow
 def test_the_gate_holds_until_a_score_leaves_its_interval(
     place: Path, recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,6 +110,7 @@ def test_the_gate_holds_until_a_score_leaves_its_interval(
     assert re.search(r"byol: 0\.\d+, recorded .*: HAS LEFT ITS INTERVAL", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_method_that_no_longer_runs_fails_the_gate(
     place: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

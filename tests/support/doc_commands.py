@@ -169,7 +169,7 @@ SMALLER_BENCHMARKS = (
     (r"^(.*/end_to_end\.py --only prepare .*)$", r"\1 --smoke"),
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
     (r"^(.*/ranks_step\.py .*)$", r"\1 --batch 4 --steps 1 --rounds 2"),
-    (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2"),
+    (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2 --draws 20"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
     (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),

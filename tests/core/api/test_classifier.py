@@ -11,6 +11,8 @@ from fake_recordings import SAMPLES
 
 import clocs_core as clocs
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 def test_a_classifier_predicts_a_signal(tuned: clocs.EvaluationResults, tmp_path: Path) -> None:
     model = clocs.load_classifier(tuned.path, label_fraction=1.0)

@@ -16,6 +16,8 @@ from clocs_core.artifacts.tensors import save_tensors
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.plugins.session import open_session
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CPU = torch.device("cpu")
 
 

@@ -17,6 +17,8 @@ from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.settings.options import plain
 from clocs_core.settings.sections import FinetuneSettings
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 QUICK = ["-o", "resamples=10", "--device", "cpu", "--workers", "1"]
 TUNE = ["--dataset", "many", "--protocol", "finetune", "--epochs", "2", "--batch-size", "64", *QUICK]
 

@@ -17,6 +17,8 @@ from clocs_core.artifacts.classifier import choose_classifier
 from clocs_core.cli import main
 from clocs_core.cli.predict import predict_command
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CPU = ["--device", "cpu", "--workers", "1"]
 
 

@@ -20,6 +20,8 @@ from clocs_core.inference.predicted import as_level
 from clocs_core.inference.signals import Unsaid
 from clocs_core.plugins.session import open_session
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 CPU = torch.device("cpu")
 RECORD = "r3-1"
 

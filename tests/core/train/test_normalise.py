@@ -122,6 +122,7 @@ def test_the_operator_keeps_torchs_contracts(device):
     torch.library.opcheck(torch.ops.clocs.min_max.default, (signal,), test_utils=("test_schema", "test_faketensor"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_the_kernel_does_all_this_by_tritons_interpreter():
     """On a machine without a GPU, in a process that has never imported triton otherwise."""

@@ -25,6 +25,8 @@ from clocs_core.report.compared import ComparedScore, score_table, setting_rows
 from clocs_core.workflows.compare import compare_folders
 from clocs_core.workflows.differences import Wanted
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 class Screen:
     def __init__(self):

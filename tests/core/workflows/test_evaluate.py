@@ -27,6 +27,8 @@ from clocs_core.plugins.session import open_session
 from clocs_core.workflows.evaluate import evaluate_encoder
 from clocs_core.workflows.surroundings import Surroundings
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 
 class Screen:
     """Remembers what was shown; raises KeyboardInterrupt at a stage, or after so many epochs, if it is told to."""

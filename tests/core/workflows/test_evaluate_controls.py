@@ -28,6 +28,8 @@ from clocs_core.workflows import classifiers
 from clocs_core.workflows.evaluate import evaluate_encoder
 from clocs_core.workflows.surroundings import Surroundings
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 FEW = "label_fraction=0.5,1"
 QUICK = ("batch_size=64", "epochs=2")
 

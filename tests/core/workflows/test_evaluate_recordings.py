@@ -14,6 +14,8 @@ import clocs_core as clocs
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
+
 ONE_VECTOR = ("--protocol", "linear-record")
 
 

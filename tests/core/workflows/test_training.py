@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,6 @@ from fake_offers import TinyOptions, tiny, tiny_scan
 from fake_plugins import fake_point
 from fake_runs import RUN, points
 
-import clocs_core.workflows.pretrain
 from clocs_core import Listing, Task
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.artifacts.run_keeper import FolderKeeper
@@ -31,6 +30,8 @@ from clocs_core.train import checkpoint
 from clocs_core.train.ranks import Group
 from clocs_core.workflows import training
 from clocs_core.workflows.training import _describe_contrast
+
+pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
 
 Stop = Callable[[str, int], bool]
 """stop(event, epoch) -> whether the process is interrupted while it tells a listener of this event."""
@@ -60,17 +61,8 @@ class Listening:
         return [what if event == "started" else getattr(what, "epoch", event) for event, what in self.heard]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _no_pictures() -> Iterator[None]:
-    """They take most of the time of so small a run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: [])
-        patch.setattr(clocs_core.workflows.pretrain, "draw_views", lambda *_: None)
-        yield
-
-
 @pytest.fixture(scope="module")
-def whole(_no_pictures: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Listening]:
+def whole(no_pictures: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Listening]:
     """A run that nobody interrupts."""
     folder, listening = tmp_path_factory.mktemp("whole"), Listening()
     assert begin(folder, listening) == 0

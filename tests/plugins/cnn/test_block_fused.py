@@ -398,7 +398,8 @@ def test_as_many_bits_are_drawn_as_there_are_levels():
 
 @pytest.mark.skipif(INTERPRETED, reason="this is that run")
 @pytest.mark.skipif(OLD, reason="the interpreter of triton before 3.7 does not know numpy 2.4: triton issue 9171")
-@pytest.mark.parametrize("chosen", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", ["not slow", "slow"])
 def test_all_of_this_holds_by_the_interpreter(chosen):
     """The arithmetic of the kernels, where there is no GPU."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
