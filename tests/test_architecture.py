@@ -64,6 +64,7 @@ ELSEWHERE = {
     "artifacts.embeddings": "core/inference/test_embed.py",
     "cli.doctor": "core/workflows/test_doctor.py",
     "cli.session": "every test in core/cli/test_cli_run.py opens one",
+    "workflows.evaluation_frames": "core/workflows/test_evaluate.py",
     "workflows.several_evaluations": "core/cli/test_cli_together.py",
     "cli.summary": "core/cli/test_cli_run.py core/cli/test_cli_evaluate.py; its sentences core/report/test_tables.py",
     "contracts.batches": "records alone; core/data/test_store.py core/train/test_step.py",

@@ -13,7 +13,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.clinical import Clinical
@@ -34,46 +33,25 @@ from clocs_core.artifacts.predictions import (
 )
 from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
 from clocs_core.contracts.events import EvaluationDone
-from clocs_core.contracts.records import DropReport, Part
+from clocs_core.contracts.records import DropReport
 from clocs_core.contracts.scores import RANDOM
-from clocs_core.data.audit import Audit, certified_audit
-from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.errors import DataError, SettingsError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.clinical import clinical_results
-from clocs_core.evaluation.identification import RECALLS, line_up, refuse_single_recordings
-from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
+from clocs_core.evaluation.identification import RECALLS, line_up
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.files import write_atomically
-from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
-from clocs_core.plan.protocols import refuse_other_task
+from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
-from clocs_core.settings.options import plain
 from clocs_core.settings.toml_file import Tables, seal_tables
-from clocs_core.train.agreement import first_alone
-from clocs_core.train.build import build_encoder, choose_device, choose_steps
-from clocs_core.train.normalise import normaliser
+from clocs_core.train.build import choose_device
 from clocs_core.workflows.classifiers import KeptClassifiers
 from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.environment import environment, now
+from clocs_core.workflows.evaluation_frames import ReadyEvaluation, prepare_evaluation
 from clocs_core.workflows.leading import Lead, is_begun, make_what_is_named
-from clocs_core.workflows.summary import leak_notes, part_notes, summarise_recordings, summarise_split
+from clocs_core.workflows.summary import summarise_recordings, summarise_split
 from clocs_core.workflows.surroundings import Surroundings
-from clocs_core.workflows.training import with_constant
-
-
-@attrs.frozen(eq=False)
-class _Ready:
-    """A plan whose recordings are prepared, and the frames that have a label."""
-
-    plan: EvaluationPlan
-    cohort: Cohort
-    frames: LabelledFrames
-    scoring: Scoring
-    leaks: Audit
-    notes: tuple[str, ...]
-    device: torch.device
 
 
 @attrs.frozen(eq=False)
@@ -97,7 +75,7 @@ def evaluate_encoder(
     around = around.tracked(plan.extras.trackers if path is not None else ())
     if path is None:
         around = attrs.evolve(around, announces=False)  # a plugin would write files
-        ready = _prepare(plan, around)
+        ready = prepare_evaluation(plan, around)
         done = _in_memory(ready, _maker(ready, around), tables, environment(ready.device, around.host))
         around.evaluated(_as_event(done.report, None))
         return done
@@ -119,7 +97,7 @@ def follow_evaluation(plan: EvaluationPlan, around: Surroundings) -> None:
     """Share the work of an evaluation that process 0 leads; keep nothing of it."""
     assert around.group is not None
     if is_begun(around.group, choose_device(plan.settings.device)):
-        ready = _prepare(plan, around)
+        ready = prepare_evaluation(plan, around)
         make_what_is_named(_maker(ready, around), around.group)
 
 
@@ -136,7 +114,7 @@ def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
     )
 
 
-def _maker(ready: _Ready, around: Surroundings) -> ClassifierMaker:
+def _maker(ready: ReadyEvaluation, around: Surroundings) -> ClassifierMaker:
     show, epochs = around.show, ready.plan.finetune.epochs
     watch = Watch(around.clock, show.tick, lambda done: show.epoch(done, epochs), show.warn)
     return ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch, around.group)
@@ -149,7 +127,7 @@ def _in_folder(
     tables, clock, show = plan.tables(), around.clock, around.show
     began = clock()
     lead.begin()
-    ready = _prepare(plan, around)
+    ready = prepare_evaluation(plan, around)
     prepared, versions = clock(), environment(ready.device, around.host)
     with collect_warnings(show.warn) as heard:
         if not folder.settings.exists():
@@ -179,7 +157,9 @@ def _in_folder(
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
-def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]) -> FinishedEvaluation:
+def _in_memory(
+    ready: ReadyEvaluation, maker: ClassifierMaker, tables: Tables, versions: dict[str, str]
+) -> FinishedEvaluation:
     with collect_warnings(maker.watch.warn) as heard:
         finished = {key: maker.make(key)[0] for key in list_classifiers(ready.plan)}
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, maker.watch.tick)
@@ -189,63 +169,12 @@ def _in_memory(ready: _Ready, maker: ClassifierMaker, tables: Tables, versions: 
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
 
 
-def _prepare(plan: EvaluationPlan, around: Surroundings) -> _Ready:
-    show = around.show
-    device = choose_device(plan.settings.device)
-    choose_steps(plan.settings.step, device, show.warn)  # fail before reading anything
-    show.stage("preparing recordings")
-
-    def get() -> Cohort:
-        return get_cohort(plan.recordings, plan.framing, plan.framing, around.workers, show.tick)
-
-    cohort = first_alone(around.group, device, lambda: around.shared.get(plan, get))
-    data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
-    plan = attrs.evolve(plan, task=cohort.task, data=data)
-    scoring = Scoring(
-        plan.task,
-        plan.dataset.offer.name,
-        RECALLS if plan.identifies else plan.metrics,
-        plan.scoring,
-        plan.data.split_seed,
-        device,
-        plan.protocol.offer.rows,
-    )
-    if not plan.identifies:
-        _refuse_no_score(cohort, scoring)
-    refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
-    refuse_other_channels(plan.encoder.together, cohort.channels)
-    # An encoder that cannot be built is refused before a folder is begun; its warnings are heard when it is used.
-    with torch.random.fork_rng(devices=[]), collect_warnings():
-        build_encoder(plan.encoder, plan.framing.frame_samples, plan.settings.seed, False, device)
-    normalise = normaliser(data.normalise, data.constant)
-    frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
-    if plan.identifies:
-        part = plan.scoring.part
-        refuse_single_recordings(frames.recordings(part), frames.store.records, plan.dataset.offer.name, part)
-    else:
-        needed: tuple[Part, ...] = plan.scoring.parts
-        refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
-    leaks = certified_audit(cohort.evaluate, cohort.split, device)
-    show.say(_found(plan, cohort, frames))
-    notes = _notes(plan, cohort, leaks)
-    for note in (*cohort.listing.notes, leaks.sentence(), *notes):
-        show.say(note)
-    return _Ready(plan, cohort, frames, scoring, leaks, notes, device)
-
-
-def _refuse_no_score(cohort: Cohort, scoring: Scoring) -> None:
-    if cohort.listing.no_score:
-        raise DataError(f"There is no score: {cohort.listing.no_score}.")
-    if why := scoring.why_no_metric():
-        raise SettingsError(f"There is no score: {why}.")
-
-
 def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Predictions]:
     return {key: one.rows for key, one in finished.items() if one.rows is not None}
 
 
 def _clinical(
-    ready: _Ready, finished: Mapping[Classifier, Finished], names: tuple[Sequence[str], Sequence[str]]
+    ready: ReadyEvaluation, finished: Mapping[Classifier, Finished], names: tuple[Sequence[str], Sequence[str]]
 ) -> Clinical | None:
     """Compute the results for clinicians. names: of patients and records, by their numbers in the predictions."""
     if ready.plan.identifies:
@@ -262,14 +191,14 @@ def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
     return FinishedEvaluation(folder.read_report(), rows)
 
 
-def _beside(ready: _Ready) -> dict[str, NDArray[Any]]:
+def _beside(ready: ReadyEvaluation) -> dict[str, NDArray[Any]]:
     """Return the names of the columns of the predictions and, where these are of frames, where each lies."""
     if ready.plan.identifies:
         return {"classes": np.array([metric.name for metric in RECALLS])}
     return ready.frames.places(ready.plan.scoring.part, ready.cohort)
 
 
-def _names(ready: _Ready) -> tuple[list[str], list[str]]:
+def _names(ready: ReadyEvaluation) -> tuple[list[str], list[str]]:
     """Return the sorted patients and records of the scored rows; predictions read from a file are numbered by them."""
     part, store = ready.plan.scoring.part, ready.frames.store
     rows = ready.frames.rows[part]
@@ -280,7 +209,7 @@ def _names(ready: _Ready) -> tuple[list[str], list[str]]:
 
 
 def _report(
-    ready: _Ready,
+    ready: ReadyEvaluation,
     tables: Tables,
     finished: Mapping[Classifier, Finished],
     evaluation: Evaluation,
@@ -329,49 +258,4 @@ def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[
         Curve(protocol=protocol, init=init, label_fraction=fraction, metric=metric, values=cell.curve)
         for (protocol, init, fraction), cell in finished.items()
         if cell.curve
-    )
-
-
-def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...]:
-    """Collect the notes that a reader needs to judge the scores."""
-    notes = [*_seen_before(plan, cohort)]
-    encoder, framing = plan.encoder, plan.encoder.tables.get("evaluate_framing", {})
-    here = {**plain(plan.data), **plain(plan.framing)}
-    then = {"normalise": encoder.normalise, **{name: framing.get(name, "none") for name in ("band_pass", "notch")}}
-    if encoder.normalise == plan.data.normalise == "constant":
-        then["constant"] = encoder.constant or "none"
-    for name, before in then.items():
-        if encoder.weights and before != here[name]:
-            notes.append(
-                f"The encoder was pre-trained with {name}={before} and is evaluated with {name}={here[name]}; "
-                f"`{name}={before!r}` keeps to the first."
-            )
-    return (*notes, *part_notes(plan.scoring.part), *leak_notes(leaks))
-
-
-def _seen_before(plan: EvaluationPlan, cohort: Cohort) -> tuple[str, ...]:
-    """Note where scored patients are, or may be, among those that the encoder was trained on."""
-    encoder, part = plan.encoder, plan.scoring.part
-    if encoder.dataset != plan.dataset.offer.name or encoder.split_hash == cohort.split.hash:
-        return ()
-    if encoder.split is None:
-        return ("The split is another one than the encoder's: it may have been trained on patients that are scored.",)
-    seen = {*encoder.split.patients("train"), *encoder.split.patients("validation")}
-    mine = cohort.split.patients(part)
-    both = len(seen & set(mine))
-    if not both:
-        return ()
-    return (
-        f"{both} of the {len(mine)} {part} patients are among those that the encoder was pre-trained on: scores are "
-        f"too good. Its own split is split_seed={encoder.split.seed}.",
-    )
-
-
-def _found(plan: EvaluationPlan, cohort: Cohort, frames: LabelledFrames) -> str:
-    counts = " / ".join(f"{n:,}" for n in cohort.split.counts().values())
-    labelled = " / ".join(f"{len(some):,}" for some in frames.parts.values())
-    drops = DropReport.of(cohort.listing.drops) + cohort.evaluate.drops
-    return (
-        f"{plan.dataset.offer.name}: {len(cohort.listing.entries):,} recordings of {len(cohort.split.parts):,} "
-        f"patients, {counts} to train / validate / test; labelled frames {labelled}; {drops.sentence()}"
     )

@@ -12,7 +12,7 @@ from fake_runs import RUN
 from killed_runs import contents_of
 
 from clocs_core.cli import main
-from clocs_core.workflows import evaluate, several_evaluations
+from clocs_core.workflows import evaluation_frames, several_evaluations
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -69,8 +69,8 @@ def test_each_evaluation_is_that_of_its_own_command_and_recordings_are_read_once
         ["evaluate", str(tmp_path / "nowhere"), "--out", str(tmp_path / "fourth")],
     ]
     read: list[str] = []
-    whole = evaluate.get_cohort
-    monkeypatch.setattr(evaluate, "get_cohort", lambda *more: (read.append("read"), whole(*more))[1])
+    whole = evaluation_frames.get_cohort
+    monkeypatch.setattr(evaluation_frames, "get_cohort", lambda *more: (read.append("read"), whole(*more))[1])
     capsys.readouterr()
     assert main(["evaluate", "--workers", "1", "--together", json.dumps(lines)], points()) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Error: ")]

@@ -431,7 +431,7 @@ def test_the_folder_is_locked_while_recordings_are_prepared_and_a_mistake_leaves
                 evaluate(tmp_path / "above" / "e", dataset="many")
         raise DataError("unreadable")
 
-    monkeypatch.setattr("clocs_core.workflows.evaluate._prepare", prepare)
+    monkeypatch.setattr("clocs_core.workflows.evaluate.prepare_evaluation", prepare)
     with pytest.raises(DataError, match="unreadable"):
         evaluate(tmp_path / "above" / "e", dataset="many")
     assert len(prepared) == 1

@@ -287,7 +287,7 @@ def test_a_refused_evaluation_leaves_no_folder_of_controls(evaluate, tmp_path, m
     taken.mkdir()
     (taken / "letter").write_text("precious")
     if mistake == "recordings":
-        monkeypatch.setattr("clocs_core.workflows.evaluate.get_cohort", refuse_recordings)
+        monkeypatch.setattr("clocs_core.workflows.evaluation_frames.get_cohort", refuse_recordings)
     if mistake == "folder of controls":
         monkeypatch.setattr("os.access", lambda path, _mode: path != controls)
     with pytest.raises(ClocsError):
@@ -311,7 +311,7 @@ def test_a_place_that_is_closed_to_this_user_is_refused_in_a_sentence(tmp_path, 
 
 
 def test_a_folder_of_controls_that_was_there_stays(evaluate, tmp_path, monkeypatch):
-    monkeypatch.setattr("clocs_core.workflows.evaluate.get_cohort", refuse_recordings)
+    monkeypatch.setattr("clocs_core.workflows.evaluation_frames.get_cohort", refuse_recordings)
     (tmp_path / "controls").mkdir()
     with pytest.raises(DataError):
         evaluate(tmp_path / "e", controls=tmp_path / "controls")
