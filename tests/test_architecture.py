@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -459,25 +459,24 @@ def test_a_run_imports_what_it_uses_when_it_uses_it(tmp_path: Path) -> None:
     assert not imported["end"] & unused
 
 
-def wall_and_cpu(*arguments: str) -> tuple[float, float]:
-    """How long a fresh interpreter takes: on the clock on the wall, and of a processor."""
-    before, used = time.perf_counter(), os.times()
+def wall(*arguments: str) -> float:
+    """How long a fresh interpreter takes, in s."""
+    before = time.perf_counter()
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
-    wall, after = time.perf_counter() - before, os.times()
-    return wall, after.children_user + after.children_system - used.children_user - used.children_system
+    return time.perf_counter() - before
 
 
 @pytest.mark.parametrize("command", ["--help", "plugins"])
 def test_commands_that_only_tell_answer_at_once(command: str) -> None:
-    """Half a second is where a person begins to wait. The best of many tries, for a machine that is busy.
+    """Half a second is where a person begins to wait.
 
-    There, a program that only computes shows how much longer everything takes than it would alone.
+    A program that only computes took 0.12 s where this limit was set. Where it takes longer, because the machine is
+    busy or slow, the command may take as many times longer. The median of pairs counts, since either may be disturbed.
     """
-    best = float("inf")
+    taken: list[float] = []
     for _ in range(20):
-        wall, cpu = wall_and_cpu("-c", "sum(range(5_000_000))")
-        slower = max(1.0, wall / max(cpu, 0.05))
-        best = min(best, wall_and_cpu("-m", "clocs_core", command)[0] / slower)
-        if best < 0.5:
+        slower = max(1.0, wall("-c", "sum(range(5_000_000))") / 0.12)
+        taken.append(wall("-m", "clocs_core", command) / slower)
+        if len(taken) >= 3 and statistics.median(taken) < 0.5:
             return
-    pytest.fail(f"clocs {command} took {best:.2f} s at best, expected less than 0.5 s")
+    pytest.fail(f"clocs {command} takes {statistics.median(taken):.2f} s, expected less than 0.5 s")
