@@ -20,7 +20,7 @@ mutants: $(VENV)/.test  ## put known faults into the source, one at a time: the 
 	$(BIN)/python benchmarks/mutants.py
 
 smoke: $(VENV)/.run  ## every table and figure of the paper in miniature, on simulated ECGs
-	$(BIN)/python benchmarks/run_all.py --smoke
+	$(BIN)/python benchmarks/run_all.py --smoke --runs-per-job 4
 
 # Everything that works without torch, whose build for another Python may be gigabytes: settings, plans, plugins, readers.
 NEWER_TESTS := tests/core/settings tests/core/plugins tests/core/data/test_framing.py tests/core/data/test_splits.py \
