@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clocs_core.cli.last_resort import describe_io
 from clocs_core.cli.signals import heed_signals
+from clocs_core.cli.unforeseen_errors import describe_io
 from clocs_core.errors import ClocsError
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import scale_model
 from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
+from clocs_core.grids.carry_out import make_pages
+from clocs_core.grids.exported_tables import KeptLines, read_kept
 from clocs_core.grids.grid_file import read_grid_file, settle_grid
-from clocs_core.grids.kept import KeptLines, is_export, read_kept
 from clocs_core.grids.rows import INTERVAL
-from clocs_core.grids.story import make_pages
 from clocs_core.grids.summary import tabulate
 from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.printed import load_results
@@ -437,7 +437,7 @@ def test_every_page_of_exported_files_follows_from_them(
     asked: str, exports: str, pages: Path, tmp_path: Path, no_figures: None
 ):
     """Every mean, interval, verdict and count of cells; what is not exported has no page."""
-    folders = sorted(path for path in RESULTS.glob(exports) if is_export(path))
+    folders = sorted(path for path in RESULTS.glob(exports) if (path / "patients.csv").exists())
     grid = settle_grid(read_grid_file(ROOT / "benchmarks" / asked), installed_session().catalogue)
     if folders:
         make_pages(grid, folders, installed_session().catalogue, tmp_path)

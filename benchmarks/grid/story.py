@@ -16,7 +16,9 @@ from rich.console import Console
 from clocs_core.contracts.grids import RANDOM
 from clocs_core.contracts.jobs import Executor
 from clocs_core.errors import SettingsError
+from clocs_core.grids.available_data import Shelf, open_shelf
 from clocs_core.grids.axes import read_method
+from clocs_core.grids.carry_out import find_work, keep_possible, keep_told, make_page, run_grid, say_work
 from clocs_core.grids.choose import choose_presets
 from clocs_core.grids.definition import Grid
 from clocs_core.grids.display import ConsoleGrid
@@ -24,11 +26,9 @@ from clocs_core.grids.executor import LocalProcesses
 from clocs_core.grids.invocations import Call
 from clocs_core.grids.jobs import Place
 from clocs_core.grids.listing import list_cells, list_presets
-from clocs_core.grids.presence import Shelf, open_shelf
 from clocs_core.grids.presets import Preset, wanted_cells
 from clocs_core.grids.results import Results
 from clocs_core.grids.schedule import Known
-from clocs_core.grids.story import find_work, keep_possible, keep_told, make_page, run_grid, say_work
 from clocs_core.plan.protocols import find_protocol
 from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.tables import CLAIM, paper_grids

@@ -15,7 +15,7 @@ from torch.nn.modules import module as registration
 from torch.nn.parameter import is_lazy
 
 from clocs_core.artifacts.card import NetworkCard
-from clocs_core.artifacts.reading import build_coarser
+from clocs_core.artifacts.partial_input import build_coarser
 from clocs_core.contracts.records import Task
 from clocs_core.errors import RunFolderError, SettingsError, UnknownName
 from clocs_core.plugins.catalogue import Catalogue

@@ -57,7 +57,7 @@ def compare_command(
     if html is not None and Path(html).suffix.lower() not in (".html", ".htm"):
         raise SettingsError(f"--html {html}: the page is HTML; give a name that ends in .html.")
     if len(runs) < 2:
-        raise SettingsError(f"{runs[0]} is one; give two or more to compare.")
+        raise SettingsError(f"A comparison needs two folders or more, got one: {runs[0]}.")
     wanted = Wanted(metrics, (level,) if level else (), _fractions(label_fraction))
     with console_display() as show:
         found = compare_folders([Path(run) for run in runs], wanted, session.catalogue, show)

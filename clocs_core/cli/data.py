@@ -15,6 +15,7 @@ from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
+from clocs_core.files import show_bytes
 from clocs_core.plugins.session import Session
 from clocs_core.settings.places import data_root, dataset_folder
 
@@ -97,7 +98,7 @@ def _holds_something(folder: Path) -> bool:
 def _origin(row: _Row) -> str:
     if not row.sources:
         return "made on the spot" if row.embedded else row.homepage or "your own files, with `--root`"
-    size = f"{_bytes(row.size)}, " if row.size is not None else ""
+    size = f"{show_bytes(row.size)}, " if row.size is not None else ""
     return f"{size}{row.sources[0].address}" + (f" and {len(row.sources) - 1} more" if len(row.sources) > 1 else "")
 
 
@@ -108,14 +109,6 @@ def _state(row: _Row) -> str:
     if row.present:
         return f"{row.folder}{prepared}"
     return (f"no; get it with `clocs data download {row.name}`" if row.sources else "no") + prepared
-
-
-def _bytes(size: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}" if unit != "bytes" else f"{size} bytes"
-        size = size / 1000  # type: ignore[assignment]  # a float in larger units
-    return f"{size:.3g} GB"
 
 
 # ------------------------------------------------------------------------------------------------------------ download

@@ -108,7 +108,7 @@ def prepare_command(
 
 def _elsewhere(engine: Engine, workers: int, root: str | None) -> Workers:
     """Let the processes of an engine repeat this command, each for a part of the recordings."""
-    from clocs_core.data.elsewhere import Elsewhere
+    from clocs_core.data.remote_shards import Elsewhere
     from clocs_core.settings.places import data_root
 
     words = (*shlex.split(COMMAND.get())[1:], "--data-root", str(data_root(root).absolute()))  # the last one counts
@@ -116,7 +116,7 @@ def _elsewhere(engine: Engine, workers: int, root: str | None) -> Workers:
 
 
 def _make_part(session: Session, name: str, asked: dict[str, Any], part: Path) -> None:
-    from clocs_core.data.elsewhere import folder_of_part, make_part
+    from clocs_core.data.remote_shards import folder_of_part, make_part
 
     typed = folder_of_part(part)
     with chdir(typed) if typed.is_dir() else nullcontext():  # paths that are absolute need no such folder

@@ -59,10 +59,10 @@ def list_command(
     session: Session, what: tuple[str, ...], axis: tuple[str, ...], out: str | None, data_root: str | None
 ) -> None:
     """List the grids that plugins offer, or the tables of a file, with their size and the data that each needs."""
+    from clocs_core.grids.available_data import open_shelf
     from clocs_core.grids.axes import Repeats
     from clocs_core.grids.definition import Grid
     from clocs_core.grids.listing import list_presets
-    from clocs_core.grids.presence import open_shelf
     from clocs_core.grids.presets import Preset
     from clocs_core.grids.results import Results
 
@@ -111,11 +111,11 @@ def run_command(context: click.Context, session: Session, /, what: tuple[str, ..
     one page. What is done is read from the folders of the runs: the same command goes on after an interruption, and
     tries again what failed.
     """
+    from clocs_core.grids.available_data import open_shelf
+    from clocs_core.grids.carry_out import find_work, keep_possible, make_page, run_grid, say_work
     from clocs_core.grids.listing import list_cells
-    from clocs_core.grids.presence import open_shelf
     from clocs_core.grids.presets import wanted_cells
     from clocs_core.grids.results import Results
-    from clocs_core.grids.story import find_work, keep_possible, make_page, run_grid, say_work
 
     flags = _Flags(**given)
     engine = choose_engine(session, flags.engine, flags.address, flags.engine_option)
@@ -183,8 +183,8 @@ def page_command(
     OUT is the folder of a grid, here or copied from another machine; the grid may be running. With --pages, OUT are
     folders that `clocs grid export --folder` wrote: their files alone are read.
     """
+    from clocs_core.grids.carry_out import make_page, make_pages
     from clocs_core.grids.definition import load_grid
-    from clocs_core.grids.story import make_page, make_pages
 
     if pages is not None:
         if not asked:
@@ -310,8 +310,8 @@ def _call() -> Call:
 
 def _display(context: click.Context, grid: Grid, out: Path, call: Call) -> ConsoleGrid:
     """Show the progress of a grid here, and on its page now and then."""
+    from clocs_core.grids.carry_out import write_progress
     from clocs_core.grids.display import ConsoleGrid
-    from clocs_core.grids.story import write_progress
 
     quiet = context.meta.get(LOUDNESS) == "quiet"
     return ConsoleGrid(quiet=quiet, keep=lambda: write_progress(grid, out, call))

@@ -27,15 +27,15 @@ from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
 from clocs_core.cli.grid import grid_group
-from clocs_core.cli.last_resort import describe_io, describe_unforeseen
 from clocs_core.cli.output import echo, only_results_on_stdout
-from clocs_core.cli.own_commands import add_commands
+from clocs_core.cli.plugin_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
 from clocs_core.cli.processes import is_first, is_repeating, leave_after_error, may_speak
 from clocs_core.cli.run import run_command
 from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
+from clocs_core.cli.unforeseen_errors import describe_io, describe_unforeseen
 from clocs_core.cli.verify import verify_command
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     metavar="KIND,…",
     multiple=True,
     help="Kinds of parts: dataset, views, perturbation, encoder, loss, objective, method, metric, protocol, section, "
-    "listener, command. A method brings its own. Default: dataset, perturbation and method.",
+    "grid, executor, listener, command. A method adds views, an encoder and a loss. "
+    "Default: dataset, perturbation and method.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to write to. Default: NAME.")
 @pass_session

@@ -75,7 +75,7 @@ def is_first() -> bool:
 
 
 def is_repeating() -> bool:
-    """Return whether another process has said what this one finds out before it begins: of the plugins."""
+    """Return whether another process already prints the warnings about plugins, so that this one must not."""
     place = own_place()
     return place is not None and (place.ours or place.rank > 0)
 
@@ -83,7 +83,7 @@ def is_repeating() -> bool:
 def may_speak(problem: BaseException | None = None) -> bool:
     """Return whether this process is the first to print an error; with one process always.
 
-    That another process ended is not said by those that `clocs run` started: it says so itself.
+    A process that `clocs run` started does not report that another one ended: `clocs run` reports that.
     """
     place = own_place()
     if place is not None and place.ours and isinstance(problem, LostProcess):

@@ -79,7 +79,8 @@ def file_options(command: F) -> F:
         "inputs",
         metavar="FILE",
         multiple=True,
-        help="Instead of --dataset: one recording, as .csv, .txt, .npy, .npz or .hea. May be repeated.",
+        help="Instead of --dataset: one recording, as .csv, .txt, .npy, .npz, .hea, .edf, .bdf, .h5, .hdf5, .mat, .dcm "
+        "or .xml. May be repeated.",
     )
     return inputs(unseen(trained_at(command)))
 

@@ -92,8 +92,8 @@ def run_command(
     """Pre-train an encoder, evaluate it, and write a report.
 
     Options of the method, the data set, the encoder and the loss are flags too: --temperature 0.05. `clocs plugins
-    --json` lists them. Later settings win: defaults, the method's, the data set's, --config, flags, -o. The effective
-    settings are written into the run folder.
+    --json` lists them. Later settings win: defaults, presets of the method, the data set and the encoder, --config,
+    flags, -o. The effective settings are written into the run folder.
     """
     if together is not None:
         return run_together(session, context.command, SECTIONS, together, workers)

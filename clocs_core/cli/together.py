@@ -73,7 +73,7 @@ def _plan_all(
 
 def _say_failures(failed: Sequence[tuple[Path, Exception]], session: Session, command: click.Command) -> int:
     """Print a line for each that failed; return the exit code."""
-    from clocs_core.cli.last_resort import describe_io, describe_unforeseen
+    from clocs_core.cli.unforeseen_errors import describe_io, describe_unforeseen
     from clocs_core.grids.together import error_line
 
     flags = flags_of(command)

@@ -10,7 +10,7 @@ from clocs_core.plugins.session import Session
 
 
 @click.command("verify")
-@click.option("--plugin", "method", metavar="METHOD", required=True, help="Method to verify.")
+@click.option("--method", "--plugin", "method", metavar="METHOD", required=True, help="Method to verify.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to compute on.")
 @click.option(
     "--batch-size", "batch", type=click.IntRange(min=4), default=64, show_default=True, help="Instances per step."

@@ -57,9 +57,9 @@ def refuse_single_recordings(rows: Features, names: Sequence[str], dataset: str,
     several, patients = len(line_up(rows, names).gallery), len(np.unique(rows.patient))
     if several < 2:
         raise DataError(
-            f"Patient identification finds a patient's recordings by another one of theirs, and {several} of the "
-            f"{patients:,} {part} patients of {dataset!r} {'has' if several == 1 else 'have'} more than one; it needs "
-            "two such patients, so choose another `dataset` or `part`."
+            f"Patient identification needs at least two patients with several recordings; {several} of the "
+            f"{patients:,} {part} patients of {dataset!r} {'has' if several == 1 else 'have'} several. Choose another "
+            "`dataset` or `part`."
         )
 
 

@@ -10,7 +10,7 @@ finds the first and the last. The last is therefore taken away once; it is calle
 
 A spread between S seeds has S - 1 degrees of freedom, and the bootstrap has many. The quantile is the mean of the two
 quantiles, weighted by the variances, as Cochran and Cox do for two samples of unequal variance. In simulations 95 %
-intervals cover 0.93 to 0.97 with 3 to 10 seeds: `benchmarks/coverage.py`.
+intervals cover 0.94 to 0.97 with 3 to 10 seeds: `benchmarks/coverage.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 def source_commit(folder: Path) -> str:
     """Read the commit of a source tree, with "-dirty" where files differ; "unknown" outside of a repository.
 
-    CLOCS_COMMIT says it where the tree is a copy without its repository, as on a machine that is lent for an hour.
+    Set CLOCS_COMMIT to name the commit where the source tree is a copy without its repository.
     """
     said = os.environ.get("CLOCS_COMMIT")
     if said:

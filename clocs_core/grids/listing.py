@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from clocs_core.grids.available_data import Shelf
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell, group_by_evaluation
-from clocs_core.grids.presence import Shelf
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs
 from clocs_core.grids.results import Results
 

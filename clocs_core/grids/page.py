@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -23,13 +22,14 @@ from clocs_core.grids.figures import draw_distances, draw_scores
 from clocs_core.grids.histograms import draw_histograms
 from clocs_core.grids.invocations import Call, read_invocations
 from clocs_core.grids.learning import draw_learning, summarise_learning
-from clocs_core.grids.making import Making, say_making
 from clocs_core.grids.measure import Inputs
 from clocs_core.grids.presets import Preset
+from clocs_core.grids.provenance import Making, say_making
 from clocs_core.grids.results import CellResult, Results, RunResult
 from clocs_core.grids.rows import Sheet, difference_sheet, markdown, score_sheet
 from clocs_core.grids.status import HEADINGS, CellState, count_states, states_of
 from clocs_core.grids.summary import Summary, summarise
+from clocs_core.report.blocks import data_uri
 
 INTRO = "95 % intervals of the mean, over seeds and patients; over patients alone where there is one repetition."
 
@@ -127,7 +127,7 @@ def to_html(page: Page, out: Path) -> str:
     out: its folder; cells link to the reports of their runs below it.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"heading": heading, "data_uri": _data_uri, "link": _link}
+    environment.filters |= {"heading": heading, "data_uri": data_uri, "link": _link}
     template = files("clocs_core.grids").joinpath("page.html.jinja").read_text("utf-8")
     about = {"style": _style(), "intro": INTRO, "headings": HEADINGS, "count": count_states(page.cells)}
     return environment.from_string(template).render(page=page, out=out, **about)
@@ -247,7 +247,3 @@ def _link(state: CellState, out: Path) -> str:
     """Return the address of the report of a cell, from the page; "" where there is none."""
     page = RunFolder(state.folder).page
     return quote(page.relative_to(out).as_posix()) if page.exists() else ""
-
-
-def _data_uri(png: bytes) -> str:
-    return "data:image/png;base64," + b64encode(png).decode("ascii")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
-from clocs_core.artifacts.reading import Reading, build_coarser
+from clocs_core.artifacts.partial_input import Reading, build_coarser
 from clocs_core.contracts.offers import Encoder, Reader, SignalFacts
 from clocs_core.contracts.records import Column
 from clocs_core.contracts.setup import Setup

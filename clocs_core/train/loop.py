@@ -24,6 +24,11 @@ from clocs_core.turns import waiting
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
 
+_NAN_VALIDATION = (
+    "The validation loss of epoch {} is NaN, though the training loss is finite. Look at the validation recordings, or "
+    "try a smaller `learning_rate`."
+)
+
 
 def train_epochs(
     learner: Learner,
@@ -59,7 +64,7 @@ def train_epochs(
         if not good:
             _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
-            raise NonFiniteLoss(f"The validation loss of epoch {epoch} is not a number, though the training loss is.")
+            raise NonFiniteLoss(_NAN_VALIDATION.format(epoch))
         measured = health.measure(z, patient, train_loss, min(together, count))
         compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
         before, learner.progress = learner.progress, learner.progress.after(compared, settings)

@@ -33,7 +33,7 @@ def compare_folders(paths: Sequence[Path], wanted: Wanted, catalogue: Catalogue,
     paths = [one for path in paths for one in run_folders(path)]
     twice = [path for path in paths if [one.resolve() for one in paths].count(path.resolve()) > 1]
     if twice:
-        raise SettingsError(f"{twice[0]} is given twice; a run does not differ from itself.")
+        raise SettingsError(f"{twice[0]} is given twice; give each run once.")
     return compare_candidates([open_candidate(path) for path in paths], wanted, catalogue, show)
 
 

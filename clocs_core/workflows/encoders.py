@@ -8,7 +8,7 @@ import attrs
 from torch import Tensor
 
 from clocs_core.artifacts.card import EncoderCard
-from clocs_core.artifacts.reading import weights_of_reader
+from clocs_core.artifacts.partial_input import weights_of_reader
 from clocs_core.artifacts.reports import OtherEncoder
 from clocs_core.evaluation.classifiers import Watch
 from clocs_core.evaluation.own_encoder import Scored, score_own_encoder

@@ -38,7 +38,7 @@ from clocs_core.train.norms import share_norms
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker
-from clocs_core.workflows.ahead import identify_triton, import_pictures
+from clocs_core.workflows.background import identify_triton, import_pictures
 from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
 

@@ -13,11 +13,11 @@ import run_all
 from grid import reference, story
 from grid.flags import build_parser, read_request
 
+from clocs_core.grids.carry_out import make_pages
 from clocs_core.grids.definition import load_grid
 from clocs_core.grids.export import write_export
 from clocs_core.grids.measure import Inputs
 from clocs_core.grids.results import Results
-from clocs_core.grids.story import make_pages
 from clocs_core.plugins.session import installed_session
 from clocs_plugins.paper_tables.tables import paper_grids
 

@@ -157,9 +157,15 @@ def test_tables_know_their_section_protocol_and_leads(paper):
     }
 
 
+def find_count(paper, *, dataset, part, method=None):
+    """Find the size of a part: for pre-training with a method, or without one for a downstream task."""
+    asked = (dataset, part, method)
+    return next((one for one in paper.counts if (one.dataset, one.part, one.method) == asked), None)
+
+
 def test_counts_are_those_of_appendix_a(paper):
     assert len(paper.counts) == 2 * 5 * 2 + 4 * 3
-    cmsmlc = paper.find_count(dataset=CHAPMAN, part="validation", method="cmsmlc")
+    cmsmlc = find_count(paper, dataset=CHAPMAN, part="validation", method="cmsmlc")
     assert cmsmlc is not None
     assert (cmsmlc.instances, cmsmlc.patients, cmsmlc.axes) == (2125, None, "2S × L")
     assert {one.section for one in paper.counts} == {"A.2"}
@@ -173,13 +179,13 @@ def test_counts_are_those_of_appendix_a(paper):
         (P2017, None, "test"): "5,824 (1,705)",
     }
     for (dataset, method, part), printed in typed.items():
-        count = paper.find_count(dataset=dataset, part=part, method=method)
+        count = find_count(paper, dataset=dataset, part=part, method=method)
         assert count is not None
         assert count.printed == printed
-    downstream = paper.find_count(dataset=P2017, part="train")
+    downstream = find_count(paper, dataset=P2017, part="train")
     assert downstream is not None
     assert (downstream.instances, downstream.patients) == (18256, 5459)
-    assert paper.find_count(dataset=CHAPMAN, part="train", method="mt-ssl") is None
+    assert find_count(paper, dataset=CHAPMAN, part="train", method="mt-ssl") is None
 
 
 def test_a_condition_is_found_in_the_main_text_first_and_in_the_table_that_is_asked_for(paper):

@@ -14,14 +14,14 @@ import attrs
 import torch
 from torch import Tensor
 
-from clocs_plugins.contrastive_losses.finish import add_kernel, loss_kernel
+from clocs_plugins.contrastive_losses.gradient_helpers import gather_kernel
+from clocs_plugins.contrastive_losses.loss_kernels import add_kernel, loss_kernel
 from clocs_plugins.contrastive_losses.packing import groups_kernel, others_kernel, pack_kernel
 from clocs_plugins.contrastive_losses.row_sums import fold_kernel
 from clocs_plugins.contrastive_losses.shapes import Shapes, padded, power_of_two
-from clocs_plugins.contrastive_losses.slopes import gather_kernel
 from clocs_plugins.contrastive_losses.tiles import gradient_kernel, sums_kernel
 
-PAPER, RELEASED, NT_XENT = 0, 1, 2  # as finish.py numbers them
+PAPER, RELEASED, NT_XENT = 0, 1, 2  # as loss_kernels.py numbers them
 COUNTED = 8192
 """Up to this batch, ids are sorted by comparing all of them: 67 million comparisons are faster than ten launches."""
 FEW = 2048

@@ -19,8 +19,8 @@ import triton
 import triton.language as tl
 
 from clocs_plugins.contrastive_losses.early_start import take_turn
+from clocs_plugins.contrastive_losses.gradient_helpers import exponent, load_pulls, store_slopes
 from clocs_plugins.contrastive_losses.packing import halves
-from clocs_plugins.contrastive_losses.slopes import exponent, load_pulls, store_slopes
 
 LOG2E = tl.constexpr(1.4426950408889634)
 MOST = tl.constexpr(65504.0)

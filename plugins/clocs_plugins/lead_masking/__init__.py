@@ -1,4 +1,4 @@
-"""Random lead masking: learn encoders that work with any set of leads (Oh et al., CHIL 2022)."""
+"""Random lead masking: learn encoders that do not need every lead (Oh et al., CHIL 2022)."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def clocs_views() -> list[ViewGenerator]:
 @hookimpl
 def clocs_methods() -> list[Method]:
     """Offer contrastive multi-segment coding of views with masked leads."""
-    summary = "CMSC of all leads together with random lead masking, for encoders that serve any set of leads."
+    summary = "CMSC of all leads together with random lead masking, for encoders that do not need every lead."
     return [Method(name="cmsc-rlm", summary=summary, views="masked-leads", encoder="cnn", loss="patient-nce")]

@@ -105,11 +105,6 @@ class PaperResults:
         found = (cell for cell in self.cells if all(getattr(cell, name) == value for name, value in wanted))
         return next((cell for cell in found if table in (None, cell.table)), None)
 
-    def find_count(self, *, dataset: str, part: str, method: str | None = None) -> Count | None:
-        """Find the size of a part: for pre-training with a method, or without one for a downstream task."""
-        asked = (dataset, part, method)
-        return next((one for one in self.counts if (one.dataset, one.part, one.method) == asked), None)
-
 
 @cache
 def load_results(path: Path = RESULTS) -> PaperResults:

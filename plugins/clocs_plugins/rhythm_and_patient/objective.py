@@ -1,10 +1,11 @@
-"""The joint objective: what follows inside a recording, and whose heart it is.
+"""The joint objective: CPC inside each recording, and patient-NCE across recordings.
 
     L = rhythm · CPC(sequences of all views) + patient · patient-NCE(projected embeddings of the views)
 
 Patient-NCE alone is soon solved by a network of all leads: the axis of the heart tells patients apart, and nothing else
 need be learnt. CPC's negatives are positions of the same recording, which neither patient nor leads can tell apart, so
-the encoder has to follow the beats. The projector may drop what both parts do not share; it is never evaluated.
+the encoder has to follow the beats. Patient-NCE acts on the output of a projector, so the embedding need not lose what
+only CPC uses. The projector is not evaluated.
 
 An encoder that can make embeddings of its sequences, as s4d can, reads the signals once for both parts.
 """

@@ -105,8 +105,8 @@ def test_what_is_not_paired_is_said(place: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a"], "a is one; give two or more to compare."),
-        (["a", "a"], "a is given twice; a run does not differ from itself."),
+        (["a"], "A comparison needs two folders or more, got one: a."),
+        (["a", "a"], "a is given twice; give each run once."),
         (["a", "c"], "c is not there. Give folders that `clocs run` or `clocs evaluate` made."),
         (["a", "data"], "data is no run and no evaluation: it has no report.json."),
         (["a", "b", "--metric", "hist"], "None of the reports has the metric 'hist'. Did you mean 'hits'?"),

@@ -14,7 +14,7 @@ from fake_plugins import FakePoint, fake_point
 
 from clocs_core import ExecutorOffer, Job, Outcome, Workplace, option
 from clocs_core.cli import main
-from clocs_core.data import elsewhere, shards
+from clocs_core.data import remote_shards, shards
 from clocs_core.plugins.host import installed_entry_points
 
 SMALL = ("data", "prepare", "demo", "--data-root", "data", "-o", "patients=12")
@@ -77,7 +77,7 @@ def test_an_engine_prepares_what_this_machine_does_under_the_paths_that_were_typ
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Paths are relative to the folder of the user, wherever the process of the engine was started."""
-    for module, name, value in ((shards, "SHARD", 4), (elsewhere, "PART", 2)):
+    for module, name, value in ((shards, "SHARD", 4), (remote_shards, "PART", 2)):
         monkeypatch.setattr(module, name, value)
     for name in ("here", "there", "other"):
         (tmp_path / name).mkdir()
@@ -97,7 +97,7 @@ def test_an_engine_prepares_what_this_machine_does_under_the_paths_that_were_typ
 def test_a_machine_without_the_folder_of_the_user_reads_what_is_named_in_full(
     points: list[FakePoint], done: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elsewhere, "folder_of_part", lambda part: tmp_path / "home of another machine")
+    monkeypatch.setattr(remote_shards, "folder_of_part", lambda part: tmp_path / "home of another machine")
     flags = ("--data-root", str(tmp_path / "data"), "--engine", "room", "--address", str(tmp_path))
     assert main(["data", "prepare", "demo", "-o", "patients=4", *flags], points) == 0
     assert len(done) == 1

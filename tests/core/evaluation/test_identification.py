@@ -113,7 +113,7 @@ def test_a_gallery_of_fewer_than_k_patients_always_has_the_right_one():
 )
 def test_patients_with_one_recording_each_are_refused(patients, said):
     rows = recordings(patients)
-    with pytest.raises(DataError, match=said + " more than one; it needs two such patients, so choose another"):
+    with pytest.raises(DataError, match=said + " several. Choose another"):
         refuse_single_recordings(rows, names_of(rows), "d", "test")
     refuse_single_recordings(recordings([0, 0, 1, 1]), [*names_of(rows), "x"], "d", "test")
 

@@ -242,7 +242,7 @@ def test_a_validation_loss_that_is_not_a_number_ends_the_run(cohort):
     def explode(z, patient):
         return z.square().mean() if torch.is_grad_enabled() else z.sum() * float("nan")
 
-    with pytest.raises(NonFiniteLoss, match=r"The validation loss of epoch 1 is not a number, though the training"):
+    with pytest.raises(NonFiniteLoss, match=r"The validation loss of epoch 1 is NaN, though the training"):
         list(epochs_of(learner(ContrastiveObjective(explode)), cohort))
 
 

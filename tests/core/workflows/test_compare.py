@@ -302,7 +302,7 @@ def test_shares_of_labels_that_only_one_has_are_shown_but_not_compared(compared,
 
 
 def test_what_cannot_be_compared_is_refused(compared, runs, tmp_path):
-    with pytest.raises(SettingsError, match="is given twice; a run does not differ from itself"):
+    with pytest.raises(SettingsError, match="is given twice; give each run once"):
         compared("first", "first")
     with pytest.raises(RunFolderError, match="nowhere is not there"):
         compared("first", tmp_path / "nowhere")

@@ -21,7 +21,7 @@ import run_all
 
 from clocs_core import Job, SettingsError, Workplace
 from clocs_core.cli import main
-from clocs_core.data import elsewhere, shards
+from clocs_core.data import remote_shards, shards
 from clocs_plugins.ray_cluster import RayOptions, open_ray
 from clocs_plugins.ray_cluster.cluster import lacking
 from clocs_plugins.ray_cluster.jobs import RayJobs, Remarks, remarks
@@ -192,7 +192,7 @@ def test_a_preparation_survives_the_loss_of_a_node(
 ) -> None:
     """A dead worker's recordings are prepared again, and the frames are those of this machine alone, bit by bit."""
     monkeypatch.setattr(shards, "SHARD", 8)
-    monkeypatch.setattr(elsewhere, "PART", 6)
+    monkeypatch.setattr(remote_shards, "PART", 6)
     asked = ("data", "prepare", "demo", "-o", "patients=200")
     assert main([*asked, "--data-root", str(tmp_path / "here")]) == 0
     here = capsys.readouterr().out

@@ -6,7 +6,7 @@ import click
 import pytest
 from fake_plugins import fake_point
 
-from clocs_core.cli.own_commands import add_commands
+from clocs_core.cli.plugin_commands import add_commands
 from clocs_core.plugins.host import load_plugins
 
 

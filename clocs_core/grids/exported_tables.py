@@ -69,11 +69,6 @@ class Kept:
         return _repetition(cell) in self.scores.get(_key(cell, False), {})
 
 
-def is_export(folder: Path) -> bool:
-    """Tell whether a folder has the files of an export."""
-    return (folder / "scores.csv").exists() and (folder / "patients.csv").exists()
-
-
 def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
     """Read the files of one or more exports together. Raises RunFolderError where one is missing or is no such file."""
     scores: dict[tuple[str, Place], dict[Repetition, KeptScore]] = {}

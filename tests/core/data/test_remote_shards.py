@@ -19,9 +19,9 @@ import pytest
 from clocs_core.contracts.jobs import Executor, Job, Outcome
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
-from clocs_core.data import elsewhere, shards
+from clocs_core.data import remote_shards, shards
 from clocs_core.data.cohort import Cohort, get_cohort
-from clocs_core.data.elsewhere import Elsewhere, make_part
+from clocs_core.data.remote_shards import Elsewhere, make_part
 from clocs_core.errors import ClocsError, DataError
 from clocs_core.plan.data import Chosen, DataPlan
 from clocs_core.settings.options import structure
@@ -108,7 +108,7 @@ class Here:
 def _small_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Shards of three recordings, parts of two shards: four parts, the last of one shard with two recordings."""
     monkeypatch.setattr(shards, "SHARD", 3)
-    monkeypatch.setattr(elsewhere, "PART", 2)
+    monkeypatch.setattr(remote_shards, "PART", 2)
     (tmp_path / "files").mkdir()
     for number in range(20):
         (tmp_path / "files" / f"r{number:02d}").write_text(str(number))

@@ -12,7 +12,7 @@ from fake_plugins import fake_point
 
 import clocs_core.workflows.pretrain
 from clocs_core.cli import main
-from clocs_core.cli.last_resort import describe_io, file_at_hand
+from clocs_core.cli.unforeseen_errors import describe_io, file_at_hand
 
 
 def run(work: Callable[[], object], *more: str) -> int:

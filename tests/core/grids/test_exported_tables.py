@@ -22,8 +22,8 @@ from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import distance_sheet, summarise_distances
 from clocs_core.grids.draws import source_of
 from clocs_core.grids.export import write_export
-from clocs_core.grids.kept import KeptLines, is_export, read_kept
-from clocs_core.grids.kept_pages import write_kept_pages
+from clocs_core.grids.exported_pages import write_kept_pages
+from clocs_core.grids.exported_tables import KeptLines, read_kept
 from clocs_core.grids.measure import Inputs, Measure
 from clocs_core.grids.presets import Preset
 from clocs_core.grids.results import Results
@@ -147,7 +147,6 @@ def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path
 
 def test_a_folder_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
     """And a file of an older version is not read as if it were a new one."""
-    assert not is_export(tmp_path)
     with pytest.raises(RunFolderError, match=r"Cannot read .*scores.csv, which `clocs grid export` writes"):
         read_kept([tmp_path], MEASURE)
     (tmp_path / "scores.csv").write_text("method,score\n")

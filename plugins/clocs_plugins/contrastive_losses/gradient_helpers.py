@@ -1,6 +1,6 @@
 """Helpers of the kernels of and after the tiles: exponents, and the gradients of embeddings.
 
-With g of the tiles, the strengths d and f of finish.py, X and o of packing.py, and h at length 1,
+With g of the tiles, the strengths d and f of loss_kernels.py, X and o of packing.py, and h at length 1,
 
     dL/dh_vi = beta·(g_vi - d·(X_i - h_vi) - f·o_vi),  r_vi = h_vi·dL/dh_vi
     dL/dx_vi = (dL/dh_vi - r_vi·h_vi) / |x_vi|,        dL/dtau = - sum_vi r_vi / (2·tau)

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from clocs_core.workflows.ahead import identify_triton, import_pictures
+from clocs_core.workflows.background import identify_triton, import_pictures
 
 
 @pytest.fixture(autouse=True)

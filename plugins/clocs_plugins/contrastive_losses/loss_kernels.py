@@ -7,7 +7,8 @@ A pair of views costs  sum_i a_i·(lse_i + lse'_i) - beta·(d·sum_i h_vi·h_wi 
     released  (1/K + n_i/N)·share/T      2/K·share/T   1/N·share/T    n_i: those after i in the batch; T = 4, or 2
     NT-Xent   1/2K·share                 1/K·share     0              lse over both views, without i itself
 
-with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij. slopes.py uses g of the tiles.
+with share = 1 / pairs of views, and 1/N = 0 where N = 0. Then u_i = a_i / sum_j e_ij. The g of the tiles is
+used by gradient_helpers.py.
 
 Every sum is a tree within a program, then a sum of parts in a fixed order: the same input gives the same bits.
 """
@@ -21,8 +22,8 @@ import triton
 import triton.language as tl
 
 from clocs_plugins.contrastive_losses.early_start import take_turn
+from clocs_plugins.contrastive_losses.gradient_helpers import exponent
 from clocs_plugins.contrastive_losses.row_sums import row_sums, task_sums
-from clocs_plugins.contrastive_losses.slopes import exponent
 from clocs_plugins.contrastive_losses.tiles import weights_of
 
 RELEASED = tl.constexpr(1)

@@ -11,7 +11,7 @@ from clocs_core.contracts.grids import nothing_published
 from clocs_core.files import write_atomically
 from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import summarise_distances
-from clocs_core.grids.kept import Kept, KeptLines
+from clocs_core.grids.exported_tables import Kept, KeptLines
 from clocs_core.grids.measure import Lookup
 from clocs_core.grids.page import INTRO, Section, distance_section, heading, score_section, section_markdown
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs

@@ -12,6 +12,7 @@ from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.jobs import Executor
 from clocs_core.errors import RunFolderError
 from clocs_core.files import sweep
+from clocs_core.grids.available_data import Shelf, leave_out_absent
 from clocs_core.grids.commit import source_commit
 from clocs_core.grids.definition import Grid, save_grid
 from clocs_core.grids.invocations import Call, noted
@@ -20,13 +21,12 @@ from clocs_core.grids.machine import describe_machine
 from clocs_core.grids.measure import Inputs
 from clocs_core.grids.notes import Stamp, read_notes
 from clocs_core.grids.pace import say_duration
-from clocs_core.grids.presence import Shelf, leave_out_absent
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs
 from clocs_core.grids.results import Results
 from clocs_core.grids.schedule import GridDisplay, Known, Work, missing_work, run_work, seconds_left
 
 if TYPE_CHECKING:
-    from clocs_core.grids.kept_pages import Count
+    from clocs_core.grids.exported_pages import Count
     from clocs_core.grids.page import Page
     from clocs_core.plugins.catalogue import Catalogue
 
@@ -99,8 +99,8 @@ def make_page(
 
 def make_pages(grid: Grid, exports: Sequence[Path], catalogue: Catalogue, folder: Path) -> dict[str, Count]:
     """Write a page for each table from the files of exports, and return how much of each is made."""
-    from clocs_core.grids.kept import read_kept
-    from clocs_core.grids.kept_pages import write_kept_pages
+    from clocs_core.grids.exported_pages import write_kept_pages
+    from clocs_core.grids.exported_tables import read_kept
 
     published = {item.offer.name: item.offer.published for item in catalogue.grids}
     return write_kept_pages(grid, read_kept(exports, grid.measure), published, folder)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from clocs_core.artifacts.reading import Reading, build_coarser, weights_of_reader
+from clocs_core.artifacts.partial_input import Reading, build_coarser, weights_of_reader
 
 
 class Seen(nn.Module):

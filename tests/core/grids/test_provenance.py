@@ -8,8 +8,8 @@ import attrs
 
 from clocs_core.grids.cells import Pretraining
 from clocs_core.grids.invocations import Call, Invocation
-from clocs_core.grids.making import say_making
 from clocs_core.grids.notes import Note
+from clocs_core.grids.provenance import say_making
 
 NOW = datetime(2026, 3, 3, 9, 30, 5, tzinfo=UTC)
 CALL = Call("python run_all.py b", lambda: NOW, datetime(2026, 3, 3, 9, tzinfo=UTC))
