@@ -8,7 +8,7 @@ from doc_commands import ROOT
 
 from clocs_core.cli import main
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("no_pictures")]
 
 
 def report_of(tmp_path, *arguments):

@@ -80,10 +80,11 @@ def test_sleep_is_scored_by_epoch_and_by_age(python: Path, folder: Path, task: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["forecast", "recall"])
-def test_a_strangers_method_resumes_bit_for_bit(python: Path, folder: Path, method: str) -> None:
-    """Predictive methods with a sequence, a teacher and random numbers of their own."""
-    words = ("run", "--plugin", method, "--dataset", "demo", "-o", "patients=24", "--seed", "3", *SMALL)
+@pytest.mark.parametrize(("method", "few"), [("forecast", {}), ("recall", {"layers": 2})])
+def test_a_strangers_method_resumes_bit_for_bit(python: Path, folder: Path, method: str, few: dict[str, int]) -> None:
+    """Predictive methods with a sequence, a teacher and random numbers of their own. few: options of the encoder."""
+    small = [word for name, value in few.items() for word in ("-o", f"{name}={value}")]
+    words = ("run", "--plugin", method, "--dataset", "demo", "-o", "patients=16", "--seed", "3", *SMALL, *small)
     clocs(python, folder, *words, "--epochs", "3", "--out", f"{method}-whole")
     report = report_of(folder / f"{method}-whole")
     assert inits(report["scores"]) == {method, "random"}
@@ -92,8 +93,9 @@ def test_a_strangers_method_resumes_bit_for_bit(python: Path, folder: Path, meth
         "class Stop(clocs.Listener):\n"
         "    def epoch_done(self, run, epoch):\n"
         "        if epoch.epoch == 1: raise KeyboardInterrupt\n"
-        f"data = clocs.dataset('demo', data_root='data', patients=24)\n"
+        f"data = clocs.dataset('demo', data_root='data', patients=16)\n"
         f"asked = dict(epochs=3, seed=3, device='cpu', resamples=50, workers=1, progress=False, out='{method}-part')\n"
+        f"asked |= {few}\n"
         "try:\n"
         f"    clocs.pretrain('{method}', data, listeners=[Stop()], **asked)\n"
         "except KeyboardInterrupt:\n"

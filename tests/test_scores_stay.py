@@ -19,8 +19,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "scores.json").read_text(encoding="utf-8"))
+SUPPORT = Path(__file__).parent / "support"
+PROGRAM = """
+import json, sys
+from no_pictures import without_pictures
+from clocs_core.cli import main
+with without_pictures():
+    for words in json.loads(sys.argv[1]):
+        assert main(words) == 0, words
+"""
 ROUNDING = 0.02  # of a score, where another processor rounds the network otherwise
 
 REPORTS = {report["name"]: report for report in GOLDEN["reports"]}
@@ -33,22 +43,33 @@ def this_machine() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, test_data: Path) -> Path:
-    """All runs and evaluations, each in a folder of its name."""
-    folder = tmp_path_factory.mktemp("golden")
-    places = {name: str(folder / name) for name in REPORTS}
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CLOCS_DATA": str(folder / "data")}
-    for name, report in REPORTS.items():
-        words = report["command"].format(data=test_data, **places).split()[1:]
-        done = subprocess.run(
-            [sys.executable, "-m", "clocs_core", *words, "--device", "cpu", "--out", places[name]],
-            capture_output=True,
-            text=True,
-            env=environment,
-            cwd=folder,
-        )
-        assert done.returncode == 0, done.stderr
+def made(tmp_path_factory: pytest.TempPathFactory, worker_id: str, test_data: Path) -> Path:
+    """All runs and evaluations, each in a folder of its name. The processes of pytest share them: they take minutes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "golden"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            folder.mkdir()
+            make_all(folder, test_data)
     return folder
+
+
+def make_all(folder: Path, test_data: Path) -> None:
+    """Give all commands in one process, without pictures."""
+    places = {name: str(folder / name) for name in REPORTS}
+    commands = [
+        [*report["command"].format(data=test_data, **places).split()[1:], "--device", "cpu", "--out", places[name]]
+        for name, report in REPORTS.items()
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CLOCS_DATA": str(folder / "data"), "PYTHONPATH": str(SUPPORT)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def numbers(rows: list[dict[str, object]], fields: tuple[str, ...]) -> list[list[object]]:
