@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ from clocs_core.cli.signals import Stopped, heed_signals, say_stopped
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 
 SIGNALS = {signal.SIGTERM: (143, "Terminated."), signal.SIGHUP: (129, "The terminal was closed.")}
+
+
+@pytest.fixture(autouse=True)
+def _as_without_nohup() -> Iterator[None]:
+    """Let signals end the process, as they do by default: `nohup pytest` ignores SIGHUP, and so would the commands."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def send(number: int) -> None:
