@@ -20,7 +20,7 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     add_view_itself,
     beside,
     chunks,
-    less_attraction,
+    less_repulsion,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -104,12 +104,14 @@ def _gradient(
     """Return what moves the own rows (view, own, dim): as rows, and as columns of everybody's rows."""
     gradient = torch.zeros_like(direction)
     for place, columns, weight, shift in _around_with(direction, statistics, ranks):
+        attraction, of = direction, None  # of: the rows of `attraction`, which all views have in common
         for v, rows, s in chunks(direction, columns, ranks.own.start - place.start, temperature, alone, at_once):
+            if rows != of:
+                attraction, of = attract.weights(place, rows, s.new_zeros(())), rows  # (row, column)
             a, lse = (beside(one[v][:, rows], v, alone).T[:, :, None] for one in statistics)  # (row, view, 1)
             b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
-            g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
-            g = less_attraction(g, v, attract, place, rows, alone)
-            gradient[v, rows] += torch.tensordot(g, beside(columns, v, alone), 2)
+            drawn = less_repulsion(attraction, s, (a, lse), (b, others), v if alone else None)
+            gradient[v, rows] -= torch.tensordot(drawn, beside(columns, v, alone), 2)
     return gradient
 
 

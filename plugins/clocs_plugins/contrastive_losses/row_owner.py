@@ -23,7 +23,7 @@ from clocs_plugins.contrastive_losses.rows_and_columns import (
     add_view_itself,
     beside,
     chunks,
-    less_attraction,
+    less_repulsion,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -122,14 +122,15 @@ class _Gradient(torch.autograd.Function):
     ) -> Tensor:
         everyone, weight, shift = known
         gradient, mine, whole = torch.zeros_like(direction), attract.mine, slice(0, everyone.shape[1])
+        attraction, of = direction, None  # of: the rows of `attraction`, which all views have in common
         with torch.autocast(direction.device.type, enabled=False):
             for v, rows, s in chunks(direction, everyone, mine.start, temperature, alone, at_once):
-                # As a row of its own, and as a column of everybody's rows.
+                if rows != of:
+                    attraction, of = attract.weights(whole, rows, s.new_zeros(())), rows  # (row, column)
                 a, lse = (beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
                 b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
-                g = (s - lse).exp_().mul_(a).add_((s - others).exp_().mul_(b))  # (row, view, column)
-                g = less_attraction(g, v, attract, whole, rows, alone)
-                gradient[v, rows] += torch.tensordot(g, beside(everyone, v, alone), 2)
+                drawn = less_repulsion(attraction, s, (a, lse), (b, others), v if alone else None)
+                gradient[v, rows] -= torch.tensordot(drawn, beside(everyone, v, alone), 2)
         return gradient * (outer / temperature)
 
     @staticmethod

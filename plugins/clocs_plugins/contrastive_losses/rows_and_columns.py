@@ -68,21 +68,33 @@ class Attract(NamedTuple):
         return y
 
 
-def less_attraction(g: Tensor, v: int, attract: Attract, place: slice, rows: slice, alone: bool) -> Tensor:
-    """Subtract from weights of repulsion (row, view, column) those of attraction, in place. Rows are of view v.
+def less_repulsion(
+    attraction: Tensor, s: Tensor, of_rows: tuple[Tensor, Tensor], of_columns: tuple[Tensor, Tensor], itself: int | None
+) -> Tensor:
+    """Return weights of attraction (row, column) less those of repulsion, which has similarities s (row, view, column).
 
-    place: that of the columns in the batch. Subtracted from the weights rather than from their sums: the terms of an
-    instance that is told apart well nearly cancel, and the sums would have the rounding of the terms.
+    of_rows, of_columns: weights and shifts of `repulsion_weights`: those of the row (row, view, 1), and those of the
+    column in its own rows (view, column). itself: the view of the rows, where it is among the columns: not attracted.
+
+    Subtracted from the weights rather than from their sums: the terms of an instance that is told apart well nearly
+    cancel, and the sums would have the rounding of the terms.
     """
-    y = attract.weights(place, rows, g.new_zeros(()))  # (row, column)
-    for others in (slice(v), slice(v + 1, None)) if alone else (slice(None),):
-        g[:, others] -= y[:, None]
-    return g
+    drawn = attraction[:, None]  # (row, 1, column)
+    if itself is not None:
+        drawn = drawn.repeat(1, s.shape[1], 1)
+        drawn[:, itself] = 0
+    (weight, shift), (others, their_shift) = of_rows, of_columns
+    drawn = torch.addcmul(drawn, (s - shift).exp_(), weight, value=-1)  # (row, view, column)
+    return drawn.addcmul_((s - their_shift).exp_(), others, value=-1)
 
 
 def beside(of_views: Tensor, v: int, alone: bool) -> Tensor:
-    """Return the views (view, ...) that view v is compared with."""
-    return of_views if alone else torch.cat([of_views[:v], of_views[v + 1 :]])
+    """Return the views (view, ...) that view v is compared with; a copy only if v lies between them."""
+    if alone:
+        return of_views
+    if v in (0, len(of_views) - 1):
+        return of_views[1:] if v == 0 else of_views[:-1]
+    return torch.cat([of_views[:v], of_views[v + 1 :]])
 
 
 def with_itself(beside: Tensor, v: int, alone: bool) -> Tensor:
