@@ -80,5 +80,5 @@ def test_recordings_need_no_labels_but_two_of_a_patient():
     asked |= {"protocol": "patient-identification", "progress": False, "frame_samples": 400}
     found = clocs.evaluate(None, unlabelled(2), **asked)
     assert {one.init for one in found.record.scores} == {"random", "chance"}
-    with pytest.raises(DataError, match=r"0 of the .* test patients of 'recordings' have more than one"):
+    with pytest.raises(DataError, match=r"0 of the .* test patients of 'recordings' have several"):
         clocs.evaluate(None, unlabelled(1), **asked)
