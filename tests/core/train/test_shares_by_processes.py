@@ -9,7 +9,7 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rank_cases import OBJECTIVES, Case, Outcome, difference, in_one_process, on_rank
+from rank_cases import OBJECTIVES, Case, difference, in_one_process, on_rank
 from rank_pool import Pool, rank_pool
 
 CASES = 200
@@ -44,11 +44,15 @@ def cases(draw: st.DrawFn) -> Case:
 @settings(max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_loss_and_gradients_over_processes_are_those_of_one(pool: Pool, case: Case) -> None:
+    """In float64 to 1e-10. In float32 several processes are as near to float64 as one process, to 2e-6.
+
+    Where BatchNorm or a projector of a few rows magnifies rounding, two results in float32 may lie on both sides of the
+    exact one, so they are not compared with each other.
+    """
     shares = pool.run(len(case.sizes), partial(on_rank, case))
     one = in_one_process(case)
-    assert difference(one, shares) < (1e-10 if case.double else 2e-6 + rounding(case, one))
-
-
-def rounding(case: Case, one: Outcome) -> float:
-    """Return how far one process in float32 is from float64: BatchNorm of a few rows magnifies rounding."""
-    return difference(in_one_process(attrs.evolve(case, double=True)), [one])
+    if case.double:
+        assert difference(one, shares) < 1e-10
+    else:
+        exact = in_one_process(attrs.evolve(case, double=True))
+        assert difference(exact, shares) < 2e-6 + difference(exact, [one])
