@@ -18,9 +18,8 @@ import torch
 from clocs_plugins.contrastive_losses.rows_and_columns import (
     Attract,
     add_view_itself,
-    beside,
     chunks,
-    less_repulsion,
+    move_rows,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -63,7 +62,7 @@ class RingShare(torch.autograd.Function):
         if any(ctx.needs_input_grad):
             statistics = repulsion_weights(lse, repel, diagonal)
             attract = Attract(strengths, None if groups is None else groups.first, ranks.own)
-            gradient = _gradient(direction, statistics, temperature, ranks, attract, alone, at_once)
+            gradient = _gradient(direction, statistics, temperature, ranks, attract, at_once)
             learnt = isinstance(temperature, torch.Tensor)
             ctx.save_for_backward(direction, gradient / temperature, *([temperature] if learnt else []))
         # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
@@ -98,21 +97,13 @@ def _gradient(
     temperature: float | Tensor,
     ranks: Ranks,
     attract: Attract,
-    alone: bool,
     at_once: int,
 ) -> Tensor:
     """Return what moves the own rows (view, own, dim): as rows, and as columns of everybody's rows."""
-    gradient = torch.zeros_like(direction)
+    moved = torch.zeros_like(direction)
     for place, columns, weight, shift in _around_with(direction, statistics, ranks):
-        attraction, of = direction, None  # of: the rows of `attraction`, which all views have in common
-        for v, rows, s in chunks(direction, columns, ranks.own.start - place.start, temperature, alone, at_once):
-            if rows != of:
-                attraction, of = attract.weights(place, rows, s.new_zeros(())), rows  # (row, column)
-            a, lse = (beside(one[v][:, rows], v, alone).T[:, :, None] for one in statistics)  # (row, view, 1)
-            b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
-            drawn = less_repulsion(attraction, s, (a, lse), (b, others), v if alone else None)
-            gradient[v, rows] -= torch.tensordot(drawn, beside(columns, v, alone), 2)
-    return gradient
+        moved += move_rows(direction, columns, place, statistics, (weight, shift), attract, temperature, at_once)
+    return moved
 
 
 def _around(direction: Tensor, ranks: Ranks) -> Iterator[tuple[slice, Tensor]]:

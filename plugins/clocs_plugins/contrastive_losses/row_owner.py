@@ -21,9 +21,8 @@ from clocs_plugins.contrastive_losses.ring import RingShare
 from clocs_plugins.contrastive_losses.rows_and_columns import (
     Attract,
     add_view_itself,
-    beside,
     chunks,
-    less_repulsion,
+    move_rows,
     refuse_second_derivative,
     repulsion_weights,
     with_itself,
@@ -88,7 +87,7 @@ class _Share(torch.autograd.Function):
             learnt = isinstance(temperature, torch.Tensor)
             weight, shift = repulsion_weights(ranks.gather(lse, 2), strengths.repel, own)
             ctx.save_for_backward(direction, everyone, weight, shift, *([temperature] if learnt else []))
-            ctx.temperature, ctx.alone, ctx.at_once = None if learnt else temperature, alone, at_once
+            ctx.temperature, ctx.at_once = None if learnt else temperature, at_once
             ctx.attract = Attract(strengths, None if groups is None else groups.first, ranks.own)
         # In float64: both are of the size of 1 / temperature, and their difference may be far smaller.
         return (repulsion - (direction * pull).sum(dtype=torch.float64) / (2 * temperature)).to(direction.dtype)
@@ -98,7 +97,7 @@ class _Share(torch.autograd.Function):
         direction, everyone, weight, shift, *given = ctx.saved_tensors
         temperature = given[0] if given else ctx.temperature
         gradient: Tensor = _Gradient.apply(  # type: ignore[no-untyped-call]  # as above
-            outer, direction, temperature, (everyone, weight, shift), ctx.attract, ctx.alone, ctx.at_once
+            outer, direction, temperature, (everyone, weight, shift), ctx.attract, ctx.at_once
         )
         of_temperature = None
         if given and ctx.needs_input_grad[1]:
@@ -117,21 +116,13 @@ class _Gradient(torch.autograd.Function):
         temperature: float | Tensor,
         known: tuple[Tensor, ...],
         attract: Attract,
-        alone: bool,
         at_once: int,
     ) -> Tensor:
         everyone, weight, shift = known
-        gradient, mine, whole = torch.zeros_like(direction), attract.mine, slice(0, everyone.shape[1])
-        attraction, of = direction, None  # of: the rows of `attraction`, which all views have in common
+        whole, own = slice(0, everyone.shape[1]), (weight[:, :, attract.mine], shift[:, :, attract.mine])
         with torch.autocast(direction.device.type, enabled=False):
-            for v, rows, s in chunks(direction, everyone, mine.start, temperature, alone, at_once):
-                if rows != of:
-                    attraction, of = attract.weights(whole, rows, s.new_zeros(())), rows  # (row, column)
-                a, lse = (beside(one[v, :, mine][:, rows], v, alone).T[:, :, None] for one in (weight, shift))
-                b, others = (beside(one[:, v], v, alone) for one in (weight, shift))  # (view, column)
-                drawn = less_repulsion(attraction, s, (a, lse), (b, others), v if alone else None)
-                gradient[v, rows] -= torch.tensordot(drawn, beside(everyone, v, alone), 2)
-        return gradient * (outer / temperature)
+            moved = move_rows(direction, everyone, whole, own, (weight, shift), attract, temperature, at_once)
+        return moved * (outer / temperature)
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:

@@ -6,15 +6,18 @@ Both ways to compute the losses over several processes use them: row_owner.py ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import torch
 from torch import Tensor
 
 from clocs_plugins.contrastive_losses.weights import Strengths
 
+Statistics: TypeAlias = tuple[Tensor, Tensor]
+"""The two tensors of `repulsion_weights`: weight and shift."""
 
-def repulsion_weights(lse: Tensor, repel: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+
+def repulsion_weights(lse: Tensor, repel: Tensor, own: Tensor) -> Statistics:
     """Return w and m, each (view, view, batch), such that w·exp(s - m) is what similarity s of a row is repelled by.
 
     Rows of one view repel each other in every pair of views that includes the view: their shares are added.
@@ -68,8 +71,35 @@ class Attract(NamedTuple):
         return y
 
 
-def less_repulsion(
-    attraction: Tensor, s: Tensor, of_rows: tuple[Tensor, Tensor], of_columns: tuple[Tensor, Tensor], itself: int | None
+def move_rows(
+    direction: Tensor,
+    columns: Tensor,
+    place: slice,
+    of_rows: Statistics,
+    of_columns: Statistics,
+    attract: Attract,
+    temperature: float | Tensor,
+    at_once: int,
+) -> Tensor:
+    """Return what moves the own rows (view, own, dim): as rows, and as columns of the rows of `columns`.
+
+    columns: directions (view, column, dim), those of `place` in the batch. of_rows, of_columns: `repulsion_weights` of
+    the own rows (view, view, own), and of the columns in their own rows (view, view, column).
+    """
+    alone, moved = attract.first is None, torch.zeros_like(direction)
+    attraction, of = direction, None  # of: the rows of `attraction`, which all views have in common
+    for v, rows, s in chunks(direction, columns, attract.mine.start - place.start, temperature, alone, at_once):
+        if rows != of:
+            attraction, of = attract.weights(place, rows, s.new_zeros(())), rows  # (row, column)
+        weight, shift = (beside(one[v][:, rows], v, alone).T[:, :, None] for one in of_rows)  # (row, view, 1)
+        others, their_shift = (beside(one[:, v], v, alone) for one in of_columns)  # (view, column)
+        drawn = _less_repulsion(attraction, s, (weight, shift), (others, their_shift), v if alone else None)
+        moved[v, rows] -= torch.tensordot(drawn, beside(columns, v, alone), 2)
+    return moved
+
+
+def _less_repulsion(
+    attraction: Tensor, s: Tensor, of_rows: Statistics, of_columns: Statistics, itself: int | None
 ) -> Tensor:
     """Return weights of attraction (row, column) less those of repulsion, which has similarities s (row, view, column).
 
