@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 TEST_DATA = Path(os.environ.get("CLOCS_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
 """The folder of real recordings: CLOCS_TEST_DATA, or the one beside the checkout."""
+
+# No time limits: the machine may be busy with other work. .ci/run sets CI and gets the same cases every time, so that a
+# commit always gets the same verdict; everywhere else the cases are new every time.
+settings.register_profile(
+    "clocs",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("clocs")
 
 # Commands that tests start keep byte code, as an installed package has it: each would compile 0.1 to 0.4 s otherwise.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

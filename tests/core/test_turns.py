@@ -59,21 +59,43 @@ def test_each_thread_draws_as_if_it_were_alone() -> None:
     assert found == alone
 
 
-def test_only_one_thread_works_at_a_time_and_none_is_passed_over() -> None:
-    turns, order, at_work = Turns(), list[str](), list[str]()
+def test_only_one_thread_works_at_a_time() -> None:
+    at_work, seen = list[str](), list[list[str]]()
 
     def work(name: str) -> None:
         for _ in range(5):
             at_work.append(name)
-            assert at_work == [name]
-            order.append(name)
+            time.sleep(0.002)  # another thread that worked now would be seen
+            seen.append(list(at_work))
             at_work.remove(name)
             with waiting():
-                time.sleep(0.005)  # as a disk takes: both have begun by then
+                time.sleep(0.001)
 
-    in_threads(turns, lambda: work("a"), lambda: work("b"))
-    both = "".join(order)
-    assert "abab" in both or "baba" in both
+    in_threads(Turns(), lambda: work("a"), lambda: work("b"), lambda: work("c"))
+    assert len(seen) == 15
+    assert all(len(names) == 1 for names in seen)
+
+
+def test_turns_are_taken_in_the_order_in_which_they_are_asked_for() -> None:
+    """The thread that gave the turn away asks last, and gets it last."""
+    turns, order = Turns(), list[str]()
+
+    def take_part(name: str) -> None:
+        with turns.taking_part():
+            order.append(name)
+
+    with turns.taking_part():
+        threads = [threading.Thread(target=take_part, args=(name,)) for name in "badc"]
+        for number, thread in enumerate(threads, start=1):
+            thread.start()
+            while len(turns._asking) < number:
+                time.sleep(0.001)
+        with waiting():
+            pass
+        order.append("first")
+    for thread in threads:
+        thread.join()
+    assert order == ["b", "a", "d", "c", "first"]
 
 
 def test_the_generators_are_restored_at_the_end() -> None:

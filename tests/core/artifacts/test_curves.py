@@ -12,7 +12,7 @@ POINTS = st.builds(CurvePoint, st.integers(1, 10_000), NUMBERS, NUMBERS, NUMBERS
 
 
 @given(st.lists(POINTS, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, points):
     """Whatever a loss may be; a report must not depend on whether its numbers came by way of a file."""
     path = tmp_path_factory.mktemp("curve") / "c"

@@ -44,10 +44,10 @@ def test_absurd_sizes_are_refused_before_anything_of_that_size_is_built(tmp_path
     tensors, about = read_tensors(encoder_file)
     about["encoder"].update({**sizes, "options": {**about["encoder"]["options"], **sizes.get("options", {})}})
     save_tensors(tensors, about, tmp_path / "encoder.safetensors")
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(RunFolderError):
         load_encoder(tmp_path, catalogue, CPU)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_only_what_is_built_inside_is_counted():

@@ -113,7 +113,7 @@ def test_no_path_leads_out(tmp_path: Path, maker: str, evil: str):
 NAMES = st.text(st.sampled_from("ab./\\: \0\n~C…\udcff") | st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAMES, min_size=1, max_size=4), st.sampled_from(sorted(MAKERS)))
 def test_whatever_members_are_called_nothing_is_written_elsewhere(tmp_path_factory, names: list[str], maker: str):
     """Either all of it is in the folder, or nothing is anywhere."""
@@ -204,7 +204,7 @@ def test_what_is_no_archive_is_said_to_be_damaged(tmp_path: Path, name: str, con
         unpack(tmp_path / name, tmp_path / "out")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.data(), st.sampled_from(sorted(MAKERS)))
 def test_a_spoilt_archive_gives_all_or_nothing(tmp_path_factory, data, maker: str):
     place = tmp_path_factory.mktemp("spoilt")

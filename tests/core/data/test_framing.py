@@ -227,7 +227,7 @@ def test_integers_are_read_and_the_record_is_left_alone():
         np.testing.assert_array_equal(samples, before)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(0, 200),
     rate=st.sampled_from([100.0, 128.0, 257.3, 360.0, 500.0]),
@@ -301,7 +301,7 @@ def labels_in_loops(episodes, starts, kind):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(KINDS))
 def test_labels_of_frames_are_those_that_loops_find(data, kind):
     """Episodes in any order, nested, touching, equal, even backwards; frames in any order, twice too."""

@@ -175,7 +175,7 @@ def test_other_files_are_refused(tmp_path):
         read_field(tmp_path / "b.mat")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.lists(st.tuples(st.integers(126, 700), st.binary(max_size=6), st.integers(0, 6)), min_size=1, max_size=4),
     compressed=st.booleans(),

@@ -250,10 +250,10 @@ def test_reading_is_much_faster_than_by_the_package(test_data: Path):
     def best(read):
         times = []
         for _ in range(3):
-            before = time.perf_counter()
+            before = time.process_time()
             for path in paths:
                 read(path)
-            times.append(time.perf_counter() - before)
+            times.append(time.process_time() - before)
         return min(times)
 
     by_package(paths[0])  # imports it
@@ -267,7 +267,7 @@ TEXT = (
     b"A.mat 16x1+24 1000/mv 16 0 7 2029 0 II\n#Age: 74\n# Dx: 59118001,,164889003,\n"
 )
 WORDS = [b"", b"\n", b" ", b"0", b"-1", b"9" * 20, b"9" * 5000, b"1e308", b"nan", b"/", b"(", b"x", b"+", b":", b"\x00"]
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def mutations(raw, limit=4):

@@ -9,7 +9,7 @@ from clocs_core.evaluation.label_fractions import choose_rows
 
 patients = st.lists(st.integers(0, 6), min_size=1, max_size=40).map(np.array)
 fractions = st.floats(0.01, 1.0)
-quick = settings(deadline=None, max_examples=50)
+quick = settings(max_examples=50)
 
 
 @given(patient=patients, first=fractions, second=fractions, seed=st.integers(0, 99))

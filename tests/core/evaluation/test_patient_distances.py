@@ -72,7 +72,7 @@ def test_of_very_many_rows_evenly_spaced_ones_are_looked_at(monkeypatch):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 80), st.sampled_from([1e-3, 1.0, 50.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_coarse_histogram_counts_every_distance_once_in_its_bin(seed, most, spread):
     """Counted by a loop over all pairs; distances that lie on an edge but for rounding may be on either side."""
     embedding, patient = cohort(n=24, spread=spread, seed=seed)

@@ -123,14 +123,14 @@ ties = arrays(np.float32, (7, 2), elements=st.integers(-1, 1).map(float))
 ids = arrays(np.int64, 7, elements=st.integers(0, 2))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(ties, ids, ids, arrays(np.int64, 7, elements=st.integers(-1, 1)), st.sampled_from(["euclidean", "cosine"]))
 def test_of_ties_every_order_counts_the_same(embedding, patient, visit, label, nearness):
     """A sort puts equal distances in some order; whoever comes first in the file must not profit from it."""
     check(rows_of(embedding, patient, 10 * patient + visit, label), nearness)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(ties, ids, st.permutations(range(7)))
 def test_the_order_of_the_rows_is_in_no_number(embedding, patient, order):
     rows = rows_of(embedding, patient, 10 * patient + np.arange(7) % 2, patient % 2)
@@ -140,7 +140,7 @@ def test_the_order_of_the_rows_is_in_no_number(embedding, patient, order):
         assert [other.mean_average_precision, *other.recall] == pytest.approx(numbers, abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.floats(0.01, 100))
 def test_a_turn_a_shift_and_a_scale_change_nothing(seed, scale):
     """Distances are what counts; a rotation of the space keeps their order. Of cosines, a shift does not."""

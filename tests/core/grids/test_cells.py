@@ -82,7 +82,7 @@ def test_a_digest_is_the_same_in_another_process() -> None:
 
 
 @given(shares=st.lists(st.sampled_from([0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=8), seeds=st.integers(1, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_cells_are_grouped_by_encoder_and_task_whatever_their_order(shares: list[float], seeds: int) -> None:
     """One process scores every F of an encoder: its frames are embedded once. None is lost and none is twice."""
     cells = [

@@ -41,7 +41,7 @@ def results(out: Path, *kept: bool, places: tuple[Condition, ...] = (PLACE,)) ->
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6).filter(any), st.floats(0.1, 9), st.floats(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_density_on_other_edges_shares_bins_out_by_their_width(counts: list[int], top: float, wider: float) -> None:
     """Written out: what of every bin lies between two places. The whole is 1."""
     edges = [top * number / len(counts) for number in range(len(counts) + 1)]

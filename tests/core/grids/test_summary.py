@@ -57,7 +57,7 @@ def sd_by_hand(values: list[float]) -> float:
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=4), min_size=2, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_spread_over_seeds_is_within_splits_and_that_over_splits_is_of_their_means(rows: list[list[float]]) -> None:
     """Two sources of chance: which weights a run begins with, and which patients test it."""
     found = spread(rows)

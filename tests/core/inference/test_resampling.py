@@ -18,7 +18,7 @@ def stretched(signal, length, resampler="fft"):
     return build_stretch(framing)(torch.from_numpy(signal).float()).numpy()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(window=st.integers(2, 60), length=st.integers(1, 60), seed=st.integers(0, 9))
 def test_the_fourier_method_is_a_filter_that_goes_around(window, length, seed):
     """Even and odd lengths, longer and shorter, with any common divisor: the sample at half the rate is the catch."""

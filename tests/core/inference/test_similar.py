@@ -42,7 +42,7 @@ def cosine(a, b):
     return 1 - sum(float(x) * float(y) for x, y in zip(a, b, strict=True)) / sizes[0] / sizes[1]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), number=st.integers(0, 11), nearness=st.sampled_from(["euclidean", "cosine"]))
 def test_neighbours_are_the_nearest_means_of_other_patients(cohort, seed, number, nearness):
     found = fake_representations(cohort, seed)

@@ -179,7 +179,7 @@ def test_windows_of_another_rate_are_longer_by_as_much():
     assert fit_framing(windows, None, None) == Framing(100, sampling_rate=400.0, keep_flat=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     trained=st.integers(50, 1000),
     rate=st.integers(50, 1000),

@@ -37,7 +37,7 @@ def predicted(record, probability, classes=CLASSES, channel=None):
 FRAMES = predicted([3, 3, 1], [[0.25, 0.5], [0.75, 0.0], [0.125, 1.0]], channel=[0, 1, 1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30))
 def test_the_probability_of_a_recording_is_the_mean_over_its_frames(rows):
     found = as_level(predicted([r for r, *_ in rows], [p for _, *p in rows]), "record")

@@ -41,7 +41,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Patient-NCE as released trains")
-@settings(max_examples=CASES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=CASES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_loss_and_gradients_over_processes_are_those_of_one(pool: Pool, case: Case) -> None:
     """In float64 to 1e-10. In float32 several processes are as near to float64 as one process, to 2e-6.

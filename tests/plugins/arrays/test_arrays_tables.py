@@ -364,7 +364,7 @@ def valid_files() -> dict[str, bytes]:
 VALID = valid_files()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.sampled_from(sorted(VALID)), st.data())
 def test_spoilt_files_raise_what_was_promised_and_nothing_else(tmp_path_factory, name: str, data):
     """A DataError from the scan; from a load any ValueError or OSError, which costs one recording."""

@@ -394,7 +394,7 @@ def test_a_member_without_a_name_is_passed_over(tmp_path: Path):
     assert 0 < len(scan(path).entries) + len(scan(path).drops) <= whole
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_zip_file_is_worse_than_an_error(tmp_path: Path, data: st.DataObject):
     """Sizes, offsets and methods in a zip file are claims; a wrong one must not crash or hang a preparation."""
@@ -410,7 +410,7 @@ def test_no_mutation_of_a_zip_file_is_worse_than_an_error(tmp_path: Path, data: 
     outcome(path, entries)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     labels=st.one_of(
         st.binary(max_size=50),

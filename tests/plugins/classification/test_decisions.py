@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 
 from clocs_plugins.classification.decisions import BINS, calibration, macro_f1
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(max_examples=60)
 
 
 @st.composite

@@ -23,7 +23,7 @@ def rows(seed, count, classes, any_of, ties):
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 40), st.integers(2, 5), st.booleans(), st.booleans())
 def test_draws_together_score_as_each_by_itself(name, seed, count, classes, any_of, ties):
     """Intervals come from the quick way, values from the plain one: a difference would show nowhere else."""

@@ -14,7 +14,7 @@ from clocs_core.testing import checks_of, failures
 from clocs_plugins.classification import clocs_metrics
 from clocs_plugins.classification.metrics import auprc_per_class, auroc_per_class, macro_auprc, macro_auroc
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(max_examples=60)
 
 
 def area_by_pairs(score, positive, weight):

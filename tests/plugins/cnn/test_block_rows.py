@@ -71,7 +71,7 @@ def assert_same(found, expected, tolerance):
         )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(
     kernel=st.integers(1, 10),
     stride=st.integers(1, 5),

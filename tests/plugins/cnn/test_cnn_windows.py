@@ -87,7 +87,7 @@ def test_a_pair_is_an_even_position_and_the_odd_one_behind_it(shape):
     assert (numbered != 0).sum() <= windows.signals * (windows.positions % 2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     samples=st.integers(2, 200),
     channels=st.integers(1, 4),

@@ -16,7 +16,7 @@ from clocs_plugins.cnn.block_fused import can_fuse
     kernel=st.integers(1, 12),
     stride=st.integers(1, 9),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_position_and_every_sample_is_in_a_row(signals, length, kernel, stride):
     """Rows are pairs of positions forward, spans of samples backward: one too few would lose a gradient silently."""
     if length < kernel:
@@ -29,7 +29,7 @@ def test_every_position_and_every_sample_is_in_a_row(signals, length, kernel, st
 
 
 @given(rows=st.integers(1, 10**7), tile=st.sampled_from([16, 64, 256]), channels=st.integers(1, 64))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_program_is_without_a_tile(rows, tile, channels):
     """It would leave a share of zero positions, and their mean is a division by zero."""
     programs, most = geometry.cut(rows, tile, channels), max(geometry.PROGRAMS, geometry.SHARED_VALUES // channels)

@@ -41,7 +41,7 @@ def alike(found, expected):
     at_once=st.integers(1, 120),
     people=st.integers(1, 9),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_size_of_a_chunk_changes_nothing(seed, views, batch, at_once, people):
     """From one row at a time to all of them; the last chunk of a view is mostly a shorter one."""
     z = embeddings(seed, views, batch).requires_grad_()

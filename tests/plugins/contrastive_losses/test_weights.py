@@ -14,7 +14,7 @@ ids = st.lists(st.sampled_from([0, 1, 2, -5, 2**32 + 1, 2**33 + 1]), min_size=1,
 
 
 @given(ids=ids)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_groups_are_what_counting_says(ids):
     """Every loss by the closed form stands on these four."""
     groups = group_patients(torch.tensor(ids))
@@ -26,7 +26,7 @@ def test_groups_are_what_counting_says(ids):
 
 
 @given(ids=ids, pairs=st.integers(1, 6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_strengths_are_the_weights_of_the_equations(ids, pairs):
     """Row sums of the weights w(i, k), and the weight of one pair in both directions."""
     groups, batch = group_patients(torch.tensor(ids)), len(ids)

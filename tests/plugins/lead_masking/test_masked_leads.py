@@ -55,7 +55,7 @@ def test_a_lead_is_as_it_was_or_all_zero(segments):
     leads=st.integers(2, 12),
     probability=st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.999, 1.0]),
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_view_never_loses_all_of_its_leads(seed, leads, probability):
     """Of a silent view nothing can be learnt, and with two leads it would be one in four."""
     views = make(batch_of(batch=50, leads=leads), seed, probability=probability)

@@ -32,7 +32,7 @@ def by_hand(name, predicted, label):
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**31), ties=st.booleans())
 def test_a_weight_counts_rows_and_draws_together_score_as_each_by_itself(name, seed, ties):
     predicted, label = rows(seed, ties=ties)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clocs_plugins.perturbations.options import PermutationOptions
 from clocs_plugins.perturbations.permutation import permute
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(max_examples=25)
 
 
 def borders_of(samples, pieces):

@@ -17,7 +17,7 @@ from clocs_core import SettingsError
 from clocs_plugins.perturbations.options import SpecAugmentOptions
 from clocs_plugins.perturbations.specaugment import fit_window, mask_frequency, mask_time, spectrogram
 
-quick = settings(deadline=None, max_examples=40)
+quick = settings(max_examples=40)
 
 
 def hann(window):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clocs_plugins.perturbations.options import TimeWarpOptions
 from clocs_plugins.perturbations.timewarp import warp_time
 
-quick = settings(deadline=None, max_examples=25)
+quick = settings(max_examples=25)
 
 
 def warp(signal, pieces=9, stretch=1.05, seed=0):

@@ -251,7 +251,7 @@ def test_real_recordings_give_the_frames_that_their_lengths_say(test_data: Path,
 # ---------------------------------------------------------------------------------------------------------------- fuzz
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=st.binary(max_size=60), signal=st.binary(max_size=60), header=st.binary(max_size=60))
 def test_files_of_any_bytes_are_read_or_refused(tmp_path, table, signal, header):
     """A damaged download ends in a sentence, not in a traceback of something else."""

@@ -26,7 +26,7 @@ def write_all(folder: Path, places: list[list[bytes]]) -> list[list[Path]]:
     return written
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(CONTENTS, max_size=5), max_size=4))
 def test_a_file_repeats_exactly_if_an_earlier_place_has_its_bytes(contents):
     with tempfile.TemporaryDirectory() as folder:

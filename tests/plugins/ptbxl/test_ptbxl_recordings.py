@@ -413,7 +413,7 @@ def test_a_signal_that_is_cut_short_is_refused(tmp_path: Path):
         load(entry)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_table_is_worse_than_an_error(tmp_path: Path, data: st.DataObject):
     """Whatever is in the tables, a scan ends with a listing or an ordinary error."""
@@ -436,7 +436,7 @@ def test_no_mutation_of_a_table_is_worse_than_an_error(tmp_path: Path, data: st.
             assert len(load(entry).channels) == 12
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_recording_is_worse_than_an_error(tmp_path: Path, data: st.DataObject):
     """Numbers in a header are claims; none may cost memory or time."""
