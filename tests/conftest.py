@@ -35,6 +35,13 @@ settings.load_profile("clocs")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+@pytest.fixture(autouse=True)
+def _same_draws() -> None:
+    """Seed torch's default generator, so that a test draws the same numbers alone and after any other."""
+    if torch := sys.modules.get("torch"):  # many tests do without it, and it takes seconds to import
+        torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session")
 def test_data() -> Path:
     """Return the folder of real recordings. Skips where it is absent."""
