@@ -25,7 +25,7 @@ CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.
 
 # The drawing in docs/architecture.md: a folder imports from itself and from the folders above it.
 ORDER = (
-    ("errors", "files", "seeds", "turns", "progress"),
+    ("errors", "files", "seeds", "versions", "turns", "progress"),
     ("contracts",),
     ("settings",),
     ("plugins",),

@@ -12,7 +12,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,7 @@ from clocs_core.data.recipe import Recipe
 from clocs_core.data.shards import Convention, Job, Workers, agree_on_convention, list_jobs, run_jobs
 from clocs_core.errors import DataError
 from clocs_core.files import sweep, sync_folder, write_atomically
+from clocs_core.versions import version_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +147,7 @@ def _assemble(
         "stored": "<i2" if joining.lossless else "<f4",
         "drops": attrs.asdict(drops),
         "tolerated": attrs.asdict(sum((read_drops(shard["tolerated"]) for shard in shards), DropReport())),
-        "versions": {name: _version(name) for name in ("clocs", "numpy", "scipy")},
+        "versions": {name: version_of(name) for name in ("clocs", "numpy", "scipy")},
         "files": {
             FRAMES: joining.finish(),
             INDEX: _save_index(target / INDEX, index),
@@ -197,10 +197,3 @@ def _no_usable_frame(
         f"{record}, has {samples} samples ({seconds:g} s at {own_rate:g} Hz). {way_out}. In total: "
         f"{drops.sentence()}."
     )
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "unknown"

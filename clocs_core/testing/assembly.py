@@ -58,7 +58,7 @@ class ViewSource:
 
     def encoders(self, channels: int, samples: int, embedding_dim: int, seed: int = 0) -> nn.ModuleList:
         """Build the encoders of a method, the same for the same seed. It seeds torch's default generator."""
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         if self.readers:
             return draw_readers(self.needs.readers, self.readers, (channels, samples), embedding_dim, seed)
         return nn.ModuleList(self.encoder(channels, samples, embedding_dim) for _ in range(self.needs.encoders))

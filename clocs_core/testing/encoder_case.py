@@ -28,7 +28,7 @@ class EncoderCase:
     def build(self, channels: int = 1, samples: int = SAMPLES, dim: int = 16, seed: int = 0) -> nn.Module:
         """Build the encoder with weights drawn from a seed."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             return self.offer.build(self.options, channels, samples, dim)
 
     def signal(self, channels: int = 1, samples: int = SAMPLES) -> Tensor:

@@ -82,7 +82,7 @@ class _Case:
     def make(self, seed: int = 0, encoders: nn.ModuleList | None = None) -> _Made:
         views = self.source.views(SAMPLES)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             if encoders is None:
                 encoders = self.encoders(views, seed)
             objective = self.offer.build(self.options, self.source.setup(encoders, DIM))
@@ -153,9 +153,9 @@ def _state(case: _Case) -> None:
     second = attrs.evolve(case.make(seed=1, encoders=other), encoders=first.encoders)
     second.objective.load_state_dict(first.objective.state_dict())
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
+        torch.default_generator.manual_seed(3)
         expected = first.eval().loss()
-        torch.manual_seed(3)
+        torch.default_generator.manual_seed(3)
         found = second.eval().loss()
     advice = "Keep every tensor as an nn.Parameter or a registered buffer."
     expect(close(found, expected, 1e-6), f"the same loss, {expected.tolist()}", found.tolist(), advice)
@@ -199,7 +199,7 @@ def _of_embeddings(case: _Case) -> None:
     losses = []
     for one in (made, attrs.evolve(blind, views=without_signal(blind.views))):
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(4)
+            torch.default_generator.manual_seed(4)
             try:
                 generator = torch.Generator().manual_seed(0)
                 losses.append(loss_of(one.objective, Known(z, one.views.signal), one.views, generator)[0])
@@ -322,7 +322,7 @@ def _train(case: _Case, made: _Made, steps: range) -> None:
     optimiser = _optimiser(made)
     with torch.random.fork_rng(devices=[]):
         for step in steps:
-            torch.manual_seed(step)
+            torch.default_generator.manual_seed(step)
             generator = torch.Generator().manual_seed(step)
             views = case.source.views(SAMPLES, seed=step)
             train_step(list(made.encoders), made.objective, optimiser, views, generator=generator)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
 from clocs_core.plugins.host import Host
+from clocs_core.versions import version_of
 
 
 def now() -> str:
@@ -31,11 +31,6 @@ def environment(device: torch.device, host: Host) -> dict[str, str]:
 
 def versions(host: Host) -> dict[str, str]:
     """Return the versions of clocs, its libraries and its plugins."""
-    found = {}
-    for package in ("clocs", "torch", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # a package that is on the path but not installed
-            found[package] = "unknown"
+    found = {name: version_of(name) for name in ("clocs", "torch", "numpy", "scipy", "scikit-learn")}
     found |= {f"plugin {one.name}": f"{one.distribution} {one.version}" for one in host.plugins}
     return found
