@@ -209,8 +209,8 @@ def _children(process: int) -> set[int]:
     found = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
-            parent = status.read_text().rsplit(")", 1)[1].split()[1]
-            found |= {int(status.parent.name)} if int(parent) == process else set()
+            if int(status.read_text().rsplit(")", 1)[1].split()[1]) == process:  # its parent
+                found.add(int(status.parent.name))
     return found
 
 

@@ -11,7 +11,7 @@ from label_oracle import CLASSES, LABELS, NO_LABEL, as_labels, loss_in_loops
 from clocs_core import Task, label_loss
 
 seeds = st.integers(0, 2**31)
-quick = settings(max_examples=20)  # the first call of a torch operation is slow
+quick = settings(max_examples=20)
 LOSSES = {kind: label_loss(Task("rhythm", ("a", "b", "c"), kind=kind)) for kind in ("one_of", "any_of")}
 
 

@@ -20,7 +20,7 @@ from clocs_plugins.byol import BYOLOptions, clocs_methods, clocs_objectives
 from clocs_plugins.byol.bootstrap import DISTANCES, bootstrap_loss
 
 seeds = st.integers(0, 2**31)
-quick = settings(max_examples=20)  # the first call of a torch operation is slow
+quick = settings(max_examples=20)
 DIM, SAMPLES = 6, 40
 
 

@@ -19,7 +19,7 @@ from clocs_plugins.contrastive_losses.patient_nce import patient_nce
 
 seeds = st.integers(0, 2**31)
 impls = pytest.mark.parametrize("impl", ["reference", "chunked"])
-quick = settings(max_examples=20)  # the first call of a torch operation is slow
+quick = settings(max_examples=20)
 
 
 def cosine(a, b):

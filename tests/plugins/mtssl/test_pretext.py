@@ -22,7 +22,7 @@ from clocs_plugins.mtssl.original import original_as_view
 from clocs_plugins.mtssl.pretext import pretext_loss
 
 seeds = st.integers(0, 2**31)
-quick = settings(max_examples=20)  # the first call of a torch operation is slow
+quick = settings(max_examples=20)
 NAMES = ("louder", "upside-down", "back_to_front")
 DIM, SAMPLES = 6, 40
 

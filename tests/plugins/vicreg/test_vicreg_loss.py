@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from clocs_plugins.vicreg.vicreg import vicreg
 
 seeds = st.integers(0, 2**31)
-quick = settings(max_examples=20)  # the first call of a torch operation is slow
+quick = settings(max_examples=20)
 
 
 def column(z, j):
