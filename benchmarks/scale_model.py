@@ -264,7 +264,7 @@ def weights_of(encoder: str) -> int:
 
 EACH = 256
 """Instances of two views per GPU."""
-NETWORKS = {"cnn": (0.1779e-3, 45_304), "resnet1d": (17.44e-3, 837_152)}
+NETWORKS = {"cnn": (0.1801e-3, 45_304), "resnet1d": (17.18e-3, 837_152)}
 """Seconds of a captured step of 256 instances on one H200 (results/ranks_step.json, one process alone), and weights."""
 GPU_VIEWS = 10.1e-6 / 256
 """Seconds per instance to gather its two frames and normalise them: two kernels of results/step_kernels.json."""
