@@ -1,13 +1,14 @@
 """Pre-train and evaluate on PTB-XL as its benchmark does: folds 1-8 / 9 / 10, six tasks, one vector per recording.
 
-    python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --jobs 4 --json benchmarks/results/ptbxl.json
+    python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --json benchmarks/results/ptbxl/all.json
     python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --part validation --rows mine.toml
 
 The rows of the table are in benchmarks/ptbxl.toml: a method with an encoder and settings, and its seeds. Each is
 pre-trained on folds 1-8 once for each seed, without labels; then the frozen encoder is evaluated by a linear model on
 one vector per recording (`linear-record`, C chosen on fold 9), task by task, beside the same encoder untrained.
 `--part validation` scores fold 9 instead, with C = 0.01, to choose settings without looking at fold 10. Both can share
-`--out`: a run that is chosen is not trained again. A row can ask for more evaluations. What is finished is not done again.
+`--out`: a run that is chosen is not trained again. A row can ask for more evaluations. What is finished is not done
+again.
 
 The figures are macro AUROC of recordings, with the mean over seeds and its interval over seeds and patients.
 """
@@ -216,15 +217,15 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
                 by_evaluation[one.name].append(one)
     asked = list(_evaluations(row, place))
     for name, several in by_evaluation.items():
-        chosen = asked[int(name.partition("-")[0])].get("C") == "auto"
-        found["scores"] += _scores([EvaluationFolder(one) for one in several], chosen)
+        how = asked[int(name.partition("-")[0])]
+        found["scores"] += _scores([EvaluationFolder(one) for one in several], how)
     return found
 
 
-def _scores(folders: list[EvaluationFolder], chosen: bool) -> list[dict[str, Any]]:
+def _scores(folders: list[EvaluationFolder], how: dict[str, Any]) -> list[dict[str, Any]]:
     """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control.
 
-    chosen: whether C was chosen on fold 9.
+    how: the settings of the evaluation.
     """
     auroc = next(one for one in clocs_metrics() if one.name == "auroc")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -243,7 +244,8 @@ def _scores(folders: list[EvaluationFolder], chosen: bool) -> list[dict[str, Any
                 "protocol": first.protocol,
                 "task": first.task,
                 "label_fraction": fraction,
-                "chosen": chosen,
+                "chosen": how.get("C") == "auto",  # on fold 9
+                "settings": {name: value for name, value in how.items() if name not in ("protocol", "task")},
                 "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
                 "seeds": [round(one.value, 5) for one in ours],
                 **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},

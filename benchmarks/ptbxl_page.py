@@ -1,8 +1,9 @@
 """Write docs/results-ptbxl.md and its picture from the scores of `benchmarks/ptbxl.py`, beside published ones.
 
-    python benchmarks/ptbxl_page.py benchmarks/results/ptbxl.json
+    python benchmarks/ptbxl_page.py benchmarks/results/ptbxl
 
-Several files are joined: each has other rows. Published figures are in benchmarks/ptbxl_published.toml.
+The folder has JSON files with rows on fold 10, each with other rows; with rows on fold 9, which tell how settings were
+chosen; and `supervised.json`, one supervised run. Published figures are in benchmarks/ptbxl_published.toml.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from command_line import command_line
+import attrs
+from ptbxl import read_rows
 
 from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
 
@@ -25,21 +27,51 @@ PICTURE = "label-efficiency.png"
 TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 PROTOCOLS = {"finetune": "fine-tuned", "attention-pool": "attention pool", "knn": "nearest neighbours"}
 """Protocols besides the linear one, and how the page calls them."""
+DIFFERING = {
+    "epochs": "epochs",
+    "batch_size": "batch",
+    "learning_rate": "learning rate",
+    "layer_decay": "times per block",
+}
+"""Settings of a fine-tuning that the page names, and its words for them."""
+COMMAND = "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl"
 SHARED = "linear-record"  # the protocol of the main table and of the label fractions
 
 
 def main() -> int:
     """Write the page and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("found", type=Path, nargs="+", help="JSON files of benchmarks/ptbxl.py")
+    parser.add_argument("folder", type=Path, help="folder of the JSON files")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of the page")
     given = parser.parse_args()
-    tables = [json.loads(one.read_text(encoding="utf-8")) for one in given.found]
-    (given.docs / "results-ptbxl.md").write_text(page(tables, published(), command_line(__file__)), encoding="utf-8")
-    if drawn := label_efficiency([row for table in tables for row in table["rows"]]):
+    found, asked = read(given.folder), [row.name for row in read_rows(HERE / "ptbxl.toml")]
+    (given.docs / "results-ptbxl.md").write_text(page(found, published(), asked), encoding="utf-8")
+    if drawn := label_efficiency(found.rows):
         (given.docs / "pictures").mkdir(exist_ok=True)
         (given.docs / "pictures" / PICTURE).write_bytes(drawn)
     return 0
+
+
+@attrs.frozen
+class Found:
+    """What was measured. tables: of fold 10; choices: of fold 9; supervised: one run of `clocs run`, or None."""
+
+    tables: tuple[dict[str, Any], ...]
+    choices: tuple[dict[str, Any], ...] = ()
+    supervised: dict[str, Any] | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of all tables of fold 10."""
+        return [row for table in self.tables for row in table["rows"]]
+
+
+def read(folder: Path) -> Found:
+    """Read a folder of results."""
+    files = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in sorted(folder.glob("*.json"))}
+    supervised = files.pop("supervised", None)
+    tables, choices = (tuple(one for one in files.values() if one["part"] == part) for part in ("test", "validation"))
+    return Found(tables, choices, supervised)
 
 
 def published() -> dict[str, Any]:
@@ -47,32 +79,30 @@ def published() -> dict[str, Any]:
     return tomllib.loads((HERE / "ptbxl_published.toml").read_text(encoding="utf-8"))
 
 
-def page(tables: Sequence[dict[str, Any]], others: dict[str, Any], command: str) -> str:
-    """Return the page, with the command that writes it.
+def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
+    """Return the page.
 
-    Raises ValueError where a table is of fold 9, which was used to choose settings.
+    others: published figures; asked: the names of all rows that the table is to have.
     """
-    for table in tables:
-        if table["part"] != "test":
-            raise ValueError(
-                f"the table of {table['date']} has scores of the {table['part']} part, not of the test part"
-            )
-    rows = [row for table in tables for row in table["rows"]]
-    commands = "\n".join(f"$ {one}" for one in (*(table["command"] for table in tables), command))
-    machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in tables))
-    parts = [_INTRODUCTION.format(machines=machines, commands=commands), _linear(rows, others)]
-    parts += [_other_protocols(rows, others), _fractions(rows), _sources(others)]
+    commands = [table["command"] for table in found.tables] + [COMMAND]
+    machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in found.tables))
+    introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
+    parts = [introduction, _linear(found.rows, others), _missing(found.rows, asked)]
+    parts += [_other_protocols(found.rows, others), _fractions(found.rows), _supervised(found.supervised)]
+    parts += [_choices(found.choices), _sources(others)]
     return "\n".join(part for part in parts if part)
 
 
 _INTRODUCTION = """# Results on PTB-XL, as its benchmark scores them
 
 Macro AUROC on fold 10 of PTB-XL (100 Hz, 12 leads), one vector per recording, after pre-training without labels on
-folds 1-8. Here folds 1-8 have 12,883 of their 17,418 recordings; folds 9 and 10 are complete. Methods, encoders and
-their settings were chosen on fold 9. Fold 10 was scored once, at the end.
+folds 1-8. Here folds 1-8 have 12,883 of their 17,418 recordings; folds 9 and 10 are complete. One recording of fold 10
+has the signal of one in folds 1-8 (13796 and 01371). Methods, encoders and their settings were chosen on fold 9. Each
+row was scored on fold 10 once.
 
 The mean over seeds comes with its 95 % interval over seeds and patients. One seed has an interval over patients only.
-The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training ({machines}).
+The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training on a GPU that
+four of them shared ({machines}).
 
 ```console
 {commands}
@@ -141,6 +171,75 @@ def _other_protocols(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> 
     )
 
 
+def _missing(rows: Iterable[dict[str, Any]], asked: Sequence[str]) -> str:
+    names = {row["name"] for row in rows}
+    missing = [name for name in asked if name not in names]
+    if not missing:
+        return ""
+    listed = "; ".join(missing)
+    return f"Not measured on fold 10 yet, of the {len(asked)} rows of `benchmarks/ptbxl.toml`: {listed}.\n"
+
+
+def _supervised(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    minutes = sum(found["seconds"].values()) / 60
+    line = ["superclass", str(found["best_epoch"]), _cell(found)]
+    return "\n".join(
+        [
+            "## Supervised, by one command",
+            "",
+            f"All labels of folds 1-8, the settings that the encoder brings along, seed 0; {minutes:.1f} minutes on a"
+            f" GPU with other work ({found['machine']}, {found['date']}).",
+            "",
+            "```console",
+            f"$ {found['command']}",
+            "```",
+            "",
+            *_table(["task", "best epoch", "AUROC on fold 10"], [line]),
+            "",
+        ]
+    )
+
+
+def _choices(tables: Iterable[dict[str, Any]]) -> str:
+    """Return what was tried on fold 9: one line for each row and evaluation."""
+    lines = []
+    for table in tables:
+        for row in table["rows"]:
+            linear = {one["task"]: one for one in row["scores"] if one["protocol"] == SHARED}
+            if linear:
+                cells = [f"{linear[task]['auroc'][0]:.3f}" if task in linear else "" for task in TASKS]
+                lines.append([row["name"], "linear", *cells])
+            for one in row["scores"]:
+                if one["protocol"] in PROTOCOLS:
+                    cells = [f"{one['auroc'][0]:.3f}" if task == one["task"] else "" for task in TASKS]
+                    lines.append([row["name"], _described(one), *cells])
+    if not lines:
+        return ""
+    kept = [place for place, _ in enumerate(TASKS) if any(line[2 + place] for line in lines)]
+    lines = [[*line[:2], *(line[2 + place] for place in kept)] for line in lines]
+    return "\n".join(
+        [
+            "## Chosen on fold 9",
+            "",
+            "AUROC on fold 9, one seed of each, linear models with C = 0.01. These figures chose settings; they carry"
+            " no claim. `times per block`: factor of the learning rate from a block of the encoder to the one"
+            " before it.",
+            "",
+            *_table(["method, encoder", "evaluation", *(TASKS[place] for place in kept)], lines),
+            "",
+        ]
+    )
+
+
+def _described(one: dict[str, Any]) -> str:
+    """Return an evaluation with those of its settings in which fine-tunings differ."""
+    how = one["settings"]
+    shown = [f"{words} {how[name]:g}" for name, words in DIFFERING.items() if name in how]
+    return ", ".join([PROTOCOLS[one["protocol"]], *shown])
+
+
 def _fractions(rows: Iterable[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
@@ -189,6 +288,8 @@ def label_efficiency(rows: Iterable[dict[str, Any]]) -> bytes | None:
     if not held:
         return None
     axes.set_xscale("log")
+    axes.set_xticks(x, [f"{percent:g}" for percent in x])  # those of the last row; rows share them
+    axes.minorticks_off()
     label(axes, "Fewer labels", "patients with labels, %", "macro AUROC, fold 10")
     legend_beside(axes, names, lines, x=1.02)
     return to_png(figure)

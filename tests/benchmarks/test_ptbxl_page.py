@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import ptbxl
 import ptbxl_page
-import pytest
 
 TASKS = ("all", "superclass")
 
@@ -32,7 +34,7 @@ ROW = {
         score("superclass", 1.0, 0.93, "finetune"),
     ],
 }
-TABLE = {
+TABLE: dict[str, Any] = {
     "part": "test",
     "date": "2026-01-01",
     "machine": "a GPU",
@@ -41,12 +43,16 @@ TABLE = {
 }
 
 
+def page_of(table: dict[str, Any], choices: tuple[dict[str, Any], ...] = (), asked: Sequence[str] = ()) -> str:
+    return ptbxl_page.page(ptbxl_page.Found((table,), choices), ptbxl_page.published(), asked)
+
+
 def cells(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
 
 
 def test_the_page_has_every_score_with_its_interval_and_its_gain() -> None:
-    rows = cells(ptbxl_page.page([TABLE], ptbxl_page.published(), "python page.py"))
+    rows = cells(page_of(TABLE))
     linear = "0.900 [0.890, 0.910]; +0.100 [+0.080, +0.120]"
     assert ["cpc, s4d", "3.4 M", "2", "1.5", linear, "", "", linear, "", ""] in rows
     assert [
@@ -62,7 +68,7 @@ def test_the_page_has_every_score_with_its_interval_and_its_gain() -> None:
 
 def test_every_published_row_is_on_the_page_with_its_source() -> None:
     others = ptbxl_page.published()
-    page = ptbxl_page.page([TABLE], others, "python page.py")
+    page = page_of(TABLE)
     for one in others["rows"]:
         assert set(one["scores"]) <= set(ptbxl.TASKS)
         assert any(
@@ -73,9 +79,61 @@ def test_every_published_row_is_on_the_page_with_its_source() -> None:
     assert all(text in page for text in others["sources"].values())
 
 
-def test_scores_of_fold_9_are_refused() -> None:
-    with pytest.raises(ValueError, match="validation"):
-        ptbxl_page.page([{**TABLE, "part": "validation"}], ptbxl_page.published(), "")
+def test_scores_of_fold_9_are_not_among_those_of_fold_10() -> None:
+    tried = score("superclass", 1.0, 0.95, "finetune", chosen=False)
+    tried["settings"] = {"epochs": 8, "learning_rate": 5e-4, "schedule": "cosine"}
+    table = {**TABLE, "part": "validation", "rows": [{**ROW, "scores": [score("all", 1.0, 0.77), tried]}]}
+    before, _, after = page_of(TABLE, choices=(table,)).partition("## Chosen on fold 9")
+    assert "0.770" not in before
+    assert "0.950" not in before
+    assert cells(after)[2:] == [
+        ["cpc, s4d", "linear", "0.770", ""],
+        ["cpc, s4d", "fine-tuned, epochs 8, learning rate 0.0005", "", "0.950"],
+    ]
+
+
+def test_rows_that_are_not_measured_yet_are_named() -> None:
+    assert "of the 2 rows of `benchmarks/ptbxl.toml`: mae, vit1d." in page_of(TABLE, asked=["cpc, s4d", "mae, vit1d"])
+    assert "Not measured" not in page_of(TABLE, asked=["cpc, s4d"])
+
+
+def test_files_of_a_folder_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
+    held = {"a": TABLE, "b": {**TABLE, "part": "validation"}, "supervised": {"seeds": 1}}
+    for name, one in held.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
+    found = ptbxl_page.read(tmp_path)
+    assert [one["part"] for one in found.tables] == ["test"]
+    assert [one["part"] for one in found.choices] == ["validation"]
+    assert found.supervised == {"seeds": 1}
+
+
+def test_the_committed_page_is_the_one_that_the_committed_results_make() -> None:
+    asked = [row.name for row in ptbxl.read_rows(ptbxl.HERE / "ptbxl.toml")]
+    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    committed = (ptbxl_page.DOCS / "results-ptbxl.md").read_text(encoding="utf-8")
+    assert committed == ptbxl_page.page(found, ptbxl_page.published(), asked)
+
+
+def test_committed_rows_have_the_settings_of_the_list_of_rows() -> None:
+    listed = {row.name: row for row in ptbxl.read_rows(ptbxl.HERE / "ptbxl.toml")}
+    for row in ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl").rows:
+        asked = listed[row["name"]]
+        assert (row["method"], row["encoder"], row["frames"]) == (asked.method, asked.encoder, asked.frames)
+        assert row["options"] == asked.options
+        assert len(row["pretrain_seconds"]) == asked.seeds
+        assert all(len(one["seeds"]) == asked.seeds for one in row["scores"])
+
+
+def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
+    """The best row is at least so good, each above its control with an interval that excludes 0."""
+    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    for task, floor in (("all", 0.88), ("superclass", 0.87), ("rhythm", 0.92)):
+        scores = [one for row in found.rows for one in row["scores"] if one["task"] == task and one["chosen"]]
+        best = max(scores, key=lambda one: one["auroc"][0])
+        assert best["auroc"][0] >= floor
+        assert best["gain"][1] > 0
+    assert found.supervised is not None
+    assert found.supervised["auroc"][0] >= 0.915
 
 
 def test_the_picture_shows_the_figures_and_is_left_out_without_any() -> None:
