@@ -31,7 +31,9 @@ with without_pictures():
     for words in json.loads(sys.argv[1]):
         assert main(words) == 0, words
 """
-ROUNDING = 0.02  # of a score, where another processor rounds the network otherwise
+# Of a score, where another processor rounds the network otherwise. F1 and calibration count the frames on one side of a
+# threshold: a frame that lies on it moves them more than it moves a ranking (0.028 from AVX-512 to a Neoverse-N1).
+ROUNDING = {"auroc": 0.02, "auprc": 0.02, "f1": 0.05, "calibration": 0.05}
 
 REPORTS = {report["name"]: report for report in GOLDEN["reports"]}
 
@@ -92,4 +94,4 @@ def test_scores_and_differences_are_those_of_before(made: Path, name: str) -> No
             if exact:
                 assert mine[-3:] == theirs[-3:]
             else:
-                assert math.isclose(mine[-3], theirs[-3], abs_tol=ROUNDING)
+                assert math.isclose(mine[-3], theirs[-3], abs_tol=ROUNDING[str(mine[fields.index("metric")])])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import ptbxl
+import ptbxl_page
 import pytest
+from made_ptbxl import row, write_set
 
 import clocs_core as clocs
 from clocs_core.api.arguments import PRETRAIN, assignments_of
+from clocs_core.cli import main
 from clocs_core.contracts.result_offers import OWN_PROTOCOLS
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
@@ -47,3 +54,83 @@ def test_fold_9_is_scored_with_a_fixed_penalty_and_fold_10_with_one_chosen_on_fo
 def test_protocols_of_other_evaluations_exist() -> None:
     offered = {item.offer.name for item in installed_session().catalogue.protocols}
     assert {one["protocol"] for row in ROWS for one in row.evaluations} <= offered | set(OWN_PROTOCOLS)
+
+
+# ------------------------------------------------------------------------------------------------------- in miniature
+
+TINY = """
+[[rows]]
+name = "cpc, s4d"
+method = "cpc"
+encoder = "s4d"
+options = { epochs = 1, layers = 1, state = 2, embedding_dim = 16, batch_size = 16, autocast = "none" }
+evaluations = [{ protocol = "knn", task = "superclass" }]
+"""
+
+
+@pytest.fixture
+def folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """PTB-XL with six recordings in each fold, three of each of two superclasses."""
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    rows = [
+        row(n, codes=f"{{'{'NORM' if n % 20 < 10 else 'IMI'}': 100.0, 'SR': 0.0}}", fold=str(n % 10 + 1))
+        for n in range(60)
+    ]
+    return write_set(tmp_path / "data" / "ptbxl", rows)
+
+
+def score_by_command(folds: Path, folder: Path, part: str) -> dict[str, object]:
+    """Make the table of one part by the command of the page; return what it writes."""
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    script, made = Path(ptbxl.__file__), folder / f"{part}.json"
+    words = ["--root", folds, "--out", folder / "runs", "--rows", folder / "tiny.toml", "--tasks", "superclass"]
+    words += ["--part", part, "--device", "cpu", "--json", made]
+    done = subprocess.run(
+        [sys.executable, script, *words], capture_output=True, text=True, check=False, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, object] = json.loads(made.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.slow
+def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training(folds: Path, tmp_path: Path) -> None:
+    tried = score_by_command(folds, tmp_path, "validation")
+    encoders = {one: one.stat().st_mtime_ns for one in tmp_path.glob("runs/*/seed*/encoder.safetensors")}
+    assert len(encoders) == 1
+    assert not [*tmp_path.glob("runs/*/seed*/table/*-test")]
+    found = score_by_command(folds, tmp_path, "test")
+    assert {one: one.stat().st_mtime_ns for one in encoders} == encoders
+    for table in (tried, found):
+        (made,) = table["rows"]  # type: ignore[misc]
+        assert [(one["protocol"], one["task"]) for one in made["scores"]] == [
+            ("linear-record", "superclass"),
+            ("knn", "superclass"),
+        ]
+        assert made["scores"][0]["settings"] == {"C": 0.01 if table is tried else "auto"}
+        for number, one in enumerate(made["scores"]):
+            reports = sorted(tmp_path.glob(f"runs/*/seed*/table/{number}-*-{table['part']}/report.json"))
+            assert one["seeds"] == [pytest.approx(record_auroc(report), abs=1e-5) for report in reports]
+    page = ptbxl_page.page(ptbxl_page.Found((found,), (tried,)), ptbxl_page.published(), [])
+    assert page.count("| cpc, s4d |") == 4  # linear and neighbours, of either fold
+
+
+def record_auroc(report: Path) -> float:
+    """Read the AUROC of recordings of the trained encoder from a report."""
+    scores = json.loads(report.read_text(encoding="utf-8"))["scores"]
+    of_records = [one for one in scores if (one["metric"], one["level"]) == ("auroc", "record")]
+    (value,) = (one["value"] for one in of_records if one["init"] != "random" and one["protocol"] != "prior")
+    return float(value)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folds", "no_pictures")
+def test_the_supervised_network_of_the_page_is_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervised = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl").supervised
+    assert supervised is not None
+    monkeypatch.chdir(tmp_path)
+    few = ["--epochs", "1", "--batch-size", "16", "-o", "resamples=10", "--device", "cpu", "--workers", "1"]
+    assert main([*supervised["command"].split()[1:], *few, "--out", "made"]) == 0
+    report = json.loads(Path("made/report.json").read_text(encoding="utf-8"))
+    assert report["split"]["records"] == {"train": 48, "validation": 6, "test": 6}
+    assert {one["level"] for one in report["scores"]} == {"frame", "record"}

@@ -84,6 +84,14 @@ RUN_ELSEWHERE = {
     "python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json": (
         "tests/benchmarks/test_validation_order.py::test_each_epoch_is_validated_in_both_orders"
     ),
+    "python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --only 'cpc, s4d' --jobs 4 --device cuda "
+    "--json benchmarks/results/ptbxl/cpc.json": "tests/benchmarks/test_ptbxl.py"
+    "::test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training",
+    "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl": "tests/benchmarks/test_ptbxl_page.py"
+    "::test_the_committed_page_is_the_one_that_the_committed_results_make",
+    "clocs run --plugin supervised --encoder xresnet1d --dataset ptbxl --task superclass --split published": (
+        "tests/benchmarks/test_ptbxl.py::test_the_supervised_network_of_the_page_is_one_command"
+    ),
     "clocs data download physionet2017": "tests/plugins/physionet2017/test_physionet2017_download.py"
     "::test_what_is_downloaded_can_be_read",
     "clocs data download physionet2020": "tests/plugins/physionet2020/test_physionet2020_recordings.py"
