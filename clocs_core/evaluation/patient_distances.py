@@ -53,7 +53,7 @@ def patient_distances(
     """Compute the distances of rows (n, dim) of patients (n,); None if one of the two kinds has no pair.
 
     device: where to compute, in float64; default: the CPU. Devices round differently: a distance on the edge of two
-    bins may be counted in the other one, and means differ by some 1e-12.
+    bins may be counted in the other one, and means differ by some 1e-12, or by 1e-10 where many rows are equal.
     """
     finite = np.flatnonzero(np.isfinite(embedding).all(axis=1))
     kept = finite[np.unique(np.linspace(0, len(finite) - 1, min(len(finite), MOST)).astype(np.intp))]

@@ -105,7 +105,10 @@ def test_a_coarse_histogram_ends_where_the_distances_do():
 
 @pytest.mark.parametrize("tile", [7, 1024])
 def test_a_device_counts_as_the_cpu_does(monkeypatch, tile):
-    """Here on the CPU, where the rounding is the same; with equal rows, and with a distance on the last edge."""
+    """Here on the CPU; with equal rows, and with a distance on the last edge.
+
+    Of equal rows, rounding leaves some 1e-16 of a square and 1e-8 of a distance, here or there: 1e-10 of a mean.
+    """
     embedding, patient = cohort(n=50)
     embedding[:5], embedding[6:] = embedding[5], embedding[6:].round()
     embedding[8], embedding[9] = 9, -9
@@ -116,7 +119,7 @@ def test_a_device_counts_as_the_cpu_does(monkeypatch, tile):
         found = patient_distances(embedding, patient)
     assert np.array_equal(found.intra, expected.intra)
     assert np.array_equal(found.inter, expected.inter)
-    assert (found.intra_mean, found.inter_mean) == pytest.approx((expected.intra_mean, expected.inter_mean), rel=1e-12)
+    assert (found.intra_mean, found.inter_mean) == pytest.approx((expected.intra_mean, expected.inter_mean), rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The memory of cuda does not suffice")
