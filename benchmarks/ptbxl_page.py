@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from ptbxl import read_rows
+from ptbxl import HERE, TASKS, read_rows
 
 from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
 
-HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 PICTURE = "label-efficiency.png"
-TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 PROTOCOLS = {"finetune": "fine-tuned", "attention-pool": "attention pool", "knn": "nearest neighbours"}
 """Protocols besides the linear one, and how the page calls them."""
 DIFFERING = {

@@ -36,12 +36,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)
-def _same_draws() -> None:
+def _same_state_of_torch() -> None:
     """Give torch the same state for every test, so that one draws and rounds alone as it does after any other."""
     if torch := sys.modules.get("torch"):  # many tests do without it, and it takes seconds to import
         torch.default_generator.manual_seed(0)  # torch.manual_seed notes the stack for each kind of GPU: 2 ms
-        # Switched off for the whole process by the first product in bf16 on a CPU without it; float32 rounds otherwise
-        # then.
+        # The first product in bf16 on a CPU without it switches this off for the whole process; then float32 rounds
+        # otherwise.
         torch.backends.mkldnn.enabled = True
 
 

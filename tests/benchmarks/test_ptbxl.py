@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,9 +84,7 @@ def score_by_command(folds: Path, folder: Path, part: str) -> dict[str, object]:
     script, made = Path(ptbxl.__file__), folder / f"{part}.json"
     words = ["--root", folds, "--out", folder / "runs", "--rows", folder / "tiny.toml", "--tasks", "superclass"]
     words += ["--part", part, "--device", "cpu", "--json", made]
-    done = subprocess.run(
-        [sys.executable, script, *words], capture_output=True, text=True, check=False, env={**os.environ}
-    )
+    done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, object] = json.loads(made.read_text(encoding="utf-8"))
     return found
