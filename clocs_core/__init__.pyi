@@ -357,5 +357,8 @@ from .train.label_loss import (
 from .train.operators import (
     gpu_operator as gpu_operator,
 )
+from .train.operators import (
+    launching_on as launching_on,
+)
 
 __version__: str

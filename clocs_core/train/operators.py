@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+
+
+def launching_on(tensor: torch.Tensor) -> AbstractContextManager[Any]:
+    """Make the device of a tensor the current one, on which Triton launches its kernels."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 
 class Operator:

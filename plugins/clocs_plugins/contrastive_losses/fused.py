@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from clocs_core import gpu_operator
+from clocs_core import gpu_operator, launching_on
 from clocs_plugins.contrastive_losses.early_start import starts_early
 from clocs_plugins.contrastive_losses.launches import (
     NT_XENT,
@@ -34,27 +33,34 @@ def contrast(
     patient: ids (batch,), or None for NT-Xent. two: use float16 in two halves, which is nearly float32.
     shapes: tiles to use instead of those of the table.
     """
-    if patient is not None and patient.dtype not in (torch.int32, torch.int64):
-        patient = patient.to(torch.int64)
     tensor = temperature.to(views.device) if isinstance(temperature, Tensor) else None
     tau = 1.0 if isinstance(temperature, Tensor) else float(temperature)
     numbers = shapes.as_numbers() if shapes else []
     loss: Tensor
-    loss, *_ = _contrast(views, patient, tensor, tau, kind, 1 / pairs, two, numbers)
+    loss, *_ = _contrast(views, as_whole_numbers(patient), tensor, tau, kind, 1 / pairs, two, numbers)
     return loss
 
 
-def _sizes(views: Tensor, kind: int, two: bool, numbers: list[int]) -> Sizes:
+def as_whole_numbers(patient: Tensor | None) -> Tensor | None:
+    """Return ids of a type that the kernels read."""
+    if patient is None or patient.dtype in (torch.int32, torch.int64):
+        return patient
+    return patient.to(torch.int64)
+
+
+def sizes_of(views: Tensor, kind: int, two: bool, numbers: list[int], own: slice | None = None) -> Sizes:
+    """Return the sizes of a call. numbers: those of its shapes, none for the table's. own: rows that are computed."""
     count, batch, dim = map(int, views.shape)  # int: torch.compile specialises on this size, as the tiles do
+    first, rows = (0, batch) if own is None else (own.start, own.stop - own.start)
     if numbers:
         shapes = Shapes.from_numbers(numbers)
     else:
         roomy = is_roomy(views.device.type, views.device.index)
-        shapes = choose_shapes(batch, dim, count, two=two, alone=kind == NT_XENT, roomy=roomy)
-    return Sizes(count, batch, dim, kind, two, shapes, starts_early(views.device))
+        shapes = choose_shapes(batch, dim, count, two=two, alone=kind == NT_XENT, roomy=roomy, own=rows)
+    return Sizes(count, batch, dim, kind, two, shapes, starts_early(views.device), first, rows)
 
 
-def _saved(size: Sizes, like: Tensor) -> tuple[Tensor, ...]:
+def empty_results(size: Sizes, like: Tensor) -> tuple[Tensor, ...]:
     """Allocate the loss and the tensors that the backward pass reads; the operator returns them all."""
     known = not size.alone
     return (
@@ -84,9 +90,9 @@ def _contrast(
     two: bool,
     shapes: list[int],
 ) -> tuple[Tensor, ...]:
-    size = _sizes(views, kind, two, shapes)
-    saved = _saved(size, views)
-    with _launching_on(views):
+    size = sizes_of(views, kind, two, shapes)
+    saved = empty_results(size, views)
+    with launching_on(views):
         launch_forward(size, views, patient, tau if temperature is None else temperature, share, saved)
     return saved
 
@@ -102,7 +108,7 @@ def _(
     two: bool,
     shapes: list[int],
 ) -> tuple[Tensor, ...]:
-    return _saved(_sizes(views, kind, two, shapes), views)
+    return empty_results(sizes_of(views, kind, two, shapes), views)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -150,13 +156,24 @@ def _contrast_backward(
     shapes: list[int],
     for_tau: bool,
 ) -> tuple[Tensor, Tensor]:
-    size = _sizes(views, kind, two, shapes)
-    gradient, of_tau = _gradients(views, for_tau)
+    size = sizes_of(views, kind, two, shapes)
     known = tau if temperature is None else temperature
-    along = views.new_empty((size.views, size.batch), dtype=torch.float32) if for_tau else None
+    return gradients_of(size, outer, views, known, (packed, total, inverse, weight, scalars, others, count), for_tau)
+
+
+def gradients_of(
+    size: Sizes, outer: Tensor, views: Tensor, tau: float | Tensor, saved: tuple[Tensor, ...], for_tau: bool
+) -> tuple[Tensor, Tensor]:
+    """Compute the gradients of the own rows, and that of the temperature if asked for, else an empty tensor.
+
+    saved: `empty_results` without the loss, as the forward pass filled them.
+    """
+    packed, total, inverse, weight, scalars, others, count = saved
+    gradient, of_tau = _gradients(views[:, size.first : size.first + size.own], for_tau)
+    along = views.new_empty((size.views, size.own), dtype=torch.float32) if for_tau else None
     about = (total, inverse, others, count, scalars)
-    with _launching_on(views):
-        launch_gradient(size, views, packed, weight, about, known, outer, (gradient, along), of_tau)
+    with launching_on(views):
+        launch_gradient(size, views, packed, weight, about, tau, outer, (gradient, along), of_tau)
     return gradient, of_tau
 
 
@@ -171,8 +188,3 @@ _contrast_backward.refuse_gradient()
 def _gradients(views: Tensor, for_tau: bool) -> tuple[Tensor, Tensor]:
     gradient = torch.empty_like(views, memory_format=torch.contiguous_format)
     return gradient, views.new_empty(() if for_tau else 0, dtype=torch.float32)
-
-
-def _launching_on(tensor: Tensor) -> AbstractContextManager[Any]:
-    """Make the tensor's device current: Triton launches on the current device."""
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()

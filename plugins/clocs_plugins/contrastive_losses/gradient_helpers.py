@@ -86,27 +86,28 @@ def store_slopes(
     outer,
     gradient,
     along,
-    batch,
+    own,
     dim,
     FOR_TAU: tl.constexpr,
     DIM: tl.constexpr,
 ):
     """Subtract the attraction from g (row, dim), differentiate the normalisation, and store the gradient of x.
 
-    `outer` is the gradient of the loss. `along` gets r if the temperature requires a gradient.
+    `outer` is the gradient of the loss. `along` gets r if the temperature requires a gradient. Both results have `own`
+    rows of each view, and `row` counts from the first of them.
     """
     place = tl.arange(0, DIM)
     slope = (g * tl.load(scalars) - pull) * (beta * tl.load(outer).to(tl.float32))
     r = tl.sum(direction * slope, axis=1)
     result = (slope - r[:, None] * direction) * scale[:, None]
-    to = (view.to(tl.int64) * batch + row)[:, None] * dim + place[None, :]
-    there = (row < batch)[:, None] & (place < dim)[None, :]
+    to = (view.to(tl.int64) * own + row)[:, None] * dim + place[None, :]
+    there = (row < own)[:, None] & (place < dim)[None, :]
     tl.store(gradient + to, result.to(gradient.dtype.element_ty), mask=there)
     if FOR_TAU:
-        tl.store(along + view.to(tl.int64) * batch + row, r, mask=row < batch)
+        tl.store(along + view.to(tl.int64) * own + row, r, mask=row < own)
 
 
-@triton.jit(do_not_specialize=["batch", "view_count", "dim"])
+@triton.jit(do_not_specialize=["batch", "view_count", "dim", "first", "own"])
 def gather_kernel(
     parts,
     packed,
@@ -124,10 +125,14 @@ def gather_kernel(
     rows_padded,
     view_count,
     dim,
+    first,
+    own,
+    own_padded,
     view_stride,
     row_stride,
     dim_stride,
     PARTS: tl.constexpr,
+    SOME: tl.constexpr,
     TENSOR: tl.constexpr,
     PATIENTS: tl.constexpr,
     FOR_TAU: tl.constexpr,
@@ -136,22 +141,24 @@ def gather_kernel(
     TWO: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    """Add up the parts of g and compute the gradient from them.
+    """Add up the parts of g and compute the gradient from them. SOME: of `own` rows from `first` on.
 
     `parts` may be `gradient` itself; each program reads it before it writes.
     """
     take_turn(EARLY)
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    mine = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = mine
+    if SOME:
+        row += first
     view = tl.program_id(1)
-    place = tl.arange(0, DIM)
-    at = (view.to(tl.int64) * rows_padded + row)[:, None] * DIM + place[None, :]
+    at = (view.to(tl.int64) * own_padded + mine)[:, None] * DIM + tl.arange(0, DIM)[None, :]
     g = tl.zeros((ROWS, DIM), tl.float32)
     for part in tl.static_range(PARTS):
-        found = parts + part * (view_count.to(tl.int64) * rows_padded * DIM) + at
-        g += tl.load(found, mask=(row < batch)[:, None], other=0.0)
+        found = parts + part * (view_count.to(tl.int64) * own_padded * DIM) + at
+        g += tl.load(found, mask=(mine < own)[:, None], other=0.0)
     pull, direction, size = load_pulls(
         row, view, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
         view_stride, row_stride, dim_stride, PATIENTS, DIM, TWO,
     )  # fmt: skip
     beta, _ = exponent(temperature, TENSOR)
-    store_slopes(g, pull, direction, size, row, view, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM)
+    store_slopes(g, pull, direction, size, mine, view, scalars, beta, outer, gradient, along, own, dim, FOR_TAU, DIM)

@@ -4,11 +4,15 @@ A forward pass launches `pack`, `others` (patient-NCE only), `sums` and `loss`, 
 several programs computed it. A backward pass launches `gradient`, then `gather` unless one program had all the tiles
 of a few rows, and a sum for the temperature if that requires a gradient. There is no host sync, no shape depends on
 the data, and there are no atomic additions.
+
+Of several processes, each has the sums and the gradients of its own rows only: `own_sums` takes the place of `sums`,
+and `loss` reads the sums of all processes.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import attrs
 import torch
@@ -16,6 +20,7 @@ from torch import Tensor
 
 from clocs_plugins.contrastive_losses.gradient_helpers import gather_kernel
 from clocs_plugins.contrastive_losses.loss_kernels import add_kernel, loss_kernel
+from clocs_plugins.contrastive_losses.own_sums import own_sums_kernel
 from clocs_plugins.contrastive_losses.packing import groups_kernel, others_kernel, pack_kernel
 from clocs_plugins.contrastive_losses.row_sums import fold_kernel
 from clocs_plugins.contrastive_losses.shapes import Shapes, padded, power_of_two
@@ -28,10 +33,16 @@ FEW = 2048
 """Up to this batch size a kernel spends more time waiting for memory than computing."""
 MOST_PARTS = 2**27
 """Parts of row sums kept at a time, 512 MB. With more, pairs of views take turns."""
+PROGRAMS = 528
+"""Programs wanted for the sums of own rows, four per multiprocessor of an H200. Fewer blocks are computed in parts."""
 ROOM = 4096
 """Largest tile of gradients, in numbers, that leaves a program registers to compute the gradient of x as well."""
 ELEMENTS = 2048
 """Numbers that a program of 128 threads holds at once in kernels that only read and write: 16 per thread."""
+
+
+Pulls: TypeAlias = tuple[Tensor | None, Tensor, Tensor | None]
+"""Tensors that the loss reads: `ahead`, `diagonal` and `pulled` of packing.py, None where patients do not count."""
 
 
 @attrs.frozen
@@ -45,11 +56,24 @@ class Sizes:
     two: bool
     shapes: Shapes
     early: bool  # whether a kernel may start before the last one has ended, and then wait for it
+    first: int  # first row of the batch whose sums and gradients are computed
+    own: int  # number of such rows
 
     @property
     def rows(self) -> int:
         """Rows of a view, padded to whole tiles."""
-        return self.shapes.padded_rows(self.batch)
+        return self.shapes.padded_rows(self.batch, some=self.some)
+
+    @property
+    def some(self) -> bool:
+        """Whether only some rows are computed: other processes have the others."""
+        return self.own < self.batch
+
+    @property
+    def own_rows(self) -> int:
+        """Own rows of a view, padded to whole tiles of the gradient."""
+        tile = self.shapes.gradient.rows
+        return math.ceil(self.own / tile) * tile if self.some else self.rows
 
     @property
     def columns(self) -> int:
@@ -90,7 +114,14 @@ def launch_forward(
     saved: tuple[Tensor, ...],
 ) -> None:
     """Launch the forward pass, into `saved`."""
-    loss, packed, total, inverse, weight, scalars, others, count = saved
+    pulls = launch_packing(size, views, patient, saved)
+    row_parts, column_sums, folded = _sums(size, saved[1], tau)
+    _loss(size, (row_parts, column_sums, *pulls), tau, share, saved, folded)
+
+
+def launch_packing(size: Sizes, views: Tensor, patient: Tensor | None, saved: tuple[Tensor, ...]) -> Pulls:
+    """Launch the kernels before the tiles, into `saved`."""
+    _, packed, total, inverse, _, _, others, count = saved
     diagonal = views.new_empty(size.batch, dtype=torch.float32)
     ahead = pulled = None
     if patient is None:
@@ -106,8 +137,35 @@ def launch_forward(
             DIM=size.columns, TWO=size.two, AT_ONCE=max(1, ELEMENTS // 2 // size.columns), ROWS=rows,
             EARLY=size.early, num_warps=warps, launch_pdl=size.early,
         )  # fmt: skip
-    row_parts, column_sums, folded = _sums(size, packed, tau)
-    _loss(size, (row_parts, column_sums, ahead, diagonal, pulled), tau, share, (weight, scalars, loss), folded)
+    return ahead, diagonal, pulled
+
+
+def launch_own_sums(size: Sizes, packed: Tensor, tau: float | Tensor) -> Tensor:
+    """Return the sums of the own rows (view, other view, own)."""
+    tile, blocks = size.shapes.sums, math.ceil(size.own / size.shapes.sums.columns)
+    tiles = math.ceil(size.batch / tile.rows)
+    parts = max(1, min(PROGRAMS // max(1, size.views * size.beside * blocks), tiles))
+    each = math.ceil(tiles / parts)
+    parts = math.ceil(tiles / each)
+    sums = packed.new_empty((parts, size.views, size.views, size.own), dtype=torch.float32)
+    if blocks:
+        own_sums_kernel[(size.views**2, blocks, parts)](
+            packed, tau, sums, size.batch, size.rows, size.views, size.first, size.own, each,
+            SELF=size.alone, TENSOR=isinstance(tau, Tensor), ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns,
+            TWO=size.two, EARLY=size.early, num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
+        )  # fmt: skip
+    return sums.sum(0) if parts > 1 else sums[0]
+
+
+def launch_loss(
+    size: Sizes, sums: Tensor, pulls: Pulls, tau: float | Tensor, share: float, saved: tuple[Tensor, ...]
+) -> None:
+    """Launch the loss and the weights of the whole batch from the sums (view, other view, batch) of all processes."""
+    padded = sums.contiguous()
+    if size.rows > size.batch:
+        padded = sums.new_empty((size.views, size.views, size.rows))
+        padded[:, :, : size.batch] = sums
+    _loss(size, (None, padded, *pulls), tau, share, saved, folded=True)
 
 
 def _pack(
@@ -163,10 +221,10 @@ def _loss(
     given: tuple[Tensor | None, ...],
     tau: float | Tensor,
     share: float,
-    result: tuple[Tensor, ...],
+    saved: tuple[Tensor, ...],
     folded: bool,
 ) -> None:
-    weight, scalars, loss = result
+    loss, _, _, _, weight, scalars, _, _ = saved
     rows = math.gcd(size.rows, 256 if size.column_blocks <= 64 else 64)  # fewer if each adds up many parts
     tasks = size.pairs * (size.rows // rows)
     programs = min(tasks, 1024)
@@ -204,19 +262,21 @@ def launch_gradient(
     summed = None if whole else _room_for_sums(size, result[0], parts)
     tiles = size.beside * (size.rows // tile.columns)
     sizes = (size.batch, size.rows, size.views, size.dim)
+    own = (size.first, size.own, size.own_rows)
     for_tau, tensor = result[1] is not None, isinstance(tau, Tensor)
-    gradient_kernel[(size.rows // tile.rows, size.views, parts)](
-        packed, tau, weight, summed, views, *about, outer, *result, *sizes, math.ceil(tiles / parts), *views.stride(),
-        SELF=size.alone, ONE_OTHER=size.views == 2 and not size.alone, PADDED=size.rows != size.batch,
+    gradient_kernel[(size.own_rows // tile.rows, size.views, parts)](
+        packed, tau, weight, summed, views, *about, outer, *result, *sizes, math.ceil(tiles / parts), *own,
+        *views.stride(),
+        SELF=size.alone, ONE_OTHER=size.views == 2 and not size.alone, PADDED=size.rows != size.batch, SOME=size.some,
         TENSOR=tensor, WHOLE=whole, FOR_TAU=for_tau,
         ROWS=tile.rows, COLUMNS=tile.columns, DIM=size.columns, TWO=size.two, EARLY=size.early,
         num_warps=tile.warps, num_stages=tile.stages, launch_pdl=size.early,
     )  # fmt: skip
     if not whole:
         rows = max(1, ELEMENTS // size.columns)
-        gather_kernel[(math.ceil(size.batch / rows), size.views)](
-            summed, packed, views, *about, tau, outer, *result, *sizes, *views.stride(),
-            PARTS=parts, TENSOR=tensor, PATIENTS=not size.alone, FOR_TAU=for_tau,
+        gather_kernel[(math.ceil(size.own / rows), size.views)](
+            summed, packed, views, *about, tau, outer, *result, *sizes, *own, *views.stride(),
+            PARTS=parts, SOME=size.some, TENSOR=tensor, PATIENTS=not size.alone, FOR_TAU=for_tau,
             ROWS=rows, DIM=size.columns, TWO=size.two, EARLY=size.early, launch_pdl=size.early,
         )  # fmt: skip
     along = result[1]
@@ -229,7 +289,7 @@ def launch_gradient(
 
 def _room_for_sums(size: Sizes, gradient: Tensor, parts: int) -> Tensor:
     """Return memory for the sums g of the tiles (part, view, row, dim)."""
-    shape = (parts, *size.packed()[1:])
+    shape = (parts, size.views, size.own_rows, size.columns)
     # Sums without parts or padding go into the memory of the gradient and are changed in place.
     in_place = gradient.dtype == torch.float32 and gradient[None].shape == shape
     return gradient[None] if in_place else gradient.new_empty(shape, dtype=torch.float32)

@@ -20,10 +20,10 @@ import torch
 from clocs_plugins.contrastive_losses.choice import choose
 from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.cosines import directions
+from clocs_plugins.contrastive_losses.fused_rows import Kind, fits, share_of_rows
 from clocs_plugins.contrastive_losses.refusals import refuse_embeddings, refuse_precision, refuse_temperature
 from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
 from clocs_plugins.contrastive_losses.weights import plain_strengths
-from clocs_plugins.contrastive_losses.whole_batch import fits, share_of_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,8 +46,8 @@ def nt_xent(
     or `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
-    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels from the
-    embeddings of all, up to 16,384 instances; in chunks of the own rows; or with `reference` from those of all.
+    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels or in chunks
+    for the own rows; or with `reference` from the embeddings of all.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, tau <= 0, and unknown names.
@@ -80,7 +80,7 @@ def _over_ranks(
     impl, precision = how
     with torch.autocast(views.device.type, enabled=False):
         if fits(impl, views, temperature, ranks):
-            return share_of_whole(lambda z, tau: _fused(z, tau, pairs, precision), views, temperature, ranks)
+            return _fused_rows(views, temperature, pairs, precision, ranks)
         wide = views.to(torch.promote_types(views.dtype, torch.float32))
         if impl == "reference":
             return _loss_of_pairs(ranks.gather_with_gradient(wide, 1), temperature) / len(ranks.sizes)
@@ -92,6 +92,12 @@ def _fused(views: Tensor, temperature: float | Tensor, pairs: int, precision: Pr
     from clocs_plugins.contrastive_losses.launches import NT_XENT  # Triton may not be installed
 
     return contrast(views, None, temperature, kind=NT_XENT, pairs=pairs, two=precision == "near-fp32")
+
+
+def _fused_rows(views: Tensor, temperature: float | Tensor, pairs: int, precision: Precision, ranks: Ranks) -> Tensor:
+    from clocs_plugins.contrastive_losses.launches import NT_XENT  # Triton may not be installed
+
+    return share_of_rows(views, None, temperature, Kind(NT_XENT, pairs, precision == "near-fp32"), ranks)
 
 
 def _loss_of_pairs(views: Tensor, temperature: float | Tensor) -> Tensor:

@@ -40,6 +40,7 @@ from clocs_core import ClocsWarning
 from clocs_plugins.contrastive_losses.choice import choose
 from clocs_plugins.contrastive_losses.chunked import chunked_loss
 from clocs_plugins.contrastive_losses.cosines import directions
+from clocs_plugins.contrastive_losses.fused_rows import Kind, fits, share_of_rows
 from clocs_plugins.contrastive_losses.refusals import (
     refuse_embeddings,
     refuse_ids,
@@ -48,7 +49,6 @@ from clocs_plugins.contrastive_losses.refusals import (
 )
 from clocs_plugins.contrastive_losses.row_owner import row_owner_loss
 from clocs_plugins.contrastive_losses.weights import group_patients, patient_strengths
-from clocs_plugins.contrastive_losses.whole_batch import fits, share_of_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -77,8 +77,8 @@ def patient_nce(
     `auto`, the fastest that runs.
     precision: precision of the similarities in `fused`, `fp16` or `near-fp32`; the others use float32, or float64 for
     float64 embeddings, also under autocast.
-    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels from the
-    embeddings of all, up to 16,384 instances; in chunks of the own rows; or with `reference` from those of all.
+    ranks: the processes that share the batch. The result is then the share of this one: by `fused` kernels or in chunks
+    for the own rows; or with `reference` from the embeddings of all.
 
     No host sync, and no shape that depends on the data.
     Raise ValueError for fewer than two views, an empty batch, ids of another shape or device, tau <= 0, and unknown
@@ -126,9 +126,7 @@ def _over_ranks(
     ids = ranks.patients(patient)
     with torch.autocast(views.device.type, enabled=False):
         if fits(impl, views, temperature, ranks):
-            return share_of_whole(
-                lambda z, tau: _fused(z, ids, tau, released, pairs, precision), views, temperature, ranks
-            )
+            return _fused_rows(views, ids, temperature, released, pairs, precision, ranks)
         wide = views.to(torch.promote_types(views.dtype, torch.float32))
         if impl == "reference":
             weight = _half_weights(ids, wide.dtype) / pairs if released else _pair_weights(ids, wide.dtype)
@@ -146,6 +144,21 @@ def _fused(
 
     kind = RELEASED if released else PAPER
     return contrast(views, patient, temperature, kind=kind, pairs=pairs, two=precision == "near-fp32")
+
+
+def _fused_rows(
+    views: Tensor,
+    patient: Tensor,
+    temperature: float | Tensor,
+    released: bool,
+    pairs: int,
+    precision: Precision,
+    ranks: Ranks,
+) -> Tensor:
+    from clocs_plugins.contrastive_losses.launches import PAPER, RELEASED  # Triton may not be installed
+
+    kind = Kind(RELEASED if released else PAPER, pairs, precision == "near-fp32")
+    return share_of_rows(views, patient, temperature, kind, ranks)
 
 
 def _loss_of_pairs(views: Tensor, weight: Tensor, temperature: float | Tensor) -> Tensor:

@@ -45,10 +45,13 @@ class Shapes:
         """Build the shapes from such numbers."""
         return Shapes(Tile(*numbers[:4]), Tile(*numbers[4:8]), numbers[8])
 
-    def padded_rows(self, batch: int) -> int:
-        """Return the rows of the packed embeddings: a multiple of every tile."""
+    def padded_rows(self, batch: int, *, some: bool = False) -> int:
+        """Return the rows of the packed embeddings: a multiple of every tile.
+
+        some: programs compute some of the rows, so that their tiles may begin anywhere and end behind the last row.
+        """
         largest = max(self.sums.rows, self.sums.columns, self.gradient.rows, self.gradient.columns)
-        return math.ceil(batch / largest) * largest
+        return math.ceil(batch / largest + some) * largest
 
 
 def padded(dim: int) -> int:
@@ -62,11 +65,14 @@ def power_of_two(number: int) -> int:
 
 
 @lru_cache(maxsize=64)  # a step calls it twice, on the host, before its launches
-def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, roomy: bool) -> Shapes:
+def choose_shapes(
+    batch: int, dim: int, views: int, *, two: bool, alone: bool, roomy: bool, own: int | None = None
+) -> Shapes:
     """Choose the tiles for one size.
 
-    two: float16 in two halves. alone: views are compared with themselves too, as in NT-Xent. roomy: a program can have
-    227 KB of shared memory, as on Hopper and on Blackwell for data centres, instead of 99.
+    own: rows that are computed, all by default. two: float16 in two halves. alone: views are compared with themselves
+    too, as in NT-Xent. roomy: a program can have 227 KB of shared memory, as on Hopper and on Blackwell for data
+    centres, instead of 99.
     """
     if not roomy:
         sums, gradient = _TIGHT[two][_step(dim)]
@@ -78,7 +84,7 @@ def choose_shapes(batch: int, dim: int, views: int, *, two: bool, alone: bool, r
         sums, gradient = _by_batch(batch, views)
     if alone:  # checking for i = j takes registers
         sums = attrs.evolve(sums, columns=min(sums.columns, 64))
-    return Shapes(sums, gradient, _parts(batch, views, gradient))
+    return Shapes(sums, gradient, _parts(batch, batch if own is None else own, views, gradient))
 
 
 def is_roomy(kind: str, device: int | None) -> bool:
@@ -99,10 +105,10 @@ def _by_batch(batch: int, views: int) -> tuple[Tile, Tile]:
     return Tile(64, 128, 4, 3), Tile(64, 64, 4, 3)
 
 
-def _parts(batch: int, views: int, tile: Tile) -> int:
+def _parts(batch: int, own: int, views: int, tile: Tile) -> int:
     if tile == _FEW_ROWS:
         return 1
-    programs = math.ceil(batch / tile.rows) * views
+    programs = max(1, math.ceil(own / tile.rows)) * views
     tiles = math.ceil(batch / tile.columns) * (views - 1)
     return max(1, min(PROGRAMS // programs, MOST_PARTS, tiles))
 

@@ -210,7 +210,7 @@ def add_tile(
     return summed
 
 
-@triton.jit(do_not_specialize=["batch", "view_count", "dim", "tiles_each"])
+@triton.jit(do_not_specialize=["batch", "view_count", "dim", "tiles_each", "first", "own"])
 def gradient_kernel(
     packed,
     temperature,
@@ -230,12 +230,16 @@ def gradient_kernel(
     view_count,
     dim,
     tiles_each,
+    first,
+    own,
+    own_padded,
     view_stride,
     row_stride,
     dim_stride,
     SELF: tl.constexpr,
     ONE_OTHER: tl.constexpr,
     PADDED: tl.constexpr,
+    SOME: tl.constexpr,
     TENSOR: tl.constexpr,
     WHOLE: tl.constexpr,
     FOR_TAU: tl.constexpr,
@@ -251,6 +255,7 @@ def gradient_kernel(
     SELF. weight (view, other view, row) holds u. WHOLE: these are all the tiles, and the program computes the gradient
     of its rows; otherwise it leaves one of the parts (program, view, row, dim) that `gather` adds up in order. With
     ONE_OTHER, u of the rows is read once. PADDED: some rows and columns are padding; sums of such rows mean nothing.
+    SOME: only `own` rows from `first` on have gradients; the parts then have `own_padded` rows of each view.
     """
     take_turn(EARLY)
     block, v, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -259,6 +264,9 @@ def gradient_kernel(
     plane = view_count.to(tl.int64) * rows_padded * DIM
     mine = v.to(tl.int64) * rows_padded + block * ROWS
     row = block * ROWS + tl.arange(0, ROWS)
+    if SOME:
+        mine += first
+        row += first
     a, a_rest = load_rows(packed + mine * DIM, plane, ROWS, DIM, TWO)
     summed = tl.zeros((ROWS, DIM), tl.float32)
     of_row = tl.zeros((ROWS,), tl.float32)
@@ -269,17 +277,18 @@ def gradient_kernel(
             row, v, packed, views, total, inverse, others, count, scalars, batch, rows_padded, view_count, dim,
             view_stride, row_stride, dim_stride, not SELF, DIM, TWO,
         )  # fmt: skip
-    first = part * tiles_each
-    end = tl.minimum(first + tiles_each, (view_count if SELF else view_count - 1) * (rows_padded // COLUMNS))
-    for tile in range(first, end):
+    start = part * tiles_each
+    end = tl.minimum(start + tiles_each, (view_count if SELF else view_count - 1) * (rows_padded // COLUMNS))
+    for tile in range(start, end):
         summed = add_tile(
             summed, tile, a, a_rest, row, v, of_row, packed, weight, plane, rows_padded, view_count,
             scale, bias, SELF, ONE_OTHER, PADDED, COLUMNS, DIM, TWO,
         )  # fmt: skip
+    place = block * ROWS + tl.arange(0, ROWS)
     if WHOLE:
         store_slopes(
-            summed, pull, direction, size, row, v, scalars, beta, outer, gradient, along, batch, dim, FOR_TAU, DIM
+            summed, pull, direction, size, place, v, scalars, beta, outer, gradient, along, own, dim, FOR_TAU, DIM
         )
     else:
-        to = (part.to(tl.int64) * view_count * rows_padded + mine) * DIM
-        tl.store(parts + to + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)
+        to = (part.to(tl.int64) * view_count + v) * own_padded + place
+        tl.store(parts + to[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)

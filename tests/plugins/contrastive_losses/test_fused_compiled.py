@@ -14,8 +14,9 @@ triton = pytest.importorskip("triton", reason="Triton is not installed: `pip ins
 from triton.backends.compiler import GPUTarget  # noqa: E402  not before it is known to be there
 from triton.compiler import ASTSource  # noqa: E402
 
-from clocs_plugins.contrastive_losses import launches  # noqa: E402
+from clocs_plugins.contrastive_losses import fused, launches  # noqa: E402
 from clocs_plugins.contrastive_losses.fused import contrast  # noqa: E402
+from clocs_plugins.contrastive_losses.fused_rows import Kind, share_of_rows  # noqa: E402
 from clocs_plugins.contrastive_losses.launches import NT_XENT, PAPER  # noqa: E402
 from clocs_plugins.contrastive_losses.shapes import choose_shapes  # noqa: E402
 
@@ -24,7 +25,7 @@ TYPES = {torch.float32: "*fp32", torch.float16: "*fp16", torch.int32: "*i32", to
 TENSOR_CORES = {80: "mma.sync", 90: "wgmma.mma", 100: "tcgen05.mma"}
 SHARED = {80: 99, 90: 227, 100: 227}  # KB a program; a GPU of Ampere for desktops has no more, so 80 is held to it
 ROOMY_TILES = {views: choose_shapes(256, 128, views, two=False, alone=False, roomy=True) for views in (2, 8)}
-OF_TILES = ("sums_kernel", "gradient_kernel")
+OF_TILES = ("sums_kernel", "own_sums_kernel", "gradient_kernel")
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +43,32 @@ class Recorder:
         return lambda *arguments, **named: self.launches.append((self.kernel, arguments, named))
 
 
-def launched(monkeypatch, views, batch, dim, kind, two, shapes, tau):
-    """What a forward and a backward pass would launch."""
+class OneOfTwo:
+    """The second of two processes; what the first one has is zero."""
+
+    def __init__(self, sizes):
+        self.sizes, self.whole, self.own = sizes, sum(sizes), slice(sizes[0], sum(sizes))
+
+    def gather(self, tensor, dim):
+        first = list(tensor.shape)
+        first[dim] = self.sizes[0]
+        return torch.cat([tensor.new_zeros(first), tensor.detach()], dim)
+
+
+def launched(monkeypatch, views, batch, dim, kind, two, shapes, tau, ranks=None):
+    """What a forward and a backward pass would launch; with ranks, in that process."""
     found = []
     with monkeypatch.context() as patch:
         for name in KERNELS:
             patch.setattr(launches, name, Recorder(getattr(launches, name), found))
         patient = None if kind == NT_XENT else torch.arange(batch)
-        z = torch.zeros(views, batch, dim, requires_grad=True)
-        contrast(z, patient, tau, kind=kind, pairs=1, two=two, shapes=shapes).backward()
+        if ranks is None:
+            z = torch.zeros(views, batch, dim, requires_grad=True)
+            contrast(z, patient, tau, kind=kind, pairs=1, two=two, shapes=shapes).backward()
+        else:
+            patch.setattr(fused, "choose_shapes", lambda *size, **more: shapes)
+            own = torch.zeros(views, ranks.sizes[1], dim, requires_grad=True)
+            share_of_rows(own, patient, tau, Kind(kind, 1, two), ranks).backward()
     return found
 
 
@@ -147,3 +165,26 @@ def test_every_tile_of_the_table_compiles(two, arch, monkeypatch, tmp_path):
                         spill = 0 if not two else 64 if dim < 512 else 2048
                         check(arch, launch, tmp_path, spill, "mma" if two or launch[2]["ROWS"] < 64 else "")
     assert len(seen) >= 12
+
+
+def test_one_of_two_processes_launches_its_own_sums(monkeypatch):
+    found = launched(monkeypatch, 2, 256, 128, PAPER, False, ROOMY_TILES[2], 0.1, OneOfTwo((100, 156)))
+    names = ["pack_kernel", "others_kernel", "own_sums_kernel", "loss_kernel", "add_kernel", "gradient_kernel"]
+    assert [kernel.__name__ for kernel, _, _ in found] == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [PAPER, NT_XENT], ids=["patient-nce", "nt-xent"])
+@pytest.mark.parametrize("two", [False, True], ids=["fp16", "near-fp32"])
+def test_the_kernels_of_one_of_two_processes_compile_for_hopper(two, kind, monkeypatch, tmp_path):
+    """With the tiles of the table, whose rows begin anywhere."""
+    seen = set()
+    for batch, views, dim in [(256, 2, 128), (250, 8, 128), (4096, 2, 128), (9000, 2, 128), (256, 2, 256)]:
+        shapes = choose_shapes(batch, dim, views, two=two, alone=kind == NT_XENT, roomy=True)
+        ranks = OneOfTwo((101, batch % 64 + 155))  # fewer rows with the same remainder, as above
+        for launch in launched(monkeypatch, views, ranks.whole, dim, kind, two, shapes, 0.1, ranks):
+            what = (launch[0].__name__, *sorted(launch[2].items()))
+            if launch[0].__name__ in OF_TILES and what not in seen:
+                seen.add(what)
+                check(90, launch, tmp_path, 64 if two else 0, "mma" if two or launch[2]["ROWS"] < 64 else "")
+    assert {name for name, *_ in seen} == {"own_sums_kernel", "gradient_kernel"}
