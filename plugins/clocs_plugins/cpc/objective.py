@@ -19,9 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from clocs_core import Encode, Ranks, Views
+from clocs_plugins.cpc.entropy import position_entropies
 
-BEYOND = -1
-"""The target of a position that has none: what it predicts lies behind the end of the recording."""
+ALIGNED = 8
+"""Numbers of bfloat16 in 16 bytes."""
 WIDTH = 256
 """Largest width of predictions and targets; a narrower encoder has its own."""
 
@@ -64,18 +65,16 @@ class Cpc(nn.Module):
         with torch.autocast(signal.device.type, torch.bfloat16, enabled=self.bf16):
             target = self.targets(whole) / math.sqrt(self.width)  # (n, width, time)
             predicted = self.predict(context).unflatten(-1, (self.ahead, self.width))  # (n, time, ahead, width)
-            # One product for all k: with one for each, most of the time goes to copies of their slices.
-            scores = predicted.flatten(1, 2) @ target  # (n, time * ahead, time)
+            # One product for all k: with one for each, most of the time goes to copies of their slices. Tensor cores
+            # need rows of 16 bytes: three such products take 0.6 ms of an H200 with 256 targets, and 1.6 with 250.
+            aligned = nn.functional.pad(target, (0, -target.shape[-1] % ALIGNED)) if target.is_cuda else target
+            scores = predicted.flatten(1, 2) @ aligned  # (n, time * ahead, targets)
         losses = self._losses(scores.unflatten(1, (-1, self.ahead)))
         losses = losses if ranks is None else ranks.share_of_mean(losses)  # (ahead,)
         return losses.mean(), {"nearest": losses[0], "farthest": losses[-1]}
 
     def _losses(self, scores: Tensor) -> Tensor:
         """Return the mean cross-entropy for each k: of the target k positions ahead among all of its recording."""
-        count, time, ahead, _ = scores.shape  # (n, time, ahead, time)
+        count, time, ahead, _ = scores.shape  # (n, time, ahead, targets)
         steps = torch.arange(1, ahead + 1, device=scores.device)
-        right = torch.arange(time, device=scores.device)[:, None] + steps  # (time, ahead)
-        right = right.where(right < time, BEYOND).expand(count, -1, -1)  # (n, time, ahead)
-        exact = scores.flatten(0, 2).to(torch.promote_types(scores.dtype, torch.float32))
-        found = nn.functional.cross_entropy(exact, right.flatten(), ignore_index=BEYOND, reduction="none")
-        return found.view(count, time, ahead).sum((0, 1)) / (count * (time - steps))  # (ahead,)
+        return position_entropies(scores).sum((0, 1)) / (count * (time - steps))  # (ahead,)

@@ -17,6 +17,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from clocs_core import can_run_triton
+from clocs_plugins.s4d.by_matrix import convolve_by_matrix
+
 FASTEST, SLOWEST = 0.1, 0.001  # steps dt that are drawn: memories of about ten to a thousand positions
 
 LONGEST = 512
@@ -65,8 +68,9 @@ class StateSpace(nn.Module):
             return features * self.skip
         if torch.onnx.is_in_onnx_export():
             return _by_convolution(features.transpose(1, 2).float(), at_lags, self.both).transpose(1, 2)
-        if features.is_cuda and time <= LONGEST:
-            return _by_matrix(features, at_lags)
+        if features.is_cuda and time <= LONGEST and can_run_triton(features.device):
+            dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
+            return convolve_by_matrix(features, at_lags, dtype)
         with torch.autocast(device, enabled=False):
             signal = features if features.dtype == torch.float64 else features.float()
             return _by_fft(signal.transpose(1, 2), at_lags).transpose(1, 2)
@@ -77,18 +81,6 @@ class StateSpace(nn.Module):
         later = kernel[width:, 1:].flip(-1) if self.both else kernel.new_zeros(width, time - 1)
         now = kernel[:width, :1] + self.skip[:, None]
         return torch.cat([now, kernel[:width, 1:], kernel.new_zeros(width, 1), later], -1)
-
-
-def _by_matrix(features: Tensor, at_lags: Tensor) -> Tensor:
-    """Convolve (n, time, width) by a matrix for each feature, in the precision of the run."""
-    time, device = features.shape[1], features.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
-    # A row of 2 time numbers, repeated and cut into rows that are one number shorter: each begins one lag earlier.
-    rows = at_lags.to(dtype).repeat(1, time)[:, : time * (2 * time - 1)]
-    matrix = rows.view(-1, time, 2 * time - 1)[:, :, :time]  # (width, from, to): the kernel at the lag to - from
-    signal = features.permute(2, 0, 1).to(dtype, memory_format=torch.contiguous_format)  # (width, n, time)
-    # A copy: what follows would take three times as long on a view of memory (width, n, time).
-    return torch.bmm(signal, matrix).permute(1, 2, 0).contiguous()  # (n, time, width)
 
 
 def _by_fft(signal: Tensor, at_lags: Tensor) -> Tensor:

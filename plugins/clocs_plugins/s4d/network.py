@@ -62,8 +62,9 @@ class S4d(nn.Module):
     def sequence(self, signal: Tensor) -> Tensor:
         """Return the features of every position, of signals of any length. Zeros complete the last position."""
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))
-        features: Tensor = self.stem(whole)  # (n, width, time)
-        made: Tensor = self.norm(self.layers(features.transpose(1, 2)))  # (n, time, width)
+        # Copied: sums of the layers would keep the order of the stem's memory, in which every LayerNorm reads strides.
+        features: Tensor = self.stem(whole).transpose(1, 2).contiguous()  # (n, time, width)
+        made: Tensor = self.norm(self.layers(features))
         return made
 
 

@@ -7,7 +7,7 @@ import cmath
 import pytest
 import torch
 
-from clocs_plugins.s4d.layer import LONGEST, StateSpace, _by_convolution, _by_fft, _by_matrix
+from clocs_plugins.s4d.layer import LONGEST, StateSpace, _by_convolution, _by_fft
 
 
 def layer(width=3, state=4, both=False):
@@ -64,28 +64,12 @@ def test_backwards_it_is_the_same_in_mirrored_time_without_the_position_itself()
 
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("time", [1, 2, 7, 64])
-def test_by_matrix_by_fft_and_by_the_sum_itself_it_is_the_same(both, time):
-    """Which of them is used depends on the length; the sum is what an ONNX file contains."""
+def test_by_fft_and_by_the_sum_itself_it_is_the_same(both, time):
+    """The sum is what an ONNX file contains. Products of matrices: test_by_matrix.py."""
     made, features = layer(both=both), noise(2, time, 3)
     at_lags, signal = made._at_lags(time), features.transpose(1, 2)
     expected = _by_convolution(signal, at_lags, both)
     torch.testing.assert_close(_by_fft(signal, at_lags), expected)
-    torch.testing.assert_close(_by_matrix(features, at_lags).transpose(1, 2), expected)
-
-
-@pytest.mark.parametrize("both", [False, True])
-def test_gradients_by_matrix_and_by_fft_are_the_same(both):
-    """The matrices repeat each kernel many times; every repetition must count in its gradient."""
-    found = []
-    for convolve in (
-        lambda at_lags, features: _by_matrix(features, at_lags),
-        lambda at_lags, features: _by_fft(features.transpose(1, 2), at_lags).transpose(1, 2),
-    ):
-        made, features = layer(both=both), noise(2, 9, 3).requires_grad_()
-        (convolve(made._at_lags(9), features) * noise(2, 9, 3, seed=2)).sum().backward()
-        found.append([features.grad, *(weight.grad for weight in made.parameters())])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)
 
 
 def test_kernels_fade_whatever_the_weights():
@@ -105,17 +89,6 @@ def test_under_autocast_it_computes_in_float32_by_fft():
         found = made(noise(1, 50, 3).float())
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, made(noise(1, 50, 3).float()))
-
-
-@torch.no_grad()
-def test_under_autocast_kernels_stay_exact_and_products_of_matrices_are_rounded():
-    """Eight bits of mantissa cannot hold a phase that turns hundreds of times, but they can hold a weight of a sum."""
-    made, features = layer().float(), noise(1, 50, 3).float()
-    with torch.autocast("cpu", torch.bfloat16):
-        found = _by_matrix(features, made._at_lags(50))
-    assert found.dtype == torch.bfloat16
-    exact = made(features)
-    assert (found - exact).abs().max() < 0.01 * exact.abs().max()
 
 
 @pytest.mark.cuda
