@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from captured_step import capture
 from command_line import command_line
-from loss_steps import TAU, Row, batch_of, step_of, timed
+from loss_steps import TAU, Row, Step, batch_of, memory, step_of
 from step import machine_of
+from step_clock import clock
 from torch import Tensor
 
 from clocs_core import Ranks
@@ -76,7 +78,7 @@ def measure(batch: int, processes: list[int], device: torch.device, impl: Implem
     z, patient = batch_of((batch, DIM, VIEWS), device)
     whole = step_of(partial(patient_nce, patient=patient, temperature=TAU, impl=impl), z)
     _, expected = whole()
-    rows: list[Row] = [{"batch": batch, "processes": 1, **timed(whole, (batch, DIM, VIEWS), z)}]
+    rows: list[Row] = [{"batch": batch, "processes": 1, **times_of(whole, z)}]
     sent = sent_by(z.detach(), impl)
     for count in processes:
         ranks: Ranks = OneOfMany(count, *sent, patient)  # type: ignore[assignment]  # what is used
@@ -86,9 +88,13 @@ def measure(batch: int, processes: list[int], device: torch.device, impl: Implem
         error = ((gradient - expected[:, ranks.own]).norm() / expected[:, ranks.own].norm()).item()
         if not error <= BOUND:
             raise RuntimeError(f"{count} processes, batch of {batch}: the gradient is off by {error:.1e}")
-        taken = timed(step, (batch, DIM, VIEWS), own)
-        rows.append({"batch": batch, "processes": count, "gradient_error": error, **taken})
+        rows.append({"batch": batch, "processes": count, "gradient_error": error, **times_of(step, own)})
     return rows
+
+
+def times_of(step: Step, z: Tensor) -> Row:
+    """Measure the memory and the time of a step; on a GPU of its replay, so that the host does not count."""
+    return {**memory(step, z), **clock(capture(step) if z.is_cuda else step, z.is_cuda)}
 
 
 def sent_by(z: Tensor, impl: Implementation) -> tuple[Tensor, Tensor]:

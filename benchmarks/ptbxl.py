@@ -104,6 +104,7 @@ def main() -> int:
     parser.add_argument("--part", choices=("validation", "test"), default="test", help="score fold 9, or fold 10")
     parser.add_argument("--rows", type=Path, default=HERE / "ptbxl.toml", help="file with the rows")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="rows to make; default: all")
+    parser.add_argument("--without", nargs="*", default=[], metavar="NAME", help="rows to leave out")
     parser.add_argument("--tasks", nargs="*", default=TASKS, metavar="TASK", help="tasks to evaluate; default: all six")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the GPU")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
@@ -113,6 +114,7 @@ def main() -> int:
     given = parser.parse_args()
     place = Place(given.root, given.out, given.part, given.device, tuple(given.tasks))
     rows = [row for row in read_rows(given.rows) if not given.only or row.name in given.only]
+    rows = [row for row in rows if row.name not in given.without]
     if given.one:
         name, seed = given.one
         make(next(row for row in rows if row.name == name), int(seed), place)
@@ -141,8 +143,10 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
     threads = max(1, (os.cpu_count() or 1) // (2 * jobs))
     alone = {"OMP_NUM_THREADS": str(threads), "GOMP_SPINCOUNT": "0", **os.environ}
 
+    by_name = {row.name: row for row in rows}
+
     def one(seed: int, name: str) -> subprocess.CompletedProcess[str] | None:
-        if time.monotonic() - began > until:
+        if time.monotonic() - began > until and not is_finished(by_name[name], seed, place):
             return None
         call = [sys.executable, *sys.argv, "--one", name, str(seed)]
         return subprocess.run(call, capture_output=True, text=True, check=False, env=alone)
@@ -152,11 +156,22 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
         for number, done in enumerate(as_completed(asked), start=1):
             what, ended = asked[done], done.result()
             if ended is None or ended.returncode:
-                last = ["not begun: time was up"] if ended is None else ended.stderr.strip().splitlines()
+                last = ["not finished: time was up"] if ended is None else ended.stderr.strip().splitlines()
                 failed[what] = " ".join(last[-3:])
             shown = failed.get(what) or ended.stdout.strip()  # type: ignore[union-attr]
             print(f"{time.monotonic() - began:5.0f} s, {number} of {len(work)}: {what}: {shown}", flush=True)
     return failed
+
+
+def is_finished(row: Row, seed: int, place: Place) -> bool:
+    """Return whether a run and all of its evaluations have a report."""
+    folder = place.folder(row, seed)
+    evaluated = (_evaluation_folder(folder, number, how, place) for number, how in enumerate(_evaluations(row, place)))
+    return all((one / "report.json").exists() for one in (folder, *evaluated))
+
+
+def _evaluation_folder(run: Path, number: int, how: dict[str, Any], place: Place) -> Path:
+    return run / "table" / f"{number}-{how['protocol']}-{how['task']}-{place.part}"
 
 
 def make(row: Row, seed: int, place: Place) -> None:
@@ -181,8 +196,7 @@ def make(row: Row, seed: int, place: Place) -> None:
     shown = []
     for number, how in enumerate(_evaluations(row, place)):
         asked: dict[str, Any] = {**QUICK, "part": place.part, "device": place.device, **how}
-        task = asked.pop("task")
-        out = folder / "table" / f"{number}-{how['protocol']}-{task}-{place.part}"
+        task, out = asked.pop("task"), _evaluation_folder(folder, number, how, place)
         made = clocs.evaluate(run, data(task), out=out, progress=False, **asked)
         score = next(one for one in made.record.scores if one.level == "record" and one.init != "random")
         shown.append(f"{task} {score.value:.4f}")

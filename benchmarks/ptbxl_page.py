@@ -85,7 +85,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     commands = [table["command"] for table in found.tables] + [COMMAND]
     machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in found.tables))
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
-    parts = [introduction, _linear(found.rows, others), _missing(found.rows, asked)]
+    parts = [introduction, _linear(found.rows, others), _missing(found.rows, asked), _unfinished(found.tables)]
     parts += [_other_protocols(found.rows, others), _fractions(found.rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _sources(others)]
     return "\n".join(part for part in parts if part)
@@ -100,7 +100,7 @@ row was scored on fold 10 once.
 
 The mean over seeds comes with its 95 % interval over seeds and patients. One seed has an interval over patients only.
 The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training on a GPU that
-four of them shared ({machines}).
+several of them shared ({machines}).
 
 ```console
 {commands}
@@ -116,9 +116,10 @@ def _linear(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
         scores = {one["task"]: one for one in row["scores"] if _is_main(one)}
         if scores:
             minutes = statistics.median(row["pretrain_seconds"]) / 60
-            seeds = len(row["pretrain_seconds"])
+            counts = [len(one["seeds"]) for one in scores.values()]
+            seeds = " to ".join(str(one) for one in sorted({min(counts), max(counts)}))
             cells = [_cell(scores[task]) if task in scores else "" for task in TASKS]
-            lines.append([row["name"], f"{row['parameters'] / 1e6:.1f} M", str(seeds), f"{minutes:.1f}", *cells])
+            lines.append([row["name"], f"{row['parameters'] / 1e6:.1f} M", seeds, f"{minutes:.1f}", *cells])
     theirs = [_their_row(one) for one in others["rows"] if one["protocol"] == "linear"]
     return "\n".join(
         [
@@ -176,6 +177,16 @@ def _missing(rows: Iterable[dict[str, Any]], asked: Sequence[str]) -> str:
         return ""
     listed = "; ".join(missing)
     return f"Not measured on fold 10 yet, of the {len(asked)} rows of `benchmarks/ptbxl.toml`: {listed}.\n"
+
+
+def _unfinished(tables: Iterable[dict[str, Any]]) -> str:
+    """Return the rows that lack a seed or an evaluation."""
+    rows = [row["name"] for table in tables for row in table["rows"]]
+    failed = [one for table in tables for one in table["failed"]]
+    names = [name for name in rows if any(one.startswith(f"{name}, seed ") for one in failed)]
+    if not names:
+        return ""
+    return f"Rows that lack some of their seeds or evaluations: {'; '.join(names)}.\n"
 
 
 def _supervised(found: dict[str, Any] | None) -> str:

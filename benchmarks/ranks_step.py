@@ -5,7 +5,7 @@
 One process alone, and one process that is a group of one: it gathers embeddings and sums gradients in buckets, as
 several would, and sends to itself. On a GPU both are captured. Each round runs an epoch of each in turn; the
 ratio of a round counts, and of all rounds the median with its quartiles. `auto` is what a user gets: the fused loss on
-a GPU. `chunked` is what batches of more than 16,384 instances get.
+a GPU.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ compared with the model. None of their times is used to fit it.
 Everything is timed in turn in every round, so that other work on the machine slows down all of it alike: by the slowest
 process, and of all rounds the median.
 
-`predictions` puts other constants into the same model: one H200 per process, with the fused loss, which computes
-pairs K² in every process and sends no log-sum-exps. Constants of an H200 are measured ones. Latency and speed of the
-wire are assumptions, and stand beside the numbers. It counts as if no sum of gradients ran beside the backward pass.
+`predictions` puts other constants into the same model: one H200 per process, with the fused loss. Constants of an H200
+are measured ones. Latency and speed of the wire are assumptions, and stand beside the numbers. It counts as if no sum
+of gradients ran beside the backward pass.
 """
 
 from __future__ import annotations
@@ -59,21 +59,17 @@ CPU = torch.device("cpu")
 
 @attrs.frozen
 class Compute:
-    """Seconds of a step on one process: fixed, per instance of the whole batch, per own instance, per pair.
-
-    whole: whether each process computes the loss of all pairs, as the fused kernels do, or of its own rows.
-    """
+    """Seconds of a step on one process: fixed, per instance of the whole batch, per own instance, per pair."""
 
     fixed: float
     views: float
     own: float
     pairs: float
-    whole: bool = False
 
     def seconds(self, batch: int, processes: int) -> float:
         """Return the time of one of so many processes, which do not disturb each other."""
         mine = batch / processes
-        return self.fixed + self.views * batch + self.own * mine + self.pairs * batch * (batch if self.whole else mine)
+        return self.fixed + self.views * batch + self.own * mine + self.pairs * batch * mine
 
 
 @attrs.frozen
@@ -92,10 +88,10 @@ class Wire:
         return self.latency + 8 * numbers * (processes - 1) / processes / self.speed
 
 
-def wire_seconds(wire: Wire, batch: int, processes: int, weights: int, whole: bool) -> float:
-    """Return the time of the messages of a step. whole: as in Compute."""
+def wire_seconds(wire: Wire, batch: int, processes: int, weights: int) -> float:
+    """Return the time of the messages of a step: embeddings, sums of rows, and the gradients of the weights."""
     mine = batch / processes
-    gathered = [VIEWS * DIM * mine, *([] if whole else [VIEWS**2 * mine])]
+    gathered = [VIEWS * DIM * mine, VIEWS**2 * mine]
     return sum(wire.gather(numbers, processes) for numbers in gathered) + wire.reduce(weights, processes)
 
 
@@ -134,7 +130,7 @@ def hold_to_runs(times: Mapping[str, float], batch: int, weights: int) -> dict[s
     for count in PROCESSES:
         wire = solve_wire([times[f"{size} numbers, {count}"] for size in MESSAGES], count)
         crowd = times[f"beside, {count}"] / times[f"one, {batch // 4}"]
-        sent = wire_seconds(wire, batch, count, weights, whole=False)
+        sent = wire_seconds(wire, batch, count, weights)
         modelled, measured = crowd * compute.seconds(batch, count) + sent, times[f"together, {count}"]
         found["processes"][str(count)] = {
             "crowd": round(crowd, 3),
@@ -264,7 +260,7 @@ def weights_of(encoder: str) -> int:
 
 EACH = 256
 """Instances of two views per GPU."""
-NETWORKS = {"cnn": (0.1801e-3, 45_304), "resnet1d": (17.18e-3, 837_152)}
+NETWORKS = {"cnn": (0.182e-3, 45_304), "resnet1d": (17.14e-3, 837_152)}
 """Seconds of a captured step of 256 instances on one H200 (results/ranks_step.json, one process alone), and weights."""
 GPU_VIEWS = 10.1e-6 / 256
 """Seconds per instance to gather its two frames and normalise them: two kernels of results/step_kernels.json."""
@@ -279,17 +275,17 @@ def predict() -> dict[str, Any]:
     """Put the constants of GPUs into the model, for batches of 256 instances per GPU."""
     found: dict[str, Any] = {}
     for name, (seconds, weights) in NETWORKS.items():
-        compute = Compute(0.0, GPU_VIEWS, seconds / EACH - GPU_VIEWS, GPU_PAIRS, whole=True)
+        compute = Compute(0.0, GPU_VIEWS, seconds / EACH - GPU_VIEWS, GPU_PAIRS)
         for place, (processes, wire) in WIRES.items():
             batch = EACH * processes
-            sent, one = wire_seconds(wire, batch, processes, weights, whole=True), compute.seconds(batch, 1)
+            sent, one = wire_seconds(wire, batch, processes, weights), compute.seconds(batch, 1)
             step = compute.seconds(batch, processes) + sent
             found[f"{name}, {place}"] = {
                 "batch": batch,
                 "latency, s": wire.latency,
                 "speed, bytes/s": wire.speed,
                 "views, ms": round(1000 * compute.views * batch, 3),
-                "loss, ms": round(1000 * compute.pairs * batch**2, 3),
+                "loss, ms": round(1000 * compute.pairs * batch**2 / processes, 3),
                 "messages, ms": round(1000 * sent, 3),
                 "step, ms": round(1000 * step, 3),
                 "one GPU, ms": round(1000 * one, 3),

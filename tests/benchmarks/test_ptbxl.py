@@ -67,6 +67,17 @@ evaluations = [{ protocol = "knn", task = "superclass" }]
 """
 
 
+def test_a_run_is_finished_with_the_last_of_its_evaluations(tmp_path: Path) -> None:
+    place, row = ptbxl.Place(tmp_path, tmp_path, "test", "cpu", ("superclass",)), ptbxl.Row("a", "cpc", "s4d")
+    folder = place.folder(row, 0)
+    for report in (folder / "report.json", folder / "table" / "0-linear-record-superclass-test" / "report.json"):
+        assert not ptbxl.is_finished(row, 0, place)
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.touch()
+    assert ptbxl.is_finished(row, 0, place)
+    assert not ptbxl.is_finished(row, 1, place)
+
+
 @pytest.fixture
 def folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """PTB-XL with six recordings in each fold, three of each of two superclasses."""
@@ -78,12 +89,12 @@ def folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_set(tmp_path / "data" / "ptbxl", rows)
 
 
-def score_by_command(folds: Path, folder: Path, part: str) -> dict[str, object]:
+def score_by_command(folds: Path, folder: Path, part: str, *more: str) -> dict[str, object]:
     """Make the table of one part by the command of the page; return what it writes."""
     (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     script, made = Path(ptbxl.__file__), folder / f"{part}.json"
     words = ["--root", folds, "--out", folder / "runs", "--rows", folder / "tiny.toml", "--tasks", "superclass"]
-    words += ["--part", part, "--device", "cpu", "--json", made]
+    words += ["--part", part, "--device", "cpu", "--json", made, *more]
     done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, object] = json.loads(made.read_text(encoding="utf-8"))
@@ -108,6 +119,9 @@ def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_trainin
         for number, one in enumerate(made["scores"]):
             reports = sorted(tmp_path.glob(f"runs/*/seed*/table/{number}-*-{table['part']}/report.json"))
             assert one["seeds"] == [pytest.approx(record_auroc(report), abs=1e-5) for report in reports]
+    again = score_by_command(folds, tmp_path, "test", "--until", "0")  # what is finished is not missing
+    assert (again["rows"], again["failed"]) == (found["rows"], {})
+    assert score_by_command(folds, tmp_path, "test", "--without", "cpc, s4d")["rows"] == []
     page = ptbxl_page.page(ptbxl_page.Found((found,), (tried,)), ptbxl_page.published(), [])
     assert page.count("| cpc, s4d |") == 4  # linear and neighbours, of either fold
 

@@ -84,9 +84,12 @@ RUN_ELSEWHERE = {
     "python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json": (
         "tests/benchmarks/test_validation_order.py::test_each_epoch_is_validated_in_both_orders"
     ),
-    "python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --only 'cpc, s4d' --jobs 4 --device cuda "
-    "--json benchmarks/results/ptbxl/cpc.json": "tests/benchmarks/test_ptbxl.py"
-    "::test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training",
+    **{
+        f"python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl {rows} --jobs {jobs} --device cuda "
+        f"--json benchmarks/results/ptbxl/{name}.json": "tests/benchmarks/test_ptbxl.py"
+        "::test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training"
+        for rows, jobs, name in (("--only 'cpc, s4d'", 4, "cpc"), ("--without 'cpc, s4d'", 3, "methods"))
+    },
     "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl": "tests/benchmarks/test_ptbxl_page.py"
     "::test_the_committed_page_is_the_one_that_the_committed_results_make",
     "clocs run --plugin supervised --encoder xresnet1d --dataset ptbxl --task superclass --split published": (
@@ -177,6 +180,7 @@ SMALLER_BENCHMARKS = (
     (r"^(.*/end_to_end\.py --only prepare .*)$", r"\1 --smoke"),
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
     (r"^(.*/ranks_step\.py .*)$", r"\1 --batch 4 --steps 1 --rounds 2"),
+    (r"^(.*/throughput\.py .*)$", r"\1 --methods supervised --encoders vit1d --steps 1 --repeats 2 --batch 4"),
     (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2 --draws 20"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),

@@ -52,7 +52,7 @@ def share_of_rows(
     """
     if isinstance(temperature, torch.Tensor):
         temperature = temperature.to(views.device)
-    if len(ranks.sizes) == 1:  # it has all rows, and no sums to exchange: 2 % of a step of 256 instances on an H200
+    if len(ranks.sizes) == 1:  # it has all rows: the exchange of sums would be 2.6 % of a step of 256 on an H200
         return _of_one_process(views, patient, temperature, kind, ranks)
     share: Tensor = _Share.apply(views, temperature, patient, kind, ranks)  # type: ignore[no-untyped-call]
     return share
@@ -103,7 +103,7 @@ class _Share(torch.autograd.Function):
         learnt = isinstance(temperature, torch.Tensor)
         ctx.save_for_backward(views, everyone, *saved[1:], *([temperature] if learnt else []))
         ctx.temperature, ctx.size = None if learnt else temperature, size
-        return saved[0] / len(ranks.sizes)
+        return saved[0] / len(ranks.sizes)  # the whole loss, which every process has
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
