@@ -11,13 +11,14 @@ own: position t ends with sample (t + 1) * stride - 1. Objectives that predict w
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from clocs_core import SettingsError
 from clocs_plugins.s4d.layer import StateSpace
+from clocs_plugins.s4d.stem import Stem
 
 
 class S4d(nn.Module):
@@ -45,7 +46,7 @@ class S4d(nn.Module):
                 "stride. Use longer frames, or a smaller `stride`."
             )
         self.stride, self.width, self.causal = stride, embedding_dim, direction == "past"
-        self.stem = _stem(channels, embedding_dim, stride)
+        self.stem = Stem(channels, embedding_dim, stride)
         self.layers = nn.Sequential(
             *(Layer(embedding_dim, state, both=direction == "both", dropout=dropout) for _ in range(layers))
         )
@@ -62,9 +63,7 @@ class S4d(nn.Module):
     def sequence(self, signal: Tensor) -> Tensor:
         """Return the features of every position, of signals of any length. Zeros complete the last position."""
         whole = nn.functional.pad(signal, (0, -signal.shape[-1] % self.stride))
-        # Copied: sums of the layers would keep the order of the stem's memory, in which every LayerNorm reads strides.
-        features: Tensor = self.stem(whole).transpose(1, 2).contiguous()  # (n, time, width)
-        made: Tensor = self.norm(self.layers(features))
+        made: Tensor = self.norm(self.layers(self.stem(whole)))  # (n, time, width)
         return made
 
 
@@ -73,7 +72,7 @@ class Layer(nn.Module):
 
     def __init__(self, width: int, state: int, *, both: bool, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = Norm(width)
         self.space = StateSpace(width, state, both)
         self.after = nn.Sequential(nn.GELU(), nn.Dropout(dropout), nn.Linear(width, 2 * width), nn.GLU())
 
@@ -83,12 +82,16 @@ class Layer(nn.Module):
         return made
 
 
-def _stem(channels: int, width: int, stride: int) -> nn.Sequential:
-    # The first convolution halves too: one at every sample would be the largest part of the network's memory and time.
-    into = [channels, *[width] * (int(math.log2(stride)) - 1)]  # channels that each convolution reads
-    # Padded at the front only: a position never sees a sample that comes after its own.
-    convs = [nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(n, width, 4, 2)) for n in into]
-    convs = convs if stride > 1 else [nn.Sequential(nn.Conv1d(channels, width, 1))]
-    norms = [nn.BatchNorm1d(width) for _ in convs]
-    steps = [step for conv, norm in zip(convs, norms, strict=True) for step in (conv, norm, nn.ReLU())]
-    return nn.Sequential(*steps[:-1])
+class Norm(nn.LayerNorm):
+    """A LayerNorm in the precision of a run on a GPU: what follows rounds to it anyway.
+
+    Under autocast, torch's own writes and reads float32, in which a step spends a tenth of its time.
+    """
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Normalise features."""
+        if not features.is_cuda or features.dtype == self.weight.dtype:
+            return super().forward(features)
+        with torch.autocast(features.device.type, enabled=False):
+            scale, shift = self.weight.to(features.dtype), self.bias.to(features.dtype)
+            return nn.functional.layer_norm(features, self.normalized_shape, scale, shift, self.eps)
