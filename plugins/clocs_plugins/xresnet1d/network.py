@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from clocs_core import SettingsError
+from clocs_plugins.xresnet1d.channels_last import AvgPool, BatchNorm, Conv, MaxPool, as_picture
 
 STEM = 32
 """Width of the first two convolutions."""
@@ -51,7 +53,7 @@ class XResNet1d(nn.Module):
             *_conv(channels, first, kernel, stride=2),
             *_conv(first, first, kernel),
             *_conv(first, widths[0], kernel),
-            nn.MaxPool1d(3, 2, 1),
+            MaxPool(),
         )
         stages = []
         for place, (before, after, count) in enumerate(zip([widths[0], *widths], widths, blocks, strict=False)):
@@ -71,8 +73,15 @@ class XResNet1d(nn.Module):
 
     def sequence(self, signal: Tensor) -> Tensor:
         """Return the features before the mean over time, of signals of any length."""
+        if signal.is_cuda and not torch.onnx.is_in_onnx_export():
+            return self.of_pictures(as_picture(signal))
         features: Tensor = self.blocks(self.stem(signal))  # (n, width, time)
         return features.transpose(1, 2)  # (n, time, width)
+
+    def of_pictures(self, signal: Tensor) -> Tensor:
+        """Return the same sequence, of signals (n, channel, 1, sample)."""
+        features: Tensor = self.blocks(self.stem(signal))  # (n, width, 1, time)
+        return features[:, :, 0].transpose(1, 2)  # (n, time, width)
 
 
 class Block(nn.Module):
@@ -87,7 +96,7 @@ class Block(nn.Module):
             convs = [*_conv(before, after, kernel, stride), *_conv(after, after, kernel)]
         self.convs = nn.Sequential(*convs[:-1])  # the last ReLU comes after the sum
         self.relu = nn.ReLU()
-        pool = nn.AvgPool1d(2, ceil_mode=True) if stride == 2 else nn.Identity()
+        pool = AvgPool() if stride == 2 else nn.Identity()
         changes = stride == 2 or before != after
         self.shortcut = nn.Sequential(pool, *_conv(before, after, 1)[:2]) if changes else nn.Identity()
 
@@ -99,8 +108,8 @@ class Block(nn.Module):
 
 def _conv(before: int, after: int, kernel: int, stride: int = 1) -> list[nn.Module]:
     """Return a convolution with its norm and ReLU. A bias would be cancelled by the norm."""
-    conv = nn.Conv1d(before, after, kernel, stride, kernel // 2, bias=False)
-    return [conv, nn.BatchNorm1d(after), nn.ReLU()]
+    conv = Conv(before, after, kernel, stride, kernel // 2, bias=False)
+    return [conv, BatchNorm(after), nn.ReLU()]
 
 
 def _draw_weights(module: nn.Module) -> None:

@@ -83,3 +83,28 @@ def test_an_untrained_block_passes_its_shortcut_and_begins_to_learn(bottleneck):
 def test_sizes_that_do_not_fit_are_refused(wrong):
     with pytest.raises(SettingsError, match=r"needs at least 32 samples and 16 dimensions\. Use longer frames"):
         build(**wrong)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("samples", [64, 97])
+def test_pictures_with_channels_last_give_the_same(samples, training):
+    """As a GPU computes it: the sequence, the gradients, and the running statistics."""
+    signal = noise(3, 2, samples).double()
+    found = []
+    for run in (network.XResNet1d.sequence, lambda made, x: made.of_pictures(network.as_picture(x))):
+        made, leaf = build(bottleneck=True, embedding_dim=32).double().train(training), signal.clone().requires_grad_()
+        with torch.no_grad():
+            for one in made.parameters():  # the last norms of blocks begin with zeros
+                one += 0.1
+        sequence = run(made, leaf)
+        (sequence * torch.arange(32)).sum().backward()
+        found.append([sequence, leaf.grad, *(one.grad for one in made.parameters()), *made.buffers()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_it_computes_what_a_cpu_does():
+    made, signal = build().eval(), noise(3, 2, 200)
+    expected = made.sequence(signal)
+    torch.testing.assert_close(made.cuda().sequence(signal.cuda()).cpu(), expected, rtol=1e-4, atol=1e-5)
