@@ -57,7 +57,7 @@ FRAMES: dict[str, dict[str, object]] = {
 """Frames of a recording of 10 s at 100 Hz."""
 RESAMPLES = 1000
 """Bootstrap samples of the patients, the same for all rows."""
-QUICK: dict[str, object] = {"permutations": 0, "metrics": "auroc"}
+QUICK: dict[str, object] = {"permutations": 0, "metrics": "auroc", "pictures": False}
 
 
 @attrs.frozen

@@ -94,6 +94,7 @@ def list_command(
 @with_engine
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device of the jobs.")
 @click.option("--workers", type=click.IntRange(1), default=1, help="Processes of a job that read recordings.")
+@click.option("--pictures", is_flag=True, help="Draw pictures in the page of every run and evaluation: seconds each.")
 @click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA.")
 @click.option("--root", multiple=True, metavar="NAME=PATH", help="A data set's own folder. Repeatable.")
 @click.option("--encoder", default="", help="Encoder of the method `random`.")
@@ -251,6 +252,7 @@ class _Flags:
     engine_option: tuple[str, ...]
     device: str
     workers: int
+    pictures: bool
     data_root: str | None
     root: tuple[str, ...]
     encoder: str
@@ -299,6 +301,7 @@ def _place(flags: _Flags, out: Path) -> Place:
         data_root=above,
         roots=_roots(flags.root),
         runs_per_job=flags.runs_per_job,
+        pictures=flags.pictures,
     )
 
 

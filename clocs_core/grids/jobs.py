@@ -18,7 +18,8 @@ class Place:
 
     out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
     by a short name, by data set; one that does not know those of a cell is read with its own. encoder: that of the
-    method `random`. runs_per_job: pre-trainings, or evaluations, of a data set that one process makes.
+    method `random`. runs_per_job: pre-trainings, or evaluations, of a data set that one process makes. pictures:
+    whether the pages of runs and evaluations have them.
     """
 
     out: Path
@@ -29,12 +30,14 @@ class Place:
     presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     encoder: str = ""
     runs_per_job: int = 1
+    pictures: bool = False
 
     def flags(self, dataset: str) -> tuple[str, ...]:
         """Give the flags that every command has."""
         root = ("--root", self.roots[dataset]) if dataset in self.roots else ()
         above = ("--data-root", self.data_root) if self.data_root else ()
-        return (*root, *above, "--device", self.device, "--workers", str(self.workers))
+        drawn = ("--pictures", str(self.pictures).lower())
+        return (*root, *above, "--device", self.device, "--workers", str(self.workers), *drawn)
 
     def leads(self, dataset: str, leads: str) -> tuple[str, ...]:
         """Give the flag for the leads, if the data set has such leads: one with a single lead has no preset of four."""

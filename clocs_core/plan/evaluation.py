@@ -125,6 +125,7 @@ class EvaluationPlan:
             del made["evaluate"]["C"]  # earlier versions did not have it: their folders keep their names
         if self.scoring.permutations == ScoringSettings().permutations:
             del made["evaluate"]["permutations"]  # as above
+        del made["evaluate"]["pictures"]  # they change no result
         return made
 
     @property

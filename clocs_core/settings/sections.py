@@ -231,6 +231,7 @@ class ScoringSettings:
         check=(lambda c: c == "auto" or 0 < c < float("inf"), "be positive, or auto"),
         metavar="C|auto",
     )
+    pictures: bool = option(True, "Draw the pictures of the page, which takes seconds; the scores do not need them.")
 
     @property
     def parts(self) -> tuple[Literal["train", "validation", "test"], ...]:

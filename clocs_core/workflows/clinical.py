@@ -20,11 +20,13 @@ _DPI = 100  # as wide as the page: a quarter less would be too coarse, a third m
 
 
 def show_clinical(
-    clinical: Clinical | None, dataset: Chosen[Dataset], cohort: Cohort, warn: Callable[[str], None]
+    clinical: Clinical | None, dataset: Chosen[Dataset], cohort: Cohort, warn: Callable[[str], None], pictures: bool
 ) -> list[Section]:
-    """Return the sections with their pictures. A recording that cannot be read any more costs a warning."""
+    """Return the sections, with pictures if asked. A recording that cannot be read any more costs a warning."""
     if clinical is None:
         return []
+    if not pictures:
+        return clinical_sections(clinical, [], [])
     from clocs_core.report import class_figures  # imports matplotlib, which takes a second
 
     drawn = (class_figures.class_curves(clinical), class_figures.predicted_against_true(clinical))

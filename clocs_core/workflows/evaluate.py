@@ -151,7 +151,7 @@ def _in_folder(
                 "score": clock() - trained,
             },
         )
-        shown = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
+        shown = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, plan.scoring.pictures)
         folder.finish_all(report, render_evaluation(report, shown))
     around.evaluated(_as_event(report, folder.path))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))

@@ -5,6 +5,7 @@ This is the only caller of the event hooks. The input is a plan, the output a fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ from clocs_core.artifacts.metrics import EpochRow, health_of
 from clocs_core.artifacts.predictions import PredictedRows, predicted_rows
 from clocs_core.artifacts.reports import Report
 from clocs_core.artifacts.run_keeper import RunKeeper
-from clocs_core.contracts.events import RunDone
+from clocs_core.contracts.events import EmbeddingMap, Picture, RunDone
 from clocs_core.contracts.sections import Findings
 from clocs_core.data.exposure import expose
 from clocs_core.evaluation.classifiers import Watch
@@ -80,7 +81,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
         evaluated = clock()
         done = _done(ready, trained, scored, report)
-        clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn)
+        clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, plan.evaluate.pictures)
         finished = clock()
         parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
         seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
@@ -146,14 +147,20 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
 
 
 def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> RunDone:
+    embeddings = name_embeddings(ready.plan, scored.frames.store, scored.features[ready.plan.method.name])
+    pictures = _pictures(ready, trained, scored, report, embeddings) if ready.plan.evaluate.pictures else []
+    return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+
+
+def _pictures(
+    ready: Ready, trained: Trained, scored: Scored, report: Report, embeddings: EmbeddingMap
+) -> Sequence[Picture]:
     from clocs_core.report.pictures import draw_pictures  # imports matplotlib, which takes a second
 
     plan, training = ready.plan, trained.training
-    embeddings = name_embeddings(plan, scored.frames.store, scored.features[plan.method.name])
     views = draw_views(plan, ready.cohort, training.store, training.validation)
     distances = scored.distances[plan.method.name]
-    pictures = draw_pictures(trained.log.rows, report, embeddings, distances, views, ready.cohort.has_labels)
-    return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+    return draw_pictures(trained.log.rows, report, embeddings, distances, views, ready.cohort.has_labels)
 
 
 def _findings(ready: Ready, scored: Scored, done: RunDone) -> Findings:

@@ -251,7 +251,8 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
                 log = log.after(done)
                 saver.save(done, learner, so_far())
                 show.epoch(done, plan.train.epochs)
-                import_pictures(ready.device)  # once, when the first epoch has captured its graphs
+                if plan.evaluate.pictures:
+                    import_pictures(ready.device)  # once, when the first epoch has captured its graphs
                 problem = done.health.warning()
                 alarms = alarms + 1 if problem else 0
                 if problem and alarms == _ALARMS:

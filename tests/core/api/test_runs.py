@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -178,3 +180,29 @@ def test_runs_in_threads_keep_their_warnings_apart(data: clocs.Recordings) -> No
         one.join()
     assert sorted(made) == [0, 1]
     assert warnings.showwarning is before
+
+
+def test_without_pictures_a_run_and_an_evaluation_find_the_same(
+    run: clocs.Run, data: clocs.Recordings, tmp_path: Path
+) -> None:
+    """The pages have the figures and no picture. An evaluation with pictures may go on in the folder of one without."""
+    plain = clocs.pretrain("cmsc", data, seed=0, temperature=0.05, out=tmp_path / "run", pictures=False, **ARGUMENTS)
+    assert plain.record.scores == run.record.scores
+    few = {"resamples": 20, "permutations": 30, "progress": False, "out": tmp_path / "evaluation"}
+    scored = clocs.evaluate(plain, data, pictures=False, **few)
+    for folder in ("run", "evaluation"):
+        assert "data:image/png" not in (tmp_path / folder / "report.html").read_text(encoding="utf-8")
+    assert clocs.evaluate(plain, data, **few).record == scored.record
+
+
+def test_without_pictures_nothing_that_draws_is_imported(tmp_path: Path) -> None:
+    """matplotlib takes a second."""
+    code = (
+        "import sys, clocs_core as clocs\n"
+        "few = dict(epochs=1, patients=12, resamples=20, permutations=0, device='cpu', progress=False)\n"
+        "data = clocs.dataset('demo', data_root=sys.argv[1])\n"
+        "clocs.pretrain('cmsc', data, out=sys.argv[1] + '/run', pictures=False, **few)\n"
+        "assert 'matplotlib' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -217,6 +217,9 @@ def test_a_method_may_have_options_and_leads_may_be_named() -> None:
     job = pretraining_job(Repeats().runs(other)[0], Place(out=Path("out")))
     for words in ("--plugin byol", "--leads II,V2", "-o loss=cosine", "-o perturbations=gaussian,sa_t"):
         assert words in " ".join(job.fresh)
+    assert "--pictures false" in " ".join(job.fresh)
+    drawn = pretraining_job(Repeats().runs(other)[0], Place(out=Path("out"), pictures=True))
+    assert " ".join(drawn.fresh) == " ".join(job.fresh).replace("--pictures false", "--pictures true")
     offers = {offer.name: offer for offer in paper_grids()}
     (first, *_) = choose_presets(["linear-main"], Axes(methods=("cmsc:pairs=cross",)), offers.__getitem__)[0].conditions
     assert (first.method, first.options, find_printed(first)) == ("cmsc", ("pairs=cross",), None)

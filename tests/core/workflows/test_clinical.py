@@ -46,7 +46,15 @@ def test_three_are_drawn_and_one_that_is_gone_is_told(tmp_path, no_pictures):
 def test_the_sections_have_curves_and_papers(tmp_path, no_pictures):
     cohort = fake_cohort(tmp_path)
     held = clinical(worst=(worst("r5-0"),))
-    classes, papers = show_clinical(held, dataset(loads([])), cohort, lambda text: None)
+    classes, papers = show_clinical(held, dataset(loads([])), cohort, lambda text: None, True)
     assert [one.name for one in classes.pictures] == ["class-curves"]
     assert [one.name for one in papers.pictures] == ["worst-1"]
-    assert show_clinical(None, dataset(loads([])), cohort, lambda text: None) == []
+    assert show_clinical(None, dataset(loads([])), cohort, lambda text: None, True) == []
+
+
+def test_without_pictures_no_recording_is_read_again(tmp_path):
+    told = []
+    held = clinical(worst=(worst("r5-0"),))
+    sections = show_clinical(held, dataset(loads(told)), fake_cohort(tmp_path), lambda text: None, False)
+    assert [list(one.pictures) for one in sections] == [[], []]
+    assert told == []
