@@ -56,10 +56,17 @@ class TrainingLog:
         )
 
 
-def pack_log(log: TrainingLog) -> dict[str, object]:
-    """Return a log as plain values for JSON."""
-    packed: dict[str, object] = as_plain(attrs.asdict(log))
-    return packed
+def pack_log(log: TrainingLog, packed: list[dict[str, object]]) -> dict[str, object]:
+    """Return a log as plain values for JSON.
+
+    packed: the first rows of the same run, as an earlier call packed them. It gets the others: a run of 400 epochs
+    would spend seconds with packing all rows after each of them.
+    """
+    packed += [as_plain(attrs.asdict(row)) for row in log.rows[len(packed) :]]
+    return {
+        "rows": packed[: len(log.rows)],
+        **as_plain(attrs.asdict(log, filter=lambda field, _: field.name != "rows")),
+    }
 
 
 def read_log(held: dict[str, object], what: str) -> TrainingLog:

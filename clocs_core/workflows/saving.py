@@ -36,6 +36,7 @@ class EpochSaver:
     pool: ThreadPoolExecutor | None
     _writing: Future[None] | None = None
     _untold: EpochDone | None = None
+    _packed: list[dict[str, object]] = attrs.field(factory=list, init=False)  # rows of the log
 
     def save(self, done: EpochDone, learner: Learner, log: TrainingLog) -> None:
         """Finish with the epoch before, then begin to save this one. log: with all epochs so far."""
@@ -62,10 +63,10 @@ class EpochSaver:
         path = self.keeper.checkpoint
         assert path is not None
         if self.pool is None:
-            save_checkpoint(learner, path, pack_log(log))
+            save_checkpoint(learner, path, pack_log(log, self._packed))
             return
         held = take_snapshot(learner)  # the next epoch changes the learner
-        self._writing = self.pool.submit(lambda: save_snapshot(held, path, pack_log(log)))
+        self._writing = self.pool.submit(lambda: save_snapshot(held, path, pack_log(log, self._packed)))
 
 
 @contextmanager

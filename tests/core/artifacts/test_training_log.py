@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 import torch
 
@@ -20,7 +21,7 @@ DONE = EpochDone(
 
 def test_a_log_is_read_as_it_was_packed() -> None:
     log = TrainingLog().after(DONE).adding(["careful"], {"prepare": 1.0})
-    read = read_log(pack_log(log), "a checkpoint")
+    read = read_log(pack_log(log, []), "a checkpoint")
     assert (read.losses, read.warnings, read.seconds) == (log.losses, log.warnings, log.seconds)
     assert math.isnan(read.rows[0].other_patient)
     event = read.last(8, 1, False)
@@ -28,6 +29,17 @@ def test_a_log_is_read_as_it_was_packed() -> None:
     assert event.losses.tolist() == DONE.losses.tolist()
     assert event.components == {"pull": 0.25}
     assert (event.health.effective_rank, event.health.embedding_dim) == (2.5, 8)
+
+
+def test_rows_that_were_packed_are_kept_and_new_ones_are_added() -> None:
+    packed: list[dict[str, object]] = []
+    log = TrainingLog().after(DONE)
+    first = pack_log(log, packed)
+    longer = log.after(attrs.evolve(DONE, epoch=2))
+    assert pack_log(longer, packed) == pack_log(longer, [])
+    assert [one["epoch"] for one in packed] == [1, 2]
+    assert packed[0] is first["rows"][0]  # type: ignore[index]
+    assert pack_log(log, packed) == first  # as after a resumed epoch
 
 
 def test_warnings_are_kept_once_and_seconds_add_up() -> None:

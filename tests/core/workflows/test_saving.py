@@ -50,7 +50,7 @@ def saved_epoch(path: Path) -> int:
 
 def train(kept: Kept, device: torch.device, epochs: int, made: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Save some epochs; after each, change the weights, as the next epoch would."""
-    monkeypatch.setattr(saving, "pack_log", lambda log: {"epochs": len(log.rows)})
+    monkeypatch.setattr(saving, "pack_log", lambda log, _: {"epochs": len(log.rows)})
     any_kept: Any = kept
     with saving.saving(None, any_kept, any_kept, device) as saver:  # type: ignore[arg-type]  # listeners get it only
         for epoch in range(1, epochs + 1):
@@ -85,7 +85,7 @@ def test_weights_are_saved_as_they_were_at_the_end_of_the_epoch(
     kept, made = Kept(tmp_path / "c"), learner()
     expected = made.encoders[0].weight.detach().clone()
     any_kept: Any = kept
-    monkeypatch.setattr(saving, "pack_log", lambda log: {})
+    monkeypatch.setattr(saving, "pack_log", lambda log, _: {})
     with saving.saving(None, any_kept, any_kept, device) as saver:  # type: ignore[arg-type]
         made.progress = Progress(epoch=1)
         row: Any = SimpleNamespace(epoch=1)
@@ -128,7 +128,7 @@ def test_an_interrupt_leaves_the_checkpoint_whole_and_its_epoch_untold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A resumed run tells listeners of it."""
-    monkeypatch.setattr(saving, "pack_log", lambda log: {})
+    monkeypatch.setattr(saving, "pack_log", lambda log, _: {})
     kept, made = Kept(tmp_path / "c"), learner()
     any_kept: Any = kept
 
