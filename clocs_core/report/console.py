@@ -49,6 +49,7 @@ class ConsoleDisplay(Display):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console = console or Terminal(stderr=True)
+        self.terminal = console.is_terminal  # asked once: the answer takes up to a millisecond, and every step asks
         self.wording, self.quiet, self.verbose, self.clock = wording, quiet, verbose, clock
         self.began = self.told = clock()  # the stage; the last line
         self.seen = 0  # epochs of this stage
@@ -60,7 +61,7 @@ class ConsoleDisplay(Display):
             TimeRemainingColumn(),
             TextColumn("{task.fields[detail]}", markup=False),
             console=console,
-            disable=quiet or not console.is_terminal,
+            disable=quiet or not self.terminal,
             transient=True,
         )
         self.doing = ""  # the present stage
@@ -98,14 +99,14 @@ class ConsoleDisplay(Display):
         self.epochs, self.doing = None, text
         self.began, self.seen = self.clock(), 0
         self.task = self.progress.add_task(visible(text), total=None, detail="")
-        if not self.console.is_terminal:
+        if not self.terminal:
             self.say(f"{text} …")
 
     def tick(self, done: int, total: int) -> None:
         """Move the stage's bar."""
         if self.task is not None:
             self.progress.update(self.task, completed=done, total=total)
-        if not self.console.is_terminal and self.clock() - self.told >= _MINUTE:
+        if not self.terminal and self.clock() - self.told >= _MINUTE:
             self.say(f"{self.doing}: {done:,} of {total:,}")
 
     def epoch(self, done: EpochDone, epochs: int) -> None:
@@ -116,7 +117,7 @@ class ConsoleDisplay(Display):
         self.progress.update(self.epochs, completed=done.epoch, total=epochs, detail=detail)
         if done.last:
             self.say(describe_training(done))
-        elif self.verbose or not self.console.is_terminal:
+        elif self.verbose or not self.terminal:
             self._say_epoch(done, epochs, detail)
 
     def line(self, name: str, doing: str, done: int = 0, total: int | None = None, detail: str = "") -> None:
@@ -129,9 +130,9 @@ class ConsoleDisplay(Display):
         shown = visible(f"{name}: {doing}")
         self.progress.update(self.lines[name], description=shown, completed=done, total=total, detail=detail)
         if total is None:
-            if not self.console.is_terminal:
+            if not self.terminal:
                 self.say(f"{name}: {doing} …")
-        elif (self.verbose and detail) or (not self.console.is_terminal and self.clock() - self.told >= _MINUTE):
+        elif (self.verbose and detail) or (not self.terminal and self.clock() - self.told >= _MINUTE):
             self.say(f"{name}: {doing}, {done:,} of {total:,}{f': {detail}' if detail else ''}")
 
     def _say_epoch(self, done: EpochDone, epochs: int, detail: str) -> None:
