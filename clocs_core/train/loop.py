@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+import attrs
 import torch
 from torch import Tensor
 
@@ -24,6 +25,7 @@ from clocs_core.turns import waiting
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
 
+_SHORT = 1.0  # seconds of an epoch, up to which the next one begins before the last one is saved
 _NAN_VALIDATION = (
     "The validation loss of epoch {} is NaN, though the training loss is finite. Look at the validation recordings, or "
     "try a smaller `learning_rate`."
@@ -38,6 +40,7 @@ def train_epochs(
     tick: Tick,
     score: ScoreValidation | None = None,
     spent: Stopwatch | None = None,
+    hold: Callable[[], None] | None = None,
 ) -> Iterator[EpochDone]:
     """Train `learner` from its progress until early stopping or the last epoch.
 
@@ -45,43 +48,45 @@ def train_epochs(
     continue exactly. `tick` is called as steps are started; an epoch causes no host sync.
     score: scores the results of the validation pass once per epoch; it does not affect training.
     spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
+    hold: keeps what the caller needs of the learner as it is at the end of an epoch. With it, the next one may be under
+    way when the caller gets the last one: a GPU then has work while the caller saves and shows.
     """
-    settings, group, count = training.settings, training.group, len(training.train)
+    settings, count = training.settings, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances per loss
+
+    def begin(epoch: int) -> _Begun:
+        return _begin(learner, training, run_epoch, epoch, clock, tick, score is not None)
+
+    begun: _Begun | None = None
     while not learner.progress.finished:
-        began, epoch = clock(), learner.progress.epoch + 1
+        epoch = learner.progress.epoch + 1
+        begun = begun or begin(epoch)
         try:
-            losses = run_epoch(learner, training, epoch, tick)
-            losses = losses if group is None else agree_on_epoch(learner, losses, group)
-            means = weighted_mean(losses, count, together)
-            trained = _moment(training.store.device, clock)
-            validation_loss, z, patient = validate(run_epoch, learner, training, whole=score is not None)
-            validated = _moment(training.store.device, clock)
-            read = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
-            train_loss, held_out, good, *components = _read_numbers(read)  # sync point: once per epoch
+            train_loss, held_out, good, *components = _read_numbers(begun.numbers)  # sync point: once per epoch
         except torch.OutOfMemoryError:
             raise OutOfMemory(_too_large(training)) from None
+        losses = begun.losses.cpu()
         if not good:
             _refuse_non_finite(losses, training, epoch, together)
         if held_out != held_out:
             raise NonFiniteLoss(_NAN_VALIDATION.format(epoch))
-        measured = health.measure(z, patient, train_loss, min(together, count))
+        measured = health.measure(begun.z, begun.patient, train_loss, min(together, count))
         compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
         before, learner.progress = learner.progress, learner.progress.after(compared, settings)
         improved = learner.progress.best_epoch != before.best_epoch
         if improved:
             learner.keep_best()
-        lasted, validating = clock() - began, _seconds_between(trained, validated)
+        lasted, validating = clock() - begun.began, _seconds_between(begun.trained, begun.validated)
         if spent is not None:
             spent.add("training", lasted - validating)
             spent.add("validation", validating)
-        yield EpochDone(
+        done = EpochDone(
             epoch=epoch,
             losses=losses,
             train_loss=train_loss,
             validation_loss=held_out,
             health=measured,
-            validation_score=None if score is None else score(z),
+            validation_score=None if score is None else score(begun.z),
             improved=improved,
             best_epoch=learner.progress.best_epoch,
             instances=count,
@@ -89,6 +94,63 @@ def train_epochs(
             last=learner.progress.finished,
             components=dict(zip(learner.components.sums, components, strict=True)),
         )
+        begun, problem = None, None
+        if hold is not None:
+            hold()
+            if not learner.progress.finished and _goes_ahead(training, lasted):
+                try:
+                    begun = begin(epoch + 1)
+                except Exception as found:  # the caller gets the last epoch first
+                    problem = found
+        yield done
+        if problem is not None:
+            raise problem
+
+
+@attrs.frozen(eq=False)
+class _Begun:
+    """An epoch and its validation that a device was told to compute, and may still compute."""
+
+    began: float
+    losses: Tensor  # (step,)
+    z: Tensor
+    patient: Tensor
+    trained: float | torch.cuda.Event
+    validated: float | torch.cuda.Event
+    numbers: list[Tensor]  # to be read: training and validation loss, whether all are finite, components
+
+
+def _begin(
+    learner: Learner,
+    training: Training,
+    run_epoch: RunEpoch,
+    epoch: int,
+    clock: Callable[[], float],
+    tick: Tick,
+    whole: bool,
+) -> _Begun:
+    """Train for an epoch and validate. whole: as in `validate`."""
+    settings, group, count = training.settings, training.group, len(training.train)
+    began = clock()
+    try:
+        losses = run_epoch(learner, training, epoch, tick)
+        losses = losses if group is None else agree_on_epoch(learner, losses, group)
+        means = weighted_mean(losses, count, settings.contrast_batch or settings.batch_size)
+        trained = _moment(training.store.device, clock)
+        validation_loss, z, patient = validate(run_epoch, learner, training, whole=whole)
+        validated = _moment(training.store.device, clock)
+        numbers = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
+    except torch.OutOfMemoryError:
+        raise OutOfMemory(_too_large(training)) from None
+    return _Begun(began, losses, z, patient, trained, validated, numbers)
+
+
+def _goes_ahead(training: Training, lasted: float) -> bool:
+    """Return whether the next epoch begins before the caller gets the last one, which `lasted` so many seconds.
+
+    Where the host would wait for the device, a long epoch would delay what the caller saves.
+    """
+    return training.store.device.type == "cuda" and training.group is None and lasted < _SHORT
 
 
 def _read_numbers(numbers: list[Tensor]) -> list[float]:

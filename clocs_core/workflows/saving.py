@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from clocs_core.artifacts.run_keeper import RunKeeper
     from clocs_core.contracts.events import EpochDone, RunStarted
+    from clocs_core.train.checkpoint import Snapshot
     from clocs_core.train.learner import Learner
     from clocs_core.workflows.surroundings import Surroundings
 
@@ -38,7 +39,13 @@ class EpochSaver:
     pool: ThreadPoolExecutor | None
     _writing: Future[None] | None = None
     _untold: EpochDone | None = None
+    _held: Snapshot | None = None
     _packed: list[dict[str, object]] = attrs.field(factory=list, init=False)  # rows of the log
+
+    def hold(self, learner: Learner) -> None:
+        """Keep the state of the learner for the next `save`: by then, the next epoch may have changed it."""
+        if self.pool is not None and self.keeper.checkpoint is not None and self.keeper.writes:
+            self._held = take_snapshot(learner)
 
     def save(self, done: EpochDone, learner: Learner, log: TrainingLog) -> None:
         """Finish with the epoch before, then begin to save this one. log: with all epochs so far."""
@@ -67,7 +74,7 @@ class EpochSaver:
             self.keeper.keep_epoch(log.rows[-1])
             save_checkpoint(learner, path, pack_log(log, self._packed))
             return
-        held = take_snapshot(learner)  # the next epoch changes the learner
+        held, self._held = self._held or take_snapshot(learner), None  # the next epoch changes the learner
 
         def work() -> None:
             self.keeper.keep_epoch(log.rows[-1])

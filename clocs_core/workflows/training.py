@@ -247,7 +247,8 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         _describe_contrast(plan, training, show)
         alarms = 0
         with saving(run, keeper, around, ready.device) as saver:
-            for done in train_epochs(learner, training, run_epoch, around.clock, show.tick, spent=watch):
+            steps = (learner, training, run_epoch, around.clock, show.tick)
+            for done in train_epochs(*steps, spent=watch, hold=lambda: saver.hold(learner)):
                 log = log.after(done)
                 saver.save(done, learner, so_far())
                 show.epoch(done, plan.train.epochs)

@@ -14,6 +14,7 @@ from clocs_core.contracts.batches import Views
 from clocs_core.data.store import Instances, list_instances
 from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings.sections import TrainSettings
+from clocs_core.train import loop
 from clocs_core.train.adam import Update
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
@@ -63,13 +64,24 @@ def learner(objective=None, seed=0, update=Update()):  # noqa: B008  frozen
     return start(nn.ModuleList([encoder]), objective or NoisyTarget(), 1e-2, update)
 
 
-def epochs_of(who, cohort, epochs=6, seed=0, batch_size=7, patience=15, generate=noisy_views, keep="loss"):
+def epochs_of(
+    who,
+    cohort,
+    epochs=6,
+    seed=0,
+    batch_size=7,
+    patience=15,
+    generate=noisy_views,
+    keep="loss",
+    run_epoch=plain_epoch,
+    hold=None,
+):
     store, train, validation = cohort
     settings = TrainSettings(epochs=epochs, batch_size=batch_size, patience=patience, keep=keep)
     clock = itertools.count().__next__
     maker = ViewMaker(generate, (), normalise=min_max)
     training = Training(store, maker, train, validation, settings, seed)
-    return train_epochs(who, training, plain_epoch, clock, lambda step, steps: None)
+    return train_epochs(who, training, run_epoch, clock, lambda step, steps: None, hold=hold)
 
 
 def weights(who):
@@ -93,6 +105,43 @@ def test_the_same_seed_gives_the_same_weights_to_the_last_bit_and_another_seed_o
     assert same(runs[0][0], runs[1][0])
     assert runs[0][1] == runs[1][1]
     assert not same(runs[0][0], runs[2][0])
+
+
+def test_the_next_epoch_may_begin_before_the_caller_gets_the_last_one(cohort, monkeypatch):
+    """As on a GPU. What the caller holds is of the epoch that has ended, and nothing else changes."""
+    plain, states = learner(), []
+    expected = [(numbers(done), states.append(weights(plain))) for done in epochs_of(plain, cohort)]
+    monkeypatch.setattr(loop, "_goes_ahead", lambda training, lasted: True)
+    who, held, order = learner(), [], []
+
+    def begins(learner, training, epoch, tick):
+        order.append(f"begin {epoch}")
+        return plain_epoch(learner, training, epoch, tick)
+
+    found = []
+    for done in epochs_of(who, cohort, run_epoch=begins, hold=lambda: held.append((weights(who), who.progress.epoch))):
+        order.append(f"got {done.epoch}")
+        found.append(numbers(done))
+    assert found == [row for row, _ in expected]
+    assert all(same(one, other) for (one, _), other in zip(held, states, strict=True))
+    assert [epoch for _, epoch in held] == [1, 2, 3, 4, 5, 6]
+    assert order[:4] == ["begin 1", "begin 2", "got 1", "begin 3"]
+    assert order[-2:] == ["got 5", "got 6"]
+    assert same(weights(who), weights(plain))
+
+
+def test_an_epoch_that_fails_costs_the_caller_none_that_has_ended(cohort, monkeypatch):
+    monkeypatch.setattr(loop, "_goes_ahead", lambda training, lasted: True)
+
+    def fails(learner, training, epoch, tick):
+        if epoch == 3:
+            raise RuntimeError("the device is gone")
+        return plain_epoch(learner, training, epoch, tick)
+
+    got = []
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        got.extend(done.epoch for done in epochs_of(learner(), cohort, run_epoch=fails, hold=lambda: None))
+    assert got == [1, 2]
 
 
 @pytest.mark.parametrize(("stop_after", "update"), [(1, Update()), (3, Update()), (5, Update()), (3, CHANGING)])

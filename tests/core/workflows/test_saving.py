@@ -98,6 +98,24 @@ def test_weights_are_saved_as_they_were_at_the_end_of_the_epoch(
     assert torch.equal(found.encoders[0].weight, expected)
 
 
+def test_weights_that_were_held_are_saved_whatever_came_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU the next epoch may be under way before an epoch is saved."""
+    monkeypatch.setattr(saving, "pack_log", lambda log, _: {})
+    kept, made = Kept(tmp_path / "c"), learner()
+    any_kept: Any = kept
+    expected = made.encoders[0].weight.detach().clone()
+    with saving.saving(None, any_kept, any_kept, GPU) as saver:  # type: ignore[arg-type]
+        made.progress = Progress(epoch=1)
+        saver.hold(made)
+        with torch.no_grad():
+            made.encoders[0].weight.add_(1.0)
+        row: Any = SimpleNamespace(epoch=1)
+        saver.save(row, made, TrainingLog(rows=(row,)))
+    found = learner()
+    load_checkpoint(found, kept.checkpoint)
+    assert (found.progress.epoch, torch.equal(found.encoders[0].weight, expected)) == (1, True)
+
+
 def test_only_a_training_on_a_gpu_has_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
     for name in ("save_checkpoint", "save_snapshot"):
