@@ -33,7 +33,7 @@ BOUND = 2e-3
 
 
 class OneOfMany:
-    """The middle one of `count` processes, which has all that the others would send. Its own sums take their place."""
+    """The middle one of `count` processes. It has all that others would send, and puts its own sums among theirs."""
 
     def __init__(self, count: int, embeddings: Tensor, sums: Tensor, patient: Tensor) -> None:
         each = embeddings.shape[1] // count

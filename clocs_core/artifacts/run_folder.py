@@ -213,18 +213,22 @@ def is_free(path: Path) -> bool:
     return all(one.name == LOCK or is_temporary(one.name) for one in path.iterdir())
 
 
+_FREE = {("data", "root"), ("data", "data_root"), ("evaluate", "pictures")}  # settings that change no result
+
+
 def refuse_other_settings(path: Path, stored: Tables, asked: Tables) -> None:
     """Raise RunFolderError where a run folder was created with other settings than the requested ones.
 
-    Data paths may differ. Channels, framings and a constant may be missing from `asked`, because some are known only
-    once files are read. A setting that an earlier version did not store had its default.
+    Data paths and pictures may differ: they change no result. Channels, framings and a constant may be missing from
+    `asked`, because some are known only once files are read. A setting that an earlier version did not store had its
+    default.
     """
     unknown: dict[str, tuple[object, ...]] = {"channels": ([], ""), "constant": ("none",)}  # until files are read
     unread = {name for name in stored if name.endswith("_framing") and name not in asked}
     for table in sorted({*stored, *asked} - unread):
         before, now, default = stored.get(table, {}), asked.get(table, {}), default_settings(table)
         for key in sorted({*before, *now}):
-            if table == "data" and (key in ("root", "data_root") or now.get(key, "") in unknown.get(key, ())):
+            if (table, key) in _FREE or (table == "data" and now.get(key, "") in unknown.get(key, ())):
                 continue
             there = before.get(key, default.get(key))
             if there != now.get(key):

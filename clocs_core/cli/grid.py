@@ -94,7 +94,9 @@ def list_command(
 @with_engine
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device of the jobs.")
 @click.option("--workers", type=click.IntRange(1), default=1, help="Processes of a job that read recordings.")
-@click.option("--pictures", is_flag=True, help="Draw pictures in the page of every run and evaluation: seconds each.")
+@click.option(
+    "--pictures", is_flag=True, help="Draw the pictures of every run and evaluation, which takes seconds for each."
+)
 @click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA.")
 @click.option("--root", multiple=True, metavar="NAME=PATH", help="A data set's own folder. Repeatable.")
 @click.option("--encoder", default="", help="Encoder of the method `random`.")

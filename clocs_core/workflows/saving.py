@@ -1,7 +1,8 @@
 """Save each epoch of a training, and tell listeners of it when it is saved.
 
 On a CPU this is done at once. On a GPU a thread writes the row of metrics and the checkpoint while the GPU computes the
-next epoch, and listeners are told of an epoch when the next one has ended: both take 10 ms, a short epoch hardly more.
+next epoch, and listeners are told of an epoch when the next one has ended. Writing takes 10 ms, and a short epoch
+takes hardly longer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class EpochSaver:
-    """Saves the epochs of one run. pool: a thread that writes checkpoints; None to write them at once."""
+    """Saves the epochs of one run. pool: a thread that writes rows and checkpoints; None to write them at once."""
 
     run: RunStarted
     keeper: RunKeeper

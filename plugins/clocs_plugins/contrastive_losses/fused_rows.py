@@ -1,8 +1,9 @@
 """The losses by the GPU kernels over several processes: each has the rows of its own instances, and all columns.
 
 Each process gathers the embeddings of all, and computes the K² / W exponentials of its own rows. The sums of all rows
-are gathered; then each process has the loss, and the weights of all rows and columns. The backward pass computes the
-gradient of the own rows, as rows and as columns of the other rows. It sends nothing. No K x K matrix is in memory.
+are gathered; then each process has the loss, and the weights of all rows and columns. An own embedding is a row here,
+and a column in the rows of all processes. The backward pass computes both parts of its gradient, and sends nothing. No
+K x K matrix is in memory.
 
 On the wire are the embeddings, V·K·E numbers, and the sums, V·V·K numbers.
 """

@@ -1,7 +1,7 @@
-"""Sum exponentials over the rows of one process, beside those of the other processes.
+"""Add up the exponentials of each own row, over all columns.
 
-One process computes e of a pair of views once and sums it over rows and over columns. Of several processes, each has
-some rows of every view, and all columns: it sums e over its rows for every ordered pair of views.
+Alone, a process computes e of a pair of views once, for both directions. With several processes, each has some rows of
+every view, and needs e for both orders of each pair.
 """
 # Triton compiles these functions and does not read Python's types; SIM102 would join compile-time and run-time ifs.
 # ruff: noqa: ANN001, ANN201, N803, SIM102

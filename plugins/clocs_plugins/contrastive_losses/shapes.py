@@ -15,7 +15,8 @@ MOST_DIMS = 512
 """Most dimensions of an embedding; longer ones leave no registers for a tile of gradients."""
 PROGRAMS = 224
 """Programs wanted: one or two per multiprocessor of an H200. Fewer blocks of rows are computed in parts."""
-MOST_PARTS = 4
+MOST_PARTS, MOST_PARTS_OF_SOME = 4, 16
+"""Most parts of the sums of a block of rows: where all rows are computed, and where a process has few of them."""
 
 
 @attrs.frozen
@@ -110,7 +111,7 @@ def _parts(batch: int, own: int, views: int, tile: Tile) -> int:
         return 1
     programs = max(1, math.ceil(own / tile.rows)) * views
     tiles = math.ceil(batch / tile.columns) * (views - 1)
-    return max(1, min(PROGRAMS // programs, MOST_PARTS, tiles))
+    return max(1, min(PROGRAMS // programs, MOST_PARTS if own == batch else MOST_PARTS_OF_SOME, tiles))
 
 
 def _step(dim: int) -> int:

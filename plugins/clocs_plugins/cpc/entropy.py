@@ -1,7 +1,7 @@
 """The cross-entropy of telling the position k ahead from all positions of a recording.
 
-Plainly, or on GPUs by two kernels that read the scores as the product left them. Scores take most of the memory of a
-step: torch writes and reads them in float32 several times.
+Computed by torch, or on GPUs by two kernels that read the scores where the product wrote them. Scores take most of the
+memory of a step, and torch would write and read them in float32 several times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def position_entropies(scores: Tensor) -> Tensor:
 
     Position t and k = 1, 2, ... ahead have the target t + k. Targets from `time` on are padding, and not counted.
     """
-    if scores.is_cuda and scores.shape[3] <= NUMBERS and len(scores) and can_run_triton(scores.device):
+    short = scores.shape[3] <= NUMBERS and scores.dtype != torch.float64
+    if scores.is_cuda and short and len(scores) and can_run_triton(scores.device):
         losses: Tensor = ByKernels.apply(scores)  # type: ignore[no-untyped-call]  # torch has no types for it
         return losses
     count, time, ahead, _ = scores.shape

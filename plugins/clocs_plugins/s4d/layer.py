@@ -68,12 +68,16 @@ class StateSpace(nn.Module):
             return features * self.skip
         if torch.onnx.is_in_onnx_export():
             return _by_convolution(features.transpose(1, 2).float(), at_lags, self.both).transpose(1, 2)
-        if features.is_cuda and time <= LONGEST and can_run_triton(features.device):
+        if self.by_matrices(features):
             dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
             return convolve_by_matrix(features, at_lags, dtype)
         with torch.autocast(device, enabled=False):
             signal = features if features.dtype == torch.float64 else features.float()
             return _by_fft(signal.transpose(1, 2), at_lags).transpose(1, 2)
+
+    def by_matrices(self, features: Tensor) -> bool:
+        """Return whether these features are convolved by products of matrices: on a GPU, up to some length."""
+        return features.is_cuda and features.shape[1] <= LONGEST and can_run_triton(features.device)
 
     def _at_lags(self, time: int) -> Tensor:
         """Return the kernels (width, 2 time) at the lags 0, 1, ..., time - 1, unused, 1 - time, ..., -1."""

@@ -1,7 +1,7 @@
 """Kernels around the products of `by_matrix`: they move features, and write and read matrices with equal diagonals.
 
-A tile is turned in shared memory, so that it is read and written in the order of memory. torch's copies do one of both
-in strides: on an H200 they took 8 ms of a step of 30 ms, and the products 2 ms.
+A tile is transposed in shared memory, so that it is read and written in the order of memory. torch's copies either read
+or write with a stride: on an H200 they took 8 ms of a step of 30 ms, and the products 2 ms.
 """
 
 # Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 TILE = 64
-"""Positions and features of a tile that is turned, and positions and lags of a tile of a matrix."""
+"""Positions and features of a tile that is transposed, and positions and lags of a tile of a matrix."""
 
 
 def to_rows(features: Tensor, rows: Tensor) -> None:
@@ -49,7 +49,7 @@ def add_diagonals(matrices: Tensor, at_lags: Tensor) -> None:
 def to_rows_kernel(
     features, rows, count, time, width, padded, row_stride, time_stride, width_stride, TILE: tl.constexpr
 ):
-    """Turn a tile of one row of the batch."""
+    """Transpose a tile of one row of the batch."""
     n = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * TILE + tl.arange(0, TILE)
     w = (tl.program_id(2) * TILE + tl.arange(0, TILE)).to(tl.int64)
@@ -62,7 +62,7 @@ def to_rows_kernel(
 
 @triton.jit
 def from_rows_kernel(rows, features, count, time, width, padded, TILE: tl.constexpr):
-    """Turn a tile of one row of the batch back."""
+    """Transpose a tile of one row of the batch back."""
     n = tl.program_id(0).to(tl.int64)
     t = tl.program_id(1) * TILE + tl.arange(0, TILE)
     w = (tl.program_id(2) * TILE + tl.arange(0, TILE)).to(tl.int64)

@@ -1,7 +1,7 @@
 """The stem: convolutions that halve the samples until the stride is reached, (n, channel, sample) to (n, time, width).
 
-On GPUs a convolution is a product: with two samples as one row, the samples 2t - 2 to 2t + 1 of a kernel are the rows
-t - 1 and t. Features then lie in the order that the layers read, and cuDNN does not turn them to its own and back.
+On GPUs a convolution is a product. Two samples together are one row. A kernel at position t sees the samples 2t - 2 to
+2t + 1: the rows t - 1 and t. The layers read features in this order, so that cuDNN does not have to transpose them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stem(nn.Sequential):
         if signal.is_cuda and not torch.onnx.is_in_onnx_export():
             return self.by_products(signal)
         features: Tensor = super().forward(signal)  # type: ignore[no-untyped-call]  # (n, width, time)
-        # Copied: sums of the layers would keep this order of memory, in which every LayerNorm reads strides.
+        # Copied, so that the features of a position are adjacent: the layers keep the order, and LayerNorm needs it.
         return features.transpose(1, 2).contiguous()
 
     def by_products(self, signal: Tensor) -> Tensor:

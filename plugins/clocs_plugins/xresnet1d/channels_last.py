@@ -1,10 +1,12 @@
 """Layers that also take features as pictures of one row, (n, channel, 1, sample), with channels last in memory.
 
-On GPUs cuDNN convolves with channels last. It turns the memory of (n, channel, sample) before each convolution, and
+On GPUs cuDNN convolves with channels last. It transposes features (n, channel, sample) before each convolution, and
 back after it: a sixth of a training step on an H200.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +15,11 @@ from torch.nn import functional
 
 def as_picture(signal: Tensor) -> Tensor:
     """Return signals (n, channel, sample) as pictures, with channels last in memory."""
-    return signal[:, :, None].contiguous(memory_format=torch.channels_last)
+    count, channels, samples = signal.shape
+    place: dict[str, Any] = {"dtype": signal.dtype, "device": signal.device}
+    # Not `contiguous`: one channel is in that order already, and torch would take it for the other one.
+    made = torch.empty(count, channels, 1, samples, memory_format=torch.channels_last, **place)
+    return made.copy_(signal[:, :, None])
 
 
 class Conv(nn.Conv1d):
@@ -49,7 +55,7 @@ class MaxPool(nn.MaxPool1d):
 
 
 class AvgPool(nn.AvgPool1d):
-    """The mean of two samples; a last one without a partner is its own mean."""
+    """The mean of two samples; if their number is odd, the last one is kept as it is."""
 
     def __init__(self) -> None:
         super().__init__(2, ceil_mode=True)

@@ -193,6 +193,8 @@ def test_without_pictures_a_run_and_an_evaluation_find_the_same(
     for folder in ("run", "evaluation"):
         assert "data:image/png" not in (tmp_path / folder / "report.html").read_text(encoding="utf-8")
     assert clocs.evaluate(plain, data, **few).record == scored.record
+    again = clocs.pretrain("cmsc", data, seed=0, temperature=0.05, out=tmp_path / "run", **ARGUMENTS)
+    assert again.record == plain.record
 
 
 def test_without_pictures_nothing_that_draws_is_imported(tmp_path: Path) -> None:

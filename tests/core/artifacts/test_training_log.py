@@ -39,7 +39,9 @@ def test_rows_that_were_packed_are_kept_and_new_ones_are_added() -> None:
     assert pack_log(longer, packed) == pack_log(longer, [])
     assert [one["epoch"] for one in packed] == [1, 2]
     assert packed[0] is first["rows"][0]  # type: ignore[index]
-    assert pack_log(log, packed) == first  # as after a resumed epoch
+    other = log.after(attrs.evolve(DONE, epoch=2, train_loss=9.0))
+    assert pack_log(other, packed) == pack_log(other, [])
+    assert pack_log(log, packed) == first
 
 
 def test_warnings_are_kept_once_and_seconds_add_up() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clocs_plugins.s4d.network import Norm
+from clocs_plugins.s4d.layer import LONGEST
+from clocs_plugins.s4d.network import Layer
 from clocs_plugins.s4d.stem import Stem
 
 
@@ -50,14 +51,16 @@ def test_on_a_gpu_products_are_taken_and_agree():
 
 
 @pytest.mark.cuda
-def test_under_autocast_a_norm_has_the_precision_of_its_input():
-    """Within the rounding of bfloat16; gradients reach scale and shift in float32."""
-    norm, plain = Norm(64).cuda(), torch.nn.LayerNorm(64).cuda()
-    features = torch.randn(8, 64, device="cuda").bfloat16()
-    with torch.autocast("cuda", torch.bfloat16):
-        found, exact = norm(features), plain(features)
-    assert (found.dtype, exact.dtype) == (torch.bfloat16, torch.float32)
-    torch.testing.assert_close(found.float(), exact, rtol=2e-2, atol=2e-2)
-    found.float().square().sum().backward()
-    assert norm.weight.grad.dtype == torch.float32
-    assert norm.weight.grad.abs().min() > 0
+def test_under_autocast_a_layer_normalises_in_the_precision_of_its_input():
+    """Within the rounding of bfloat16, where matrices follow; in float32 where an FFT does. Gradients stay float32."""
+    layer = Layer(64, 4, both=False, dropout=0.0).cuda()
+    for time, dtype in ((8, torch.bfloat16), (LONGEST + 1, torch.float32)):
+        features = torch.randn(2, time, 64, device="cuda").bfloat16()
+        with torch.autocast("cuda", torch.bfloat16):
+            found, exact = layer._normalise(features), layer.norm(features)
+        assert (found.dtype, exact.dtype) == (dtype, torch.float32)
+        torch.testing.assert_close(found.float(), exact, rtol=2e-2, atol=2e-2)
+        layer.zero_grad()
+        found.float().square().sum().backward()
+        assert layer.norm.weight.grad.dtype == torch.float32
+        assert layer.norm.weight.grad.abs().min() > 0
