@@ -85,7 +85,8 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     commands = [table["command"] for table in found.tables] + [COMMAND]
     machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in found.tables))
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
-    parts = [introduction, _linear(found.rows, others), _missing(found.rows, asked), _unfinished(found.tables)]
+    parts = [introduction, _linear(found.rows, others), _verdicts(found.rows)]
+    parts += [_missing(found.rows, asked), _unfinished(found.tables)]
     parts += [_other_protocols(found.rows, others), _fractions(found.rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _sources(others)]
     return "\n".join(part for part in parts if part)
@@ -136,6 +137,32 @@ def _linear(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def _verdicts(rows: Iterable[dict[str, Any]]) -> str:
+    """Say on which tasks each row is above or below its untrained encoder, by intervals that exclude 0."""
+    lines = []
+    for several in (True, False):
+        for row in rows:
+            scores = [one for one in row["scores"] if _is_main(one)]
+            if scores and (min(len(one["seeds"]) for one in scores) > 1) == several:
+                above = [one["task"] for one in scores if one["gain"][1] > 0]
+                below = [one["task"] for one in scores if one["gain"][2] < 0]
+                seeds = "over seeds and patients" if several else "one seed"
+                lines.append([row["name"], seeds, _named(above, scores), _named(below, scores)])
+    return "\n".join(
+        [
+            "Above or below the untrained encoder, by an interval that excludes 0. Of one seed, the interval is over "
+            "patients only.",
+            "",
+            *_table(["method, encoder", "interval", "above", "below"], lines),
+            "",
+        ]
+    )
+
+
+def _named(tasks: Sequence[str], scores: Sequence[dict[str, Any]]) -> str:
+    return "every task" if len(tasks) == len(scores) else ", ".join(tasks)
 
 
 def _is_main(score: dict[str, Any]) -> bool:

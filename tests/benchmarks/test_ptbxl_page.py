@@ -63,7 +63,7 @@ def test_the_page_has_every_score_with_its_interval_and_its_gain() -> None:
         "2",
         linear.replace("0.900 [0.890, 0.910]", "0.930 [0.920, 0.940]"),
     ] in rows
-    fractions = [row[2] for row in rows if row[0] == "cpc, s4d" and len(row) == 4]
+    fractions = [row[2] for row in rows if row[:2] == ["cpc, s4d", "all"] and len(row) == 4]
     assert fractions == ["1 %", "10 %", "100 %"]
 
 
@@ -96,6 +96,22 @@ def test_scores_of_fold_9_are_not_among_those_of_fold_10() -> None:
 def test_rows_that_are_not_measured_yet_are_named() -> None:
     assert "of the 2 rows of `benchmarks/ptbxl.toml`: mae, vit1d." in page_of(TABLE, asked=["cpc, s4d", "mae, vit1d"])
     assert "Not measured" not in page_of(TABLE, asked=["cpc, s4d"])
+
+
+def test_a_row_is_above_or_below_its_control_where_the_interval_excludes_0() -> None:
+    def score(task: str, gain: list[float], seeds: int) -> dict[str, Any]:
+        auroc = [0.9, 0.89, 0.91]
+        return {"protocol": "linear-record", "task": task, "label_fraction": 1.0, "chosen": True, "auroc": auroc,
+                "gain": gain, "seeds": [0.9] * seeds}  # fmt: skip
+
+    several = {**ROW, "scores": [score("all", [0.1, 0.05, 0.2], 2), score("form", [0.1, -0.1, 0.2], 2)]}
+    single = {**ROW, "name": "mae, vit1d", "scores": [score("all", [-0.1, -0.2, -0.05], 1)]}
+    rows = cells(page_of({**TABLE, "rows": [single, several]}))
+    head = rows.index(["method, encoder", "interval", "above", "below"])
+    assert rows[head + 2 : head + 4] == [
+        ["cpc, s4d", "over seeds and patients", "all", ""],
+        ["mae, vit1d", "one seed", "", "every task"],
+    ]
 
 
 def test_rows_that_lack_a_seed_or_an_evaluation_are_named() -> None:
