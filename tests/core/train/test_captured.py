@@ -19,7 +19,7 @@ from clocs_core.errors import NonFiniteLoss
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train.adam import Update
 from clocs_core.train.captured import CapturedEpochs
-from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint, take_snapshot
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
 from clocs_core.train.loop import train_epochs
@@ -296,6 +296,32 @@ def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
     epochs(second, 4)
     for name, tensor in whole.encoders.state_dict().items():
         torch.testing.assert_close(second.encoders.state_dict()[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.cuda
+def test_epochs_that_begin_before_the_last_one_is_seen_are_the_same_to_the_last_bit(training):
+    """And what is held is the state at the end of an epoch, though the next one is under way."""
+    settings = TrainSettings(batch_size=8, epochs=4)
+    runs = []
+    for ahead in (False, True):
+        who, rows, held, seen = learner_of(0.3), [], [], []
+        made = train_epochs(
+            who,
+            attrs.evolve(training, settings=settings),
+            CapturedEpochs(nothing),
+            lambda: 0.0,
+            lambda *_: None,
+            hold=(lambda who=who, held=held: held.append(take_snapshot(who))) if ahead else None,
+        )
+        for done in made:
+            rows.append((done.train_loss, done.validation_loss, done.losses.tolist()))
+            if not ahead:
+                seen.append(take_snapshot(who))
+        runs.append((rows, held or seen))
+    assert runs[0][0] == runs[1][0]
+    for one, other in zip(runs[0][1], runs[1][1], strict=True):
+        assert one.progress == other.progress
+        assert all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
 
 
 @pytest.mark.cuda
