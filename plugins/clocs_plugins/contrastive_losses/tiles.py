@@ -284,11 +284,11 @@ def gradient_kernel(
             summed, tile, a, a_rest, row, v, of_row, packed, weight, plane, rows_padded, view_count,
             scale, bias, SELF, ONE_OTHER, PADDED, COLUMNS, DIM, TWO,
         )  # fmt: skip
-    place = block * ROWS + tl.arange(0, ROWS)
     if WHOLE:
+        place = block * ROWS + tl.arange(0, ROWS)
         store_slopes(
             summed, pull, direction, size, place, v, scalars, beta, outer, gradient, along, own, dim, FOR_TAU, DIM
         )
-    else:
-        to = (part.to(tl.int64) * view_count + v) * own_padded + place
-        tl.store(parts + to[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)
+    else:  # one 64-bit place for the tile: one for each row would not fit into the registers of a Blackwell
+        to = ((part.to(tl.int64) * view_count + v) * own_padded + block * ROWS) * DIM
+        tl.store(parts + to + tl.arange(0, ROWS)[:, None] * DIM + tl.arange(0, DIM)[None, :], summed)
