@@ -32,6 +32,19 @@ _NAN_VALIDATION = (
 )
 
 
+@attrs.frozen
+class Extras:
+    """What else a caller wants of a training.
+
+    spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
+    hold: keeps what the caller needs of the learner as it is at the end of an epoch. With it, the next one may be under
+    way when the caller gets the last one: a GPU then has work while the caller saves and shows.
+    """
+
+    spent: Stopwatch | None = None
+    hold: Callable[[], None] | None = None
+
+
 def train_epochs(
     learner: Learner,
     training: Training,
@@ -39,65 +52,26 @@ def train_epochs(
     clock: Callable[[], float],
     tick: Tick,
     score: ScoreValidation | None = None,
-    spent: Stopwatch | None = None,
-    hold: Callable[[], None] | None = None,
+    extras: Extras | None = None,
 ) -> Iterator[EpochDone]:
     """Train `learner` from its progress until early stopping or the last epoch.
 
     Every random number of an epoch follows from (seed, epoch) alone, so a resumed run needs only the epoch number to
     continue exactly. `tick` is called as steps are started; an epoch causes no host sync.
     score: scores the results of the validation pass once per epoch; it does not affect training.
-    spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
-    hold: keeps what the caller needs of the learner as it is at the end of an epoch. With it, the next one may be under
-    way when the caller gets the last one: a GPU then has work while the caller saves and shows.
     """
-    settings, count = training.settings, len(training.train)
-    together = settings.contrast_batch or settings.batch_size  # instances per loss
 
     def begin(epoch: int) -> _Begun:
         return _begin(learner, training, run_epoch, epoch, clock, tick, score is not None)
 
-    begun: _Begun | None = None
+    extras, begun = extras or Extras(), None
     while not learner.progress.finished:
         epoch = learner.progress.epoch + 1
-        begun = begun or begin(epoch)
-        try:
-            train_loss, held_out, good, *components = _read_numbers(begun.numbers)  # sync point: once per epoch
-        except torch.OutOfMemoryError:
-            raise OutOfMemory(_too_large(training)) from None
-        losses = begun.losses.cpu()
-        if not good:
-            _refuse_non_finite(losses, training, epoch, together)
-        if held_out != held_out:
-            raise NonFiniteLoss(_NAN_VALIDATION.format(epoch))
-        measured = health.measure(begun.z, begun.patient, train_loss, min(together, count))
-        compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
-        before, learner.progress = learner.progress, learner.progress.after(compared, settings)
-        improved = learner.progress.best_epoch != before.best_epoch
-        if improved:
-            learner.keep_best()
-        lasted, validating = clock() - begun.began, _seconds_between(begun.trained, begun.validated)
-        if spent is not None:
-            spent.add("training", lasted - validating)
-            spent.add("validation", validating)
-        done = EpochDone(
-            epoch=epoch,
-            losses=losses,
-            train_loss=train_loss,
-            validation_loss=held_out,
-            health=measured,
-            validation_score=None if score is None else score(begun.z),
-            improved=improved,
-            best_epoch=learner.progress.best_epoch,
-            instances=count,
-            seconds=lasted,
-            last=learner.progress.finished,
-            components=dict(zip(learner.components.sums, components, strict=True)),
-        )
+        done = _finish(learner, training, begun or begin(epoch), epoch, clock, score, extras.spent)
         begun, problem = None, None
-        if hold is not None:
-            hold()
-            if not learner.progress.finished and _goes_ahead(training, lasted):
+        if extras.hold is not None:
+            extras.hold()
+            if not learner.progress.finished and _goes_ahead(training, done.seconds):
                 try:
                     begun = begin(epoch + 1)
                 except Exception as found:  # the caller gets the last epoch first
@@ -143,6 +117,53 @@ def _begin(
     except torch.OutOfMemoryError:
         raise OutOfMemory(_too_large(training)) from None
     return _Begun(began, losses, z, patient, trained, validated, numbers)
+
+
+def _finish(
+    learner: Learner,
+    training: Training,
+    begun: _Begun,
+    epoch: int,
+    clock: Callable[[], float],
+    score: ScoreValidation | None,
+    spent: Stopwatch | None,
+) -> EpochDone:
+    """Wait for an epoch, measure it, and let the learner make progress."""
+    settings, count = training.settings, len(training.train)
+    together = settings.contrast_batch or settings.batch_size  # instances per loss
+    try:
+        train_loss, held_out, good, *components = _read_numbers(begun.numbers)  # sync point: once per epoch
+    except torch.OutOfMemoryError:
+        raise OutOfMemory(_too_large(training)) from None
+    losses = begun.losses.cpu()
+    if not good:
+        _refuse_non_finite(losses, training, epoch, together)
+    if held_out != held_out:
+        raise NonFiniteLoss(_NAN_VALIDATION.format(epoch))
+    measured = health.measure(begun.z, begun.patient, train_loss, min(together, count))
+    compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
+    before, learner.progress = learner.progress, learner.progress.after(compared, settings)
+    improved = learner.progress.best_epoch != before.best_epoch
+    if improved:
+        learner.keep_best()
+    lasted, validating = clock() - begun.began, _seconds_between(begun.trained, begun.validated)
+    if spent is not None:
+        spent.add("training", lasted - validating)
+        spent.add("validation", validating)
+    return EpochDone(
+        epoch=epoch,
+        losses=losses,
+        train_loss=train_loss,
+        validation_loss=held_out,
+        health=measured,
+        validation_score=None if score is None else score(begun.z),
+        improved=improved,
+        best_epoch=learner.progress.best_epoch,
+        instances=count,
+        seconds=lasted,
+        last=learner.progress.finished,
+        components=dict(zip(learner.components.sums, components, strict=True)),
+    )
 
 
 def _goes_ahead(training: Training, lasted: float) -> bool:

@@ -26,7 +26,7 @@ from clocs_core.report.times import show_duration
 from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, describe_signals
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
-from clocs_core.train.loop import train_epochs
+from clocs_core.train.loop import Extras, train_epochs
 
 _FEW, _EPOCHS = 24, 3  # recordings that are read, and epochs that are trained, to measure the time
 
@@ -206,6 +206,6 @@ def _measure(
 ) -> tuple[float, float]:
     """Return the seconds that an epoch trains and validates, each in the quickest of a few epochs."""
     watch, found = Stopwatch(clock), []
-    for _ in train_epochs(learner, training, run_epoch, clock, lambda done, total: None, spent=watch):
+    for _ in train_epochs(learner, training, run_epoch, clock, lambda done, total: None, extras=Extras(watch)):
         found.append((watch.seconds.pop("training"), watch.seconds.pop("validation")))
     return min(one for one, _ in found), min(one for _, one in found)

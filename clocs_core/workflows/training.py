@@ -33,7 +33,7 @@ from clocs_core.train.build import (
 from clocs_core.train.checkpoint import load_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
-from clocs_core.train.loop import train_epochs
+from clocs_core.train.loop import Extras, train_epochs
 from clocs_core.train.norms import share_norms
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
@@ -248,7 +248,7 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         alarms = 0
         with saving(run, keeper, around, ready.device) as saver:
             steps = (learner, training, run_epoch, around.clock, show.tick)
-            for done in train_epochs(*steps, spent=watch, hold=lambda: saver.hold(learner)):
+            for done in train_epochs(*steps, extras=Extras(watch, lambda: saver.hold(learner))):
                 log = log.after(done)
                 saver.save(done, learner, so_far())
                 show.epoch(done, plan.train.epochs)

@@ -22,7 +22,7 @@ from clocs_core.train.captured import CapturedEpochs
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint, take_snapshot
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import start
-from clocs_core.train.loop import train_epochs
+from clocs_core.train.loop import Extras, train_epochs
 from clocs_core.train.normalise import min_max, normaliser
 from clocs_core.train.projector import Projector
 from clocs_core.train.schedule import Schedule
@@ -311,7 +311,7 @@ def test_epochs_that_begin_before_the_last_one_is_seen_are_the_same(training):
             CapturedEpochs(nothing),
             lambda: 0.0,
             lambda *_: None,
-            hold=(lambda who=who, held=held: held.append(take_snapshot(who))) if ahead else None,
+            extras=Extras(hold=(lambda who=who, held=held: held.append(take_snapshot(who))) if ahead else None),
         )
         for done in made:
             rows.append((done.train_loss, done.validation_loss, done.losses.tolist()))

@@ -19,7 +19,7 @@ from clocs_core.train.adam import Update
 from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import Progress, start
-from clocs_core.train.loop import train_epochs
+from clocs_core.train.loop import Extras, train_epochs
 from clocs_core.train.normalise import min_max
 from clocs_core.train.schedule import Schedule
 from clocs_core.train.step import ContrastiveObjective, ViewMaker
@@ -81,7 +81,7 @@ def epochs_of(
     clock = itertools.count().__next__
     maker = ViewMaker(generate, (), normalise=min_max)
     training = Training(store, maker, train, validation, settings, seed)
-    return train_epochs(who, training, run_epoch, clock, lambda step, steps: None, hold=hold)
+    return train_epochs(who, training, run_epoch, clock, lambda step, steps: None, extras=Extras(hold=hold))
 
 
 def weights(who):
