@@ -123,7 +123,7 @@ def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_trainin
     assert (again["rows"], again["failed"]) == (found["rows"], {})
     assert score_by_command(folds, tmp_path, "test", "--without", "cpc, s4d")["rows"] == []
     page = ptbxl_page.page(ptbxl_page.Found((found,), (tried,)), ptbxl_page.published(), [])
-    assert page.count("| cpc, s4d |") == 4  # linear and neighbours, of either fold
+    assert page.count("| cpc, s4d |") == 5  # linear and neighbours, of either fold; and above or below its control
 
 
 def record_auroc(report: Path) -> float:
