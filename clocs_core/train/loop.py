@@ -34,7 +34,7 @@ _NAN_VALIDATION = (
 
 @attrs.frozen
 class Extras:
-    """What else a caller wants of a training.
+    """Arguments of `train_epochs` that some callers have.
 
     spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
     hold: keeps what the caller needs of the learner as it is at the end of an epoch. With it, the next one may be under

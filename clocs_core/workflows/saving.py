@@ -45,16 +45,19 @@ class EpochSaver:
 
     def hold(self, learner: Learner) -> None:
         """Keep the state of the learner for the next `save`: by then, the next epoch may have changed it."""
-        if self.pool is not None and self.keeper.checkpoint is not None and self.keeper.writes:
+        if self.pool is not None and self._path is not None:
             self._held = take_snapshot(learner)
 
     def save(self, done: EpochDone, learner: Learner, log: TrainingLog) -> None:
         """Finish with the epoch before, then begin to save this one. log: with all epochs so far."""
         self.finish()
-        if self.keeper.checkpoint is not None and self.keeper.writes:
-            self._write(learner, log, self.keeper.checkpoint)
+        if self.pool is not None and self._path is not None:
+            held, self._held = self._held or take_snapshot(learner), None  # the next epoch changes the learner
+            self._writing = self.pool.submit(self._write, held, log, self._path)
         else:
             self.keeper.keep_epoch(log.rows[-1])
+            if self._path is not None:
+                save_checkpoint(learner, self._path, pack_log(log, self._packed))
         self._untold = done
         if self.pool is None:
             self.finish()
@@ -70,18 +73,14 @@ class EpochSaver:
             self.around.epoch(self.run, done)
             self.keeper.tell_until(done.epoch)
 
-    def _write(self, learner: Learner, log: TrainingLog, path: Path) -> None:
-        if self.pool is None:
-            self.keeper.keep_epoch(log.rows[-1])
-            save_checkpoint(learner, path, pack_log(log, self._packed))
-            return
-        held, self._held = self._held or take_snapshot(learner), None  # the next epoch changes the learner
+    @property
+    def _path(self) -> Path | None:
+        """The checkpoint, if this process writes one."""
+        return self.keeper.checkpoint if self.keeper.writes else None
 
-        def work() -> None:
-            self.keeper.keep_epoch(log.rows[-1])
-            save_snapshot(held, path, pack_log(log, self._packed))
-
-        self._writing = self.pool.submit(work)
+    def _write(self, held: Snapshot, log: TrainingLog, path: Path) -> None:
+        self.keeper.keep_epoch(log.rows[-1])
+        save_snapshot(held, path, pack_log(log, self._packed))
 
 
 @contextmanager

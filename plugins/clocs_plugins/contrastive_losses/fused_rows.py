@@ -17,6 +17,7 @@ import torch
 
 from clocs_core import launching_on
 from clocs_plugins.contrastive_losses.choice import Implementation, choose
+from clocs_plugins.contrastive_losses.row_owner import MOST
 from clocs_plugins.contrastive_losses.rows_and_columns import refuse_second_derivative
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from clocs_core import Ranks
     from clocs_plugins.contrastive_losses.launches import Sizes
 
-MOST = 2**30
-"""Bytes of the embeddings of all processes up to which `auto` uses the kernels. With more, no process gathers them."""
-
 
 def fits(impl: Implementation, views: Tensor, temperature: float | Tensor, ranks: Ranks) -> bool:
-    """Return whether the kernels compute the loss of this batch. Raise as `choose` if they are asked for and cannot."""
+    """Return whether the kernels compute the loss of this batch. Raise as `choose` if they are asked for and cannot.
+
+    `auto` leaves a batch that no process should gather to the ring.
+    """
     size = len(views) * ranks.whole * views.shape[2] * views.element_size()
     return choose(impl, views, temperature, 0) == "fused" and (impl == "fused" or size <= MOST)
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from clocs_plugins.contrastive_losses.weights import Groups, Strengths
 
 
-_MOST = 2**30  # bytes of all directions; above, no process has all of them
+MOST = 2**30
+"""Bytes of the embeddings of all processes, above which no process gathers them."""
 
 
 def row_owner_loss(
@@ -52,7 +53,7 @@ def row_owner_loss(
     """
     direction = directions(views)
     size = len(direction) * ranks.whole * direction.shape[2] * direction.element_size()
-    way = _Share if size <= _MOST else RingShare
+    way = _Share if size <= MOST else RingShare
     share: Tensor = way.apply(  # type: ignore[no-untyped-call]  # torch has no types for it
         direction, temperature, strengths, groups, ranks, at_once
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
+from triton_interpreter import pass_by_interpreter
 
 from clocs_core.contracts.records import Normalisation
 from clocs_core.train.normalise import leave, min_max, min_max_rows, normaliser, z_score
@@ -126,14 +124,4 @@ def test_the_operator_keeps_torchs_contracts(device):
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_the_kernel_does_all_this_by_tritons_interpreter():
     """On a machine without a GPU, in a process that has never imported triton otherwise."""
-    pytest.importorskip("triton", reason="triton is not installed")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    done = subprocess.run(
-        [*command, "-o", "addopts=--import-mode=importlib"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
-        cwd=Path(__file__).parents[3],
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(__file__)

@@ -6,13 +6,11 @@ As in test_block_fused.py, they run on a GPU, and by triton's interpreter in a p
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from triton_interpreter import pass_by_interpreter
 
 from clocs_plugins.cnn import fused_geometry as geometry
 from clocs_plugins.cnn.implementations import run_linear
@@ -125,11 +123,4 @@ def test_elsewhere_it_is_left_to_torch():
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [*command, "-o", "addopts=--import-mode=importlib"], capture_output=True, text=True, env=environment, cwd=root
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(__file__)

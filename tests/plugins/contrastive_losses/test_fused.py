@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from triton_interpreter import pass_by_interpreter
 
 triton = pytest.importorskip("triton", reason="Triton is not installed: `pip install 'clocs[fused]'`")
 
@@ -21,22 +19,14 @@ GROUPS = {
 }
 GROUPS["values and patients"] = f"not ({' or '.join(GROUPS.values())})"
 GROUPS["some sizes"] = "sizes and 37 and near"  # every loss, in seconds
-OLD = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 7)
 
 
-@pytest.mark.skipif(OLD, reason='with NumPy 2.4, Triton 3.6 says "only 0-dimensional arrays can be converted"')
 @pytest.mark.parametrize(
     "group", [group if group == "some sizes" else pytest.param(group, marks=pytest.mark.slow) for group in GROUPS]
 )
 def test_the_kernels_agree_with_the_plain_losses_under_the_interpreter(group):
     """The same functions that a GPU compiles, so that a wrong index, mask or sign shows on any machine."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", GROUPS[group]]
-    done = subprocess.run(
-        [*own, str(HERE / "interpreted.py")], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(HERE / "interpreted.py", "-k", GROUPS[group])
 
 
 def test_importing_the_kernels_needs_no_gpu():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
+from triton_interpreter import pass_by_interpreter
 
 from clocs_core.testing.threads import on_ranks
 from clocs_core.train.ranks import Group, Part
@@ -26,22 +23,10 @@ PATIENT = torch.tensor([1, 1, 2, 3, 1, 4, 2, 2, 5])
 GROUPS = {"some": "refused or (shares and 5 and 12)", "all": "test"}
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: `pip install 'clocs[fused]'`")
 @pytest.mark.parametrize("group", ["some", pytest.param("all", marks=pytest.mark.slow)])
 def test_the_kernels_agree_with_the_plain_losses_under_the_interpreter(group: str) -> None:
     """The same functions that a GPU compiles, in a process of their own."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", GROUPS[group]]
-    done = subprocess.run(
-        [*own, str(HERE / "interpreted_rows.py")],
-        env=environment,
-        cwd=HERE.parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(HERE / "interpreted_rows.py", "-k", GROUPS[group])
 
 
 def test_where_the_kernels_cannot_run_auto_takes_chunks_and_fused_is_refused() -> None:

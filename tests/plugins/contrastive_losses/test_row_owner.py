@@ -95,7 +95,7 @@ def test_a_second_derivative_is_refused() -> None:
 
 @pytest.fixture
 def in_a_ring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clocs_plugins.contrastive_losses.row_owner._MOST", 0)
+    monkeypatch.setattr("clocs_plugins.contrastive_losses.row_owner.MOST", 0)
 
 
 def with_gradient(group: Group, sizes: tuple[int, ...], loss: str, impl: str) -> tuple[torch.Tensor, ...]:
@@ -169,7 +169,7 @@ def test_no_process_has_a_matrix_of_all_instances_by_all_or_by_its_own(
     most: int, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither with gathered columns nor in a ring, forwards or backwards: a chunk is the largest tensor."""
-    monkeypatch.setattr(row_owner, "_MOST", most)
+    monkeypatch.setattr(row_owner, "MOST", most)
     many, at_once = 256, 2048
     z = torch.randn(2, many, DIM, generator=torch.Generator().manual_seed(0))
     groups = None if alone else group_patients(torch.arange(many) // 2)

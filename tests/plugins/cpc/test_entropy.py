@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from triton_interpreter import pass_by_interpreter
 
 from clocs_plugins.cpc.entropy import ByKernels, position_entropies
 
@@ -70,12 +68,4 @@ def test_large_scores_do_not_overflow(device):
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""
-    pytest.importorskip("triton", reason="Triton is not installed: `pip install 'clocs[fused]'`")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [*command, "-o", "addopts=--import-mode=importlib"], capture_output=True, text=True, env=environment, cwd=root
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(__file__)

@@ -6,12 +6,10 @@ The kernels run on a GPU, and by Triton's interpreter in a process of its own.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from triton_interpreter import pass_by_interpreter
 
 from clocs_plugins.s4d.by_matrix import convolve_by_matrix
 from clocs_plugins.s4d.layer import StateSpace, _by_fft
@@ -105,11 +103,4 @@ def test_a_second_derivative_is_refused(device):
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [*command, "-o", "addopts=--import-mode=importlib"], capture_output=True, text=True, env=environment, cwd=root
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    pass_by_interpreter(__file__)
