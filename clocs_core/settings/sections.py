@@ -211,7 +211,7 @@ class ScoringSettings:
     label_fraction: tuple[float, ...] = option(
         (1.0,),
         "Label fraction F: share of the labelled training frames that a classifier may use; several with commas.",
-        check=(lambda shares: bool(shares) and all(0 < f <= 1 for f in shares), "be between 0 and 1"),
+        check=(lambda shares: bool(shares) and all(0 < f <= 1 for f in shares), "be above 0 and at most 1"),
         metavar="F",
     )
     part: Literal["validation", "test"] = option("test", "Part of the patients that is scored.")

@@ -11,7 +11,7 @@ from clocs_core import Method, Objective, Setup, hookimpl, option
 if TYPE_CHECKING:
     from torch import nn
 
-_share = (lambda share: 0 < share < 1, "be between 0 and 1")
+_share = (lambda share: 0 < share < 1, "be above 0 and below 1")
 _positive = (lambda n: n > 0, "be positive")
 
 

@@ -109,7 +109,7 @@ def test_listeners_follow_a_run_and_a_broken_one_costs_a_warning(
         ),
         ({"epochs": 0}, "`train.epochs=...`: must be positive, got 0"),
         ({"epochs": 1.5}, "`train.epochs=...`: expected a whole number, got 1.5"),
-        ({"label_fraction": 2}, "`evaluate.label_fraction=...`: must be between 0 and 1"),
+        ({"label_fraction": 2}, "`evaluate.label_fraction=...`: must be above 0 and at most 1"),
         ({"channels": ["V9"]}, "has no channel 'V9'"),
         ({"device": "tpu"}, "expected one of auto, cpu, cuda, got 'tpu'"),
         ({"loss.colour": 1}, "`loss.colour=...`: 'loss' has no option 'colour'"),

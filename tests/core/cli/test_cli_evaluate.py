@@ -73,7 +73,7 @@ def document(folder: Path) -> dict:
         ),
         (["RUN", "--fraction-of", "leads"], "`--fraction-of …`: expected one of frames, patients, got 'leads'."),
         (["RUN", "--part", "train"], "`--part …`: expected one of validation, test, got 'train'."),
-        (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got 2.0."),
+        (["RUN", "--label-fraction", "2"], "`--label-fraction …`: must be above 0 and at most 1, got 2.0."),
         (["RUN", "--epochs", "3"], "Linear evaluation trains no network, so epochs would do nothing;"),
         (["RUN", "--protocol", "finetune", "--epochs", "0"], "`--epochs …`: must be positive, got 0."),
         (["RUN", "--leads", "left", "--channels", "left"], "--leads and --channels are two names for one setting"),

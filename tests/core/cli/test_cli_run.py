@@ -86,7 +86,7 @@ def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ([*BASE, "--epochs", "2.7"], "`--epochs …`: expected a whole number, got '2.7'."),
         ([*BASE, "--seed", "-1"], "`--seed …`: must not be negative, got -1."),
         ([*BASE, "--device", "tpu"], "`--device …`: expected one of auto, cpu, cuda, got 'tpu'."),
-        ([*BASE, "--label-fraction", "2"], "`--label-fraction …`: must be between 0 and 1, got 2.0."),
+        ([*BASE, "--label-fraction", "2"], "`--label-fraction …`: must be above 0 and at most 1, got 2.0."),
         ([*BASE, "--label-fraction", "half"], "`--label-fraction …`: expected a number, got 'half'."),
         ([*BASE, "--config", "none.toml"], "Cannot read the settings file none.toml: No such file or directory."),
         (

@@ -82,7 +82,7 @@ def test_perturbations_that_share_a_class_of_options_are_set_together_or_apart()
         ("bias=yes", "`encoder.bias=...`: expected true or false, got 'yes'."),
         ("widths=4,x", "`encoder.widths=...`: expected a whole number, got 'x'."),
         ("seed=x", "`run.seed=...`: expected a whole number, got 'x'."),
-        ("label_fraction=2", "`evaluate.label_fraction=...`: must be between 0 and 1, got 2.0."),
+        ("label_fraction=2", "`evaluate.label_fraction=...`: must be above 0 and at most 1, got 2.0."),
     ],
 )
 def test_a_mistake_in_an_assignment_is_one_sentence(assignment: str, message: str) -> None:
