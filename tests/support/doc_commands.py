@@ -180,6 +180,7 @@ SMALLER_BENCHMARKS = (
     (r"^(.*/end_to_end\.py --only prepare .*)$", r"\1 --smoke"),
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
     (r"^(.*/ranks_step\.py .*)$", r"\1 --batch 4 --steps 1 --rounds 2"),
+    (r"^(.*/own_rows\.py .*)$", r"\1 --device cpu --impl chunked --batches 32 --processes 2"),
     (r"^(.*/throughput\.py .*)$", r"\1 --methods supervised --encoders vit1d --steps 1 --repeats 2 --batch 4"),
     (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2 --draws 20"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),

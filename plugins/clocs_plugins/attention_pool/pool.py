@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clocs_core import Features, Trial, label_loss
+from clocs_plugins.attention_pool.sequences import compute, reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,19 +52,23 @@ def train_pool(options: PoolOptions, trial: Trial) -> tuple[NDArray[np.float64],
     loss, order = label_loss(trial.task), torch.Generator().manual_seed(trial.seed)
     mean, deviation = _scale(trial)
     known, checked = (_labels(rows, trial, mean, deviation) for rows in (trial.train, trial.validation))
+    batch = options.batch_size
+    train, validation = (
+        reader(trial, part, len(rows), batch) for part, rows in (("train", known), ("validation", checked))
+    )
     best, best_epoch, lowest = copy.deepcopy(pool.state_dict()), 0, math.inf
     for epoch in range(1, options.epochs + 1):
-        for rows in torch.randperm(len(known), generator=order).split(options.batch_size):
+        for rows in torch.randperm(len(known), generator=order).split(batch):
             optimiser.zero_grad()
-            loss(pool(_sequence(trial, "train", rows))[None], known[rows.to(trial.device)]).backward()
+            loss(pool(train(rows))[None], known[rows.to(trial.device)]).backward()
             optimiser.step()
-        value = float(loss(_outputs(pool, trial, "validation", options.batch_size)[None], checked))  # sync point
+        value = float(loss(_outputs(pool, validation, len(checked), batch)[None], checked))  # sync point
         if value < lowest:
             best, best_epoch, lowest = copy.deepcopy(pool.state_dict()), epoch, value
         elif epoch - best_epoch >= options.patience:
             break
     pool.load_state_dict(best)
-    found = _outputs(pool, trial, "scored", options.batch_size).double()
+    found = _outputs(pool, partial(compute, trial, "scored"), len(trial.scored), batch).double()
     if trial.task.kind == "number":
         found = mean + deviation * found
     else:
@@ -70,21 +76,10 @@ def train_pool(options: PoolOptions, trial: Trial) -> tuple[NDArray[np.float64],
     return found.cpu().numpy(), best_epoch
 
 
-def _sequence(trial: Trial, part: str, rows: Tensor) -> Tensor:
-    """Return the encoder's sequence (n, time, width) of rows, without gradients.
-
-    It is computed anew in every epoch: kept, 17,000 sequences of 250 positions and 512 features would take 8.7 GB.
-    """
-    assert trial.signal is not None  # the offer wants the encoder
+def _outputs(pool: AttentionPool, read: Callable[[Tensor], Tensor], count: int, batch_size: int) -> Tensor:
+    """Return the outputs of the first `count` rows (n, output)."""
     with torch.no_grad():
-        read = cast("Callable[[Tensor], Tensor]", trial.encoder.sequence)  # type: ignore[union-attr]
-        return read(trial.signal(part, rows.numpy()))
-
-
-def _outputs(pool: AttentionPool, trial: Trial, part: str, batch_size: int) -> Tensor:
-    count = len({"validation": trial.validation, "scored": trial.scored}[part])  # type: ignore[arg-type]
-    with torch.no_grad():
-        return torch.cat([pool(_sequence(trial, part, rows)) for rows in torch.arange(count).split(batch_size)])
+        return torch.cat([pool(read(rows)) for rows in torch.arange(count).split(batch_size)])
 
 
 def _scale(trial: Trial) -> tuple[float, float]:

@@ -35,6 +35,8 @@ MOST_PARTS = 2**27
 """Parts of row sums kept at a time, 512 MB. With more, pairs of views take turns."""
 PROGRAMS = 528
 """Programs wanted for the sums of own rows, four per multiprocessor of an H200. Fewer blocks are computed in parts."""
+WORTH_PARTS = 8
+"""Tiles from which the sums of own rows come in parts: a kernel that adds up parts costs as much as several tiles."""
 ROOM = 4096
 """Largest tile of gradients, in numbers, that leaves a program registers to compute the gradient of x as well."""
 ELEMENTS = 2048
@@ -144,7 +146,8 @@ def launch_own_sums(size: Sizes, packed: Tensor, tau: float | Tensor) -> Tensor:
     """Return the sums of the own rows (view, other view, own)."""
     tile, blocks = size.shapes.sums, math.ceil(size.own / size.shapes.sums.columns)
     tiles = math.ceil(size.batch / tile.rows)
-    parts = max(1, min(PROGRAMS // max(1, size.views * size.beside * blocks), tiles // 2))
+    parts = min(PROGRAMS // max(1, size.views * size.beside * blocks), tiles // 2) if tiles >= WORTH_PARTS else 1
+    parts = max(1, parts)
     each = math.ceil(tiles / parts)
     parts = math.ceil(tiles / each)
     sums = packed.new_empty((parts, size.views, size.views, size.own), dtype=torch.float32)

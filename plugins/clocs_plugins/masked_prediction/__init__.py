@@ -17,16 +17,21 @@ _positive = (lambda n: n > 0, "be positive")
 
 @attrs.frozen
 class MaskOptions:
-    """The stretches that are hidden."""
+    """The stretches that are hidden. Options of the objective `mae`.
+
+    A position is hidden alone: samples next to it predict some of it. With stretches of a second, the decoder predicts
+    zeros, and the encoder falls below an untrained one (docs/results-ptbxl.md).
+    """
 
     masked: float = option(0.6, "Share of the positions that is hidden, at most.", check=_share)
-    stretch: int = option(5, "Positions in a row that are hidden.", check=_positive)
+    stretch: int = option(1, "Positions in a row that are hidden.", check=_positive)
 
 
 @attrs.frozen
 class JepaOptions(MaskOptions):
     """Options of the objective `jepa`."""
 
+    stretch: int = option(5, "Positions in a row that are hidden.", check=_positive)
     momentum: tuple[float, float] = option(
         (0.998, 0.9998),
         "Share of the teacher's weights that a step keeps: at the first step and at the last.",

@@ -78,7 +78,12 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
         ("data", "split_seed", -1, "`data.split_seed=...`: must not be negative, got -1."),
         ("data", "normalise", "z", "`data.normalise=...`: expected one of min-max, none, z-score, constant, got 'z'."),
         ("evaluate", "resamples", 0, "`evaluate.resamples=...`: must be positive and at most 1,000,000, got 0."),
-        ("evaluate", "label_fraction", [], "`evaluate.label_fraction=...`: must be above 0 and at most 1, got nothing."),
+        (
+            "evaluate",
+            "label_fraction",
+            [],
+            "`evaluate.label_fraction=...`: must be above 0 and at most 1, got nothing.",
+        ),
         (
             "evaluate",
             "label_fraction",
