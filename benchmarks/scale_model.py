@@ -260,38 +260,50 @@ def weights_of(encoder: str) -> int:
 
 EACH = 256
 """Instances of two views per GPU."""
-NETWORKS = {"cnn": (0.182e-3, 45_304), "resnet1d": (17.14e-3, 837_152)}
-"""Seconds of a captured step of 256 instances on one H200 (results/ranks_step.json, one process alone), and weights."""
+NETWORKS = {"cnn": ("impl=auto", 45_304), "resnet1d": ("impl=chunked", 837_152)}
+"""The case of results/ranks_step.json with the captured step of 256 instances on one H200, and weights."""
 GPU_VIEWS = 10.1e-6 / 256
 """Seconds per instance to gather its two frames and normalise them: two kernels of results/step_kernels.json."""
-GPU_PAIRS = 2.624e-3 / 32_768**2
-"""Seconds per pair of instances of the fused loss with its gradient: V = 2, K = 32,768 in results/patient_nce.json."""
 WIRES = {"8 H200 over NVLink": (8, Wire(20e-6, 300e9)), "64 H200 over InfiniBand": (64, Wire(40e-6, 40e9))}
 """Assumptions: latency and speed of a collective operation, per GPU; two thirds of NVLink's 450 GB/s in one direction,
 and four fifths of the 50 GB/s of InfiniBand NDR."""
+RESULTS = Path(__file__).parent / "results"
 
 
 def predict() -> dict[str, Any]:
-    """Put the constants of GPUs into the model, for batches of 256 instances per GPU."""
+    """Put the times of one GPU into the model, for batches of 256 instances per GPU."""
     found: dict[str, Any] = {}
-    for name, (seconds, weights) in NETWORKS.items():
-        compute = Compute(0.0, GPU_VIEWS, seconds / EACH - GPU_VIEWS, GPU_PAIRS)
+    steps, losses = _read("ranks_step"), _gpu_losses()
+    for name, (case, weights) in NETWORKS.items():
+        seconds = steps[f"{name}, {case}"]["alone ms"] / 1000
+        compute = Compute(0.0, GPU_VIEWS, (seconds - losses[EACH, 1]) / EACH - GPU_VIEWS, 0.0)
         for place, (processes, wire) in WIRES.items():
             batch = EACH * processes
-            sent, one = wire_seconds(wire, batch, processes, weights), compute.seconds(batch, 1)
-            step = compute.seconds(batch, processes) + sent
+            loss, sent = losses[batch, processes], wire_seconds(wire, batch, processes, weights)
+            one, step = compute.seconds(batch, 1) + losses[batch, 1], compute.seconds(batch, processes) + loss + sent
             found[f"{name}, {place}"] = {
                 "batch": batch,
                 "latency, s": wire.latency,
                 "speed, bytes/s": wire.speed,
                 "views, ms": round(1000 * compute.views * batch, 3),
-                "loss, ms": round(1000 * compute.pairs * batch**2 / processes, 3),
+                "loss, ms": round(1000 * loss, 3),
                 "messages, ms": round(1000 * sent, 3),
                 "step, ms": round(1000 * step, 3),
                 "one GPU, ms": round(1000 * one, 3),
                 "efficiency": round(one / step / processes, 3),
             }
     return found
+
+
+def _gpu_losses() -> dict[tuple[int, int], float]:
+    """Return the seconds of the fused loss and its gradient, by the batch and the number of processes that share it."""
+    found = {(row["batch"], row["processes"]): row["median_ms"] / 1000 for row in _read("own_rows")["rows"]}
+    (small,) = (one for one in _read("patient_nce")["sizes"] if (one["batch"], one["views"]) == (EACH, VIEWS))
+    return {**found, (EACH, 1): small["times"]["fused fp16"]["median_ms"] / 1000}
+
+
+def _read(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

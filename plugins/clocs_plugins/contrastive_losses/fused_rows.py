@@ -54,7 +54,7 @@ def share_of_rows(
     """
     if isinstance(temperature, torch.Tensor):
         temperature = temperature.to(views.device)
-    if len(ranks.sizes) == 1:  # it has all rows: the exchange of sums would be 2.6 % of a step of 256 on an H200
+    if len(ranks.sizes) == 1:  # it has all rows: the exchange of sums would be 2 % of a step of 256 on an H200
         return _of_one_process(views, patient, temperature, kind, ranks)
     share: Tensor = _Share.apply(views, temperature, patient, kind, ranks)  # type: ignore[no-untyped-call]
     return share
