@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from matplotlib.lines import Line2D
 from ptbxl import HERE, TASKS, read_rows
 
 from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
@@ -44,7 +45,7 @@ def main() -> int:
     given = parser.parse_args()
     found, asked = read(given.folder), [row.name for row in read_rows(HERE / "ptbxl.toml")]
     (given.docs / "results-ptbxl.md").write_text(page(found, published(), asked), encoding="utf-8")
-    if drawn := label_efficiency(found.rows):
+    if drawn := label_efficiency(ordered(found.rows, asked)):
         (given.docs / "pictures").mkdir(exist_ok=True)
         (given.docs / "pictures" / PICTURE).write_bytes(drawn)
     return 0
@@ -85,11 +86,18 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     commands = [table["command"] for table in found.tables] + [COMMAND]
     machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in found.tables))
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
-    parts = [introduction, _linear(found.rows, others), _verdicts(found.rows)]
-    parts += [_missing(found.rows, asked), _unfinished(found.tables)]
-    parts += [_other_protocols(found.rows, others), _fractions(found.rows), _supervised(found.supervised)]
+    rows = ordered(found.rows, asked)
+    parts = [introduction, _linear(rows, others), _verdicts(rows)]
+    parts += [_missing(rows, asked), _unfinished(found.tables)]
+    parts += [_other_protocols(rows, others), _fractions(rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _sources(others)]
     return "\n".join(part for part in parts if part)
+
+
+def ordered(rows: Iterable[dict[str, Any]], asked: Sequence[str]) -> list[dict[str, Any]]:
+    """Return rows in the order in which they were asked for; others come last."""
+    place = {name: number for number, name in enumerate(asked)}
+    return sorted(rows, key=lambda row: place.get(row["name"], len(place)))
 
 
 _INTRODUCTION = """# Results on PTB-XL, as its benchmark scores them
@@ -310,24 +318,25 @@ def _by_fraction(row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def label_efficiency(rows: Iterable[dict[str, Any]]) -> bytes | None:
     """Draw AUROC by label fraction, solid for a method and dashed for its untrained encoder; None without figures."""
-    figure, (axes,) = sheet(1, 1, 7.5, 3.6)
-    names, lines = [], []
+    figure, (axes,) = sheet(1, 1, 8.5, 3.6)
     held = [(row["name"], task, scores) for row in rows for task, scores in _by_fraction(row).items()]
-    for place, (name, task, scores) in enumerate(held):
+    solid: list[Line2D] = []
+    dashed: list[Line2D] = []
+    for place, (_, _, scores) in enumerate(held):
         colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place // len(PALETTE) % len(MARKERS)]
         x = [100 * one["label_fraction"] for one in scores]
-        for which, dashes in (("auroc", ()), ("random", (3, 2))):
+        for which, style, drawn in (("auroc", "-", solid), ("random", "--", dashed)):
             middle, low, high = zip(*(one[which] for one in scores), strict=True)
             axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
-            lines += axes.plot(x, middle, color=colour, marker=marker, markersize=4, linewidth=1.5, dashes=dashes)
-            names.append(f"{name}, {task}" if which == "auroc" else "untrained")
+            drawn += axes.plot(x, middle, color=colour, marker=marker, markersize=4, linewidth=1.5, linestyle=style)
     if not held:
         return None
     axes.set_xscale("log")
     axes.set_xticks(x, [f"{percent:g}" for percent in x])  # those of the last row; rows share them
     axes.minorticks_off()
     label(axes, "Fewer labels", "patients with labels, %", "macro AUROC, fold 10")
-    legend_beside(axes, names, lines, x=1.02)
+    names = [f"{name}: {task}" for name, task, _ in held]
+    legend_beside(axes, [*names, "the same encoder, untrained"], [*solid, dashed[0]], x=1.02, most=50)
     return to_png(figure)
 
 

@@ -102,11 +102,17 @@ def legend(axes: Axes) -> None:
 
 
 def legend_beside(
-    axes: Axes, names: Sequence[str], lines: Sequence[Line2D] | None = None, x: float = 1.0, columns: int = 1
+    axes: Axes,
+    names: Sequence[str],
+    lines: Sequence[Line2D] | None = None,
+    x: float = 1.0,
+    columns: int = 1,
+    most: int = 24,
 ) -> None:
     """Draw a legend outside the axes. Names are set afterwards: matplotlib omits one that begins with '_'.
 
-    lines: those that are named, default: all of the axes. x: its left edge, in widths of the axes.
+    lines: those that are named, default: all of the axes. x: its left edge, in widths of the axes. most: letters of a
+    name.
     """
     words = axes.legend(
         axes.get_lines() if lines is None else lines,
@@ -119,7 +125,7 @@ def legend_beside(
         prop={"family": FONT, "size": 8},
     )
     for text, name in zip(words.get_texts(), names, strict=True):
-        text.set(text=printable(name, 24), parse_math=False)
+        text.set(text=printable(name, most), parse_math=False)
 
 
 def printable(text: str, most: int = 90) -> str:

@@ -114,6 +114,13 @@ def test_a_row_is_above_or_below_its_control_where_the_interval_excludes_0() -> 
     ]
 
 
+def test_rows_stand_in_the_order_of_their_list() -> None:
+    other = {**ROW, "name": "mae, vit1d"}
+    for asked in (["cpc, s4d", "mae, vit1d"], ["mae, vit1d", "cpc, s4d"]):
+        assert [row["name"] for row in ptbxl_page.ordered([other, ROW], asked)] == asked
+    assert ptbxl_page.ordered([other, ROW], ["cpc, s4d"]) == [ROW, other]  # without a place in it: last
+
+
 def test_rows_that_lack_a_seed_or_an_evaluation_are_named() -> None:
     unfinished = {**TABLE, "failed": {"cpc, s4d, seed 1": "not finished: time was up"}}
     assert "Rows that lack some of their seeds or evaluations: cpc, s4d." in page_of(unfinished)
@@ -162,8 +169,31 @@ def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
         best = max(scores, key=lambda one: one["auroc"][0])
         assert best["auroc"][0] >= floor
         assert best["gain"][1] > 0
+    tuned = [one for row in rows for one in row["scores"] if one["protocol"] == "finetune"]
+    assert max(one["auroc"][0] for one in tuned) >= 0.915
     assert found.supervised is not None
     assert found.supervised["auroc"][0] >= 0.915
+
+
+def test_the_readme_has_scores_of_the_page() -> None:
+    """Of our best rows, of the untrained encoder, and published ones."""
+    found, others = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl"), ptbxl_page.published()["rows"]
+    shown = {
+        row[0].replace("`", ""): row[1:] for row in cells((ptbxl_page.DOCS.parent / "README.md").read_text("utf-8"))
+    }
+    tasks = ("all", "superclass", "rhythm")
+    for row in (row for row in found.rows if row["name"] in shown):
+        scores = {one["task"]: one for one in row["scores"] if one["chosen"]}
+        for name, which in ((row["name"], "auroc"), ("s4d, untrained", "random")):
+            if (name, row["name"]) != ("s4d, untrained", "cpc, s4d"):
+                figures = ["{:.3f} [{:.3f}, {:.3f}]".format(*scores[task][which]) for task in tasks]
+                assert shown[name][1:] == [f"{row['parameters'] / 1e6:.1f} M", *figures]
+    for one in (one for one in others if f"{one['name']}, published" in shown and one["protocol"] == "linear"):
+        figures = [f"{one['scores'][task]:.3f}" for task in tasks]
+        recordings, *rest = shown[f"{one['name']}, published"]
+        assert one["data"].startswith(recordings)
+        assert rest == [one["parameters"], *figures]
+    assert len([name for name in shown if "published" in name or ", s4d" in name]) == 5
 
 
 def test_the_picture_shows_the_figures_and_is_left_out_without_any() -> None:

@@ -24,6 +24,7 @@ _GPU = "--out runs/paper --device cuda --jobs 4 --runs-per-job 5 --threads 2"
 
 # Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
 # test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
+_LONGER = "'rhythm-and-patient, 100 epochs, s4d' 'vicreg-many, 100 epochs, xresnet1d'"
 RUN_ELSEWHERE = {
     "make demo": ".ci/run::demo",
     "make test": ".ci/run::test",
@@ -85,10 +86,15 @@ RUN_ELSEWHERE = {
         "tests/benchmarks/test_validation_order.py::test_each_epoch_is_validated_in_both_orders"
     ),
     **{
-        f"python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl {rows} --jobs {jobs} --device cuda "
+        f"python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl {rows} --device cuda "
         f"--json benchmarks/results/ptbxl/{name}.json": "tests/benchmarks/test_ptbxl.py"
         "::test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training"
-        for rows, jobs, name in (("--only 'cpc, s4d'", 4, "cpc"), ("--without 'cpc, s4d'", 3, "methods"))
+        for rows, name in (
+            ("--only 'cpc, s4d' --jobs 4", "cpc"),
+            (f"--only {_LONGER} --jobs 4", "longer"),
+            ("--only 'mae, vit1d'", "mae"),
+            (f"--without 'cpc, s4d' {_LONGER} 'mae, vit1d' --jobs 3", "methods"),
+        )
     },
     "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl": "tests/benchmarks/test_ptbxl_page.py"
     "::test_the_committed_page_is_the_one_that_the_committed_results_make",
