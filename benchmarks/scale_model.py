@@ -19,9 +19,9 @@ compared with the model. None of their times is used to fit it.
 Everything is timed in turn in every round, so that other work on the machine slows down all of it alike: by the slowest
 process, and of all rounds the median.
 
-`predictions` puts other constants into the same model: one H200 per process, with the fused loss. Constants of an H200
-are measured ones. Latency and speed of the wire are assumptions, and stand beside the numbers. It counts as if no sum
-of gradients ran beside the backward pass.
+`predictions` has one H200 per process. The time of a step on one of them, and that of the loss of own rows, are
+measured (results/ranks_step.json, own_rows.json, patient_nce.json). Latency and speed of the wire are assumptions, and
+stand beside the numbers. It counts as if no sum of gradients ran beside the backward pass.
 """
 
 from __future__ import annotations

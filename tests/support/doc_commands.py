@@ -19,12 +19,13 @@ _FILES = "tests/test_own_data.py::test_a_folder_of_files_becomes_a_report_by_the
 
 _GRIDS = "tests/test_doc_grids.py::test_the_commands_of_the_page_fill_its_grid"
 
+_LONGER = "'rhythm-and-patient, 100 epochs, s4d' 'vicreg-many, 100 epochs, xresnet1d'"
+
 _PAPER = "clocs grid run benchmarks/paper.toml"
 _GPU = "--out runs/paper --device cuda --jobs 4 --runs-per-job 5 --threads 2"
 
 # Commands that other tests run than those that run the rest: where. Each must stand on a page still, and so must the
 # test in its file; a stage of .ci/run is a target of the Makefile, which has the command.
-_LONGER = "'rhythm-and-patient, 100 epochs, s4d' 'vicreg-many, 100 epochs, xresnet1d'"
 RUN_ELSEWHERE = {
     "make demo": ".ci/run::demo",
     "make test": ".ci/run::test",

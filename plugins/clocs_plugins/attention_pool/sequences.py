@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ON_CPU = 2**30
 """Bytes of sequences of one part that are kept on a CPU."""
-OF_GPU = 4
-"""One part takes at most one in so many bytes that are free on a GPU."""
+SHARE = 0.25
+"""Share of a GPU's free memory for the sequences of one part."""
 
 
 def reader(trial: Trial, part: str, count: int, batch_size: int) -> Callable[[Tensor], Tensor]:
@@ -31,7 +31,10 @@ def reader(trial: Trial, part: str, count: int, batch_size: int) -> Callable[[Te
     first = compute(trial, part, torch.zeros(1, dtype=torch.int64))  # (1, time, width)
     if count * first.numel() * first.element_size() > room(trial.device):
         return partial(compute, trial, part)
-    kept = first.new_empty(count, *first.shape[1:])
+    try:
+        kept = first.new_empty(count, *first.shape[1:])
+    except torch.OutOfMemoryError:  # another process took the memory meanwhile
+        return partial(compute, trial, part)
     for rows in torch.arange(count).split(batch_size):
         kept[rows[0] : rows[-1] + 1] = compute(trial, part, rows)
     return lambda rows: kept[rows.to(kept.device)]
@@ -39,7 +42,7 @@ def reader(trial: Trial, part: str, count: int, batch_size: int) -> Callable[[Te
 
 def room(device: torch.device) -> int:
     """Return how many bytes the sequences of one part may take."""
-    return torch.cuda.mem_get_info(device)[0] // OF_GPU if device.type == "cuda" else ON_CPU
+    return int(SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else ON_CPU
 
 
 def compute(trial: Trial, part: str, rows: Tensor) -> Tensor:

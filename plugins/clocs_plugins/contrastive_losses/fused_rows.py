@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def fits(impl: Implementation, views: Tensor, temperature: float | Tensor, ranks: Ranks) -> bool:
     """Return whether the kernels compute the loss of this batch. Raise as `choose` if they are asked for and cannot.
 
-    `auto` leaves a batch that no process should gather to the ring.
+    Above MOST bytes of embeddings, `auto` uses the ring instead.
     """
     size = len(views) * ranks.whole * views.shape[2] * views.element_size()
     return choose(impl, views, temperature, 0) == "fused" and (impl == "fused" or size <= MOST)
@@ -54,7 +54,7 @@ def share_of_rows(
     """
     if isinstance(temperature, torch.Tensor):
         temperature = temperature.to(views.device)
-    if len(ranks.sizes) == 1:  # it has all rows: the exchange of sums would be 2 % of a step of 256 on an H200
+    if len(ranks.sizes) == 1:  # it has all rows, and need not exchange sums
         return _of_one_process(views, patient, temperature, kind, ranks)
     share: Tensor = _Share.apply(views, temperature, patient, kind, ranks)  # type: ignore[no-untyped-call]
     return share

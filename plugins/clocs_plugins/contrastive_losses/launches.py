@@ -36,7 +36,7 @@ MOST_PARTS = 2**27
 PROGRAMS = 528
 """Programs wanted for the sums of own rows, four per multiprocessor of an H200. Fewer blocks are computed in parts."""
 WORTH_PARTS = 8
-"""Tiles from which the sums of own rows come in parts: a kernel that adds up parts costs as much as several tiles."""
+"""With fewer tiles than this, one program sums a whole row: a kernel that adds up parts costs as much as some tiles."""
 ROOM = 4096
 """Largest tile of gradients, in numbers, that leaves a program registers to compute the gradient of x as well."""
 ELEMENTS = 2048

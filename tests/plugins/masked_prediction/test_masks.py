@@ -6,6 +6,7 @@ import pytest
 import torch
 from masked_worlds import build, draws, transformer
 
+from clocs_plugins.masked_prediction import JepaOptions, MaskOptions
 from clocs_plugins.masked_prediction.masks import MaskedSignals
 
 
@@ -50,3 +51,8 @@ def test_equal_generators_hide_the_same():
 def test_masks_that_do_not_fit_a_frame_are_refused(options, said):
     with pytest.raises(ValueError, match=rf"a frame of 60 samples has 12 positions of 5 samples.*{said}"):
         build("jepa", transformer(), **options)
+
+
+def test_samples_are_hidden_in_shorter_gaps_than_features():
+    """The rows of docs/results-ptbxl.md depend on it."""
+    assert (MaskOptions().stretch, JepaOptions().stretch) == (1, 5)

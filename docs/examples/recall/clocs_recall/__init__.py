@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 CLOCS_API = "1.2"
-_share = (lambda share: 0 < share < 1, "be between 0 and 1")
+_share = (lambda share: 0 < share < 1, "be above 0 and below 1")
 
 
 @attrs.frozen
