@@ -10,7 +10,8 @@ one vector per recording (`linear-record`, C chosen on fold 9), task by task, be
 `--out`: a run that is chosen is not trained again. A row can ask for more evaluations. What is finished is not done
 again.
 
-The figures are macro AUROC of recordings, with the mean over seeds and its interval over seeds and patients.
+The figures are macro AUROC of recordings, with the mean over seeds and its interval over seeds and patients. With
+`--against NAME`, they are followed by how far that row is above each of the others.
 """
 
 from __future__ import annotations
@@ -19,34 +20,23 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import time
-import tomllib
-from collections import defaultdict
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import attrs
 import torch
 from command_line import command_line
+from ptbxl_rows import HERE, TASKS, Place, Row, evaluation_folder, evaluations, is_finished, read_rows
+from ptbxl_scores import compare, summarise
 
 import clocs_core as clocs
-from clocs_core.artifacts.evaluation_folder import EvaluationFolder
-from clocs_core.artifacts.predictions import read_predictions
-from clocs_core.evaluation.bootstrap import Interval, bootstrap
-from clocs_core.evaluation.linear import by_record
-from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
 from clocs_core.grids.machine import describe_machine
-from clocs_plugins.classification import clocs_metrics
 
-TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
-HERE = Path(__file__).parent
 COMMON: dict[str, object] = {"autocast": "bf16", "batch_size": 256}
 """Settings of every pre-training, unless a row has others."""
 FRAMES: dict[str, dict[str, object]] = {
@@ -55,45 +45,7 @@ FRAMES: dict[str, dict[str, object]] = {
     "quarters": {"frame_samples": 250, "frames_per_record": 4},
 }
 """Frames of a recording of 10 s at 100 Hz."""
-RESAMPLES = 1000
-"""Bootstrap samples of the patients, the same for all rows."""
 QUICK: dict[str, object] = {"permutations": 0, "metrics": "auroc", "pictures": False}
-
-
-@attrs.frozen
-class Row:
-    """A row of the table. evaluations: settings of each evaluation, of the linear one on six tasks by default."""
-
-    name: str
-    method: str
-    encoder: str
-    frames: str = "whole"
-    task: str = "superclass"
-    seeds: int = 1
-    options: dict[str, Any] = attrs.field(factory=dict)
-    evaluations: tuple[dict[str, Any], ...] = ()
-    linear: bool = True
-
-
-@attrs.frozen
-class Place:
-    """Where recordings, runs and results lie, and which fold is scored."""
-
-    root: Path
-    out: Path
-    part: str
-    device: str
-    tasks: tuple[str, ...] = TASKS
-
-    def folder(self, row: Row, seed: int) -> Path:
-        """Return the run folder of a row's seed."""
-        return self.out / row.name.replace(" ", "-").replace(",", "") / f"seed{seed}"
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Read the rows of the table."""
-    found = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [Row(**{**one, "evaluations": tuple(one.get("evaluations", ()))}) for one in found["rows"]]
 
 
 def main() -> int:
@@ -109,12 +61,17 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the GPU")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--until", type=float, default=float("inf"), help="start no run after so many seconds")
+    parser.add_argument("--against", metavar="NAME", help="say how far this row is above the others")
     parser.add_argument("--json", type=Path, help="write the table here")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     place = Place(given.root, given.out, given.part, given.device, tuple(given.tasks))
     rows = [row for row in read_rows(given.rows) if not given.only or row.name in given.only]
     rows = [row for row in rows if row.name not in given.without]
+    if given.against and given.against not in [row.name for row in rows]:
+        parser.error(
+            f"--against {given.against!r}: there is no such row. There are: {'; '.join(r.name for r in rows)}."
+        )
     if given.one:
         name, seed = given.one
         make(next(row for row in rows if row.name == name), int(seed), place)
@@ -128,6 +85,10 @@ def main() -> int:
         "failed": failed,
         "rows": [found for row in rows if (found := summarise(row, place))],
     }
+    if given.against:
+        first, by_name = next(row for row in rows if row.name == given.against), {row.name: row for row in rows}
+        others = [name for found in table["rows"] if (name := found["name"]) != first.name]
+        table |= {"against": first.name, "above": {name: compare(first, by_name[name], place) for name in others}}
     print(_as_text(table))
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
@@ -163,17 +124,6 @@ def _make_all(rows: list[Row], place: Place, jobs: int, until: float) -> dict[st
     return failed
 
 
-def is_finished(row: Row, seed: int, place: Place) -> bool:
-    """Return whether a run and all of its evaluations have a report."""
-    folder = place.folder(row, seed)
-    evaluated = (_evaluation_folder(folder, number, how, place) for number, how in enumerate(_evaluations(row, place)))
-    return all((one / "report.json").exists() for one in (folder, *evaluated))
-
-
-def _evaluation_folder(run: Path, number: int, how: dict[str, Any], place: Place) -> Path:
-    return run / "table" / f"{number}-{how['protocol']}-{how['task']}-{place.part}"
-
-
 def make(row: Row, seed: int, place: Place) -> None:
     """Pre-train a row with a seed and evaluate it; finished parts are opened only."""
     folder = place.folder(row, seed)
@@ -194,83 +144,14 @@ def make(row: Row, seed: int, place: Place) -> None:
     run = clocs.pretrain(row.method, data(row.task), out=folder, progress=False, **settings)
     trained = time.monotonic()
     shown = []
-    for number, how in enumerate(_evaluations(row, place)):
+    for number, how in enumerate(evaluations(row, place)):
         asked: dict[str, Any] = {**QUICK, "part": place.part, "device": place.device, **how}
-        task, out = asked.pop("task"), _evaluation_folder(folder, number, how, place)
+        task, out = asked.pop("task"), evaluation_folder(folder, number, how, place)
         made = clocs.evaluate(run, data(task), out=out, progress=False, **asked)
         score = next(one for one in made.record.scores if one.level == "record" and one.init != "random")
         shown.append(f"{task} {score.value:.4f}")
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in run.record.seconds.items())
     print(f"{', '.join(shown)}; {trained - began:.0f} + {time.monotonic() - trained:.0f} s ({stages})")
-
-
-def _evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
-    c: dict[str, object] = {"C": 0.01} if place.part == "validation" else {"C": "auto"}
-    if row.linear:
-        yield from ({"protocol": "linear-record", "task": task, **c} for task in place.tasks)
-    yield from row.evaluations
-
-
-def summarise(row: Row, place: Place) -> dict[str, Any] | None:
-    """Collect the scores of a row over the seeds that are finished."""
-    folders = [place.folder(row, seed) for seed in range(row.seeds)]
-    folders = [one for one in folders if (one / "report.json").exists()]
-    if not folders:
-        return None
-    runs = [clocs.load_run(one) for one in folders]
-    found: dict[str, Any] = attrs.asdict(row, filter=lambda field, _: field.name not in ("evaluations", "linear"))
-    found |= {
-        "parameters": sum(weight.numel() for weight in runs[0].encoder.network.parameters()),
-        "pretrain_seconds": [round(one.record.seconds["pretrain"], 1) for one in runs],
-        "scores": [],
-    }
-    by_evaluation: dict[str, list[Path]] = defaultdict(list)
-    for folder in folders:
-        for one in sorted(folder.glob(f"table/*-{place.part}")):
-            if (one / "report.json").exists():
-                by_evaluation[one.name].append(one)
-    asked = list(_evaluations(row, place))
-    for name, several in by_evaluation.items():
-        how = asked[int(name.partition("-")[0])]
-        found["scores"] += _scores([EvaluationFolder(one) for one in several], how)
-    return found
-
-
-def _scores(folders: list[EvaluationFolder], how: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control.
-
-    how: the settings of the evaluation.
-    """
-    auroc = next(one for one in clocs_metrics() if one.name == "auroc")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    reports = [one.read_report() for one in folders]
-    predicted = [read_predictions(one.predictions) for one in folders]
-    first, made = reports[0], []
-    for fraction in sorted({f for _, _, f in predicted[0]}):
-        ours, theirs = (
-            [bootstrap(by_record(p[first.protocol, init, fraction]), auroc, RESAMPLES, 0, device) for p in predicted]
-            for init in (first.init, "random")
-        )
-        mean, control = mean_over_seeds(ours), mean_over_seeds(theirs)
-        gain = difference_over_seeds(ours, theirs, paired=True)
-        made.append(
-            {
-                "protocol": first.protocol,
-                "task": first.task,
-                "label_fraction": fraction,
-                "chosen": how.get("C") == "auto",  # on fold 9
-                "settings": {name: value for name, value in how.items() if name not in ("protocol", "task")},
-                "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
-                "seeds": [round(one.value, 5) for one in ours],
-                **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},
-                "seconds": round(statistics.median(sum(r.seconds.values()) for r in reports), 1),
-            }
-        )
-    return made
-
-
-def _rounded(one: Interval) -> list[float]:
-    return [round(float(x), 5) for x in (one.value, one.low, one.high)]
 
 
 def _machine() -> dict[str, object]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 from matplotlib.lines import Line2D
-from ptbxl import HERE, TASKS, read_rows
+from ptbxl_rows import HERE, TASKS, read_rows
 
 from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
 
@@ -88,7 +88,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
     rows = ordered(found.rows, asked)
     parts = [introduction, _linear(rows, others), _verdicts(rows)]
-    parts += [_missing(rows, asked), _unfinished(found.tables)]
+    parts += [_between(found.tables), _missing(rows, asked), _unfinished(found.tables)]
     parts += [_other_protocols(rows, others), _fractions(rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _sources(others)]
     return "\n".join(part for part in parts if part)
@@ -171,6 +171,24 @@ def _verdicts(rows: Iterable[dict[str, Any]]) -> str:
             "",
         ]
     )
+
+
+def _between(tables: Iterable[dict[str, Any]]) -> str:
+    """Say how far a row is above others, where a table says so."""
+    parts = []
+    for table in (table for table in tables if table.get("against")):
+        lines = []
+        for name, above in table["above"].items():
+            cells = ["{:+.3f} [{:+.3f}, {:+.3f}]".format(*above[task]) if task in above else "" for task in TASKS]
+            lines.append([name, *cells])
+        parts += [
+            f"How far {table['against']} is above other rows: the difference of AUROC with its interval, over seeds "
+            "and patients, or over patients alone where a row has one seed.",
+            "",
+            *_table(["method, encoder", *TASKS], lines),
+            "",
+        ]
+    return "\n".join(parts)
 
 
 def _named(tasks: Sequence[str], scores: Sequence[dict[str, Any]]) -> str:

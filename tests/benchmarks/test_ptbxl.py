@@ -9,6 +9,7 @@ from pathlib import Path
 
 import ptbxl
 import ptbxl_page
+import ptbxl_rows
 import pytest
 from made_ptbxl import row, write_set
 
@@ -19,17 +20,17 @@ from clocs_core.contracts.result_offers import OWN_PROTOCOLS
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.session import installed_session
 
-ROWS = ptbxl.read_rows(Path(ptbxl.HERE, "ptbxl.toml"))
+ROWS = ptbxl_rows.read_rows(Path(ptbxl_rows.HERE, "ptbxl.toml"))
 
 
-def plan_of(row: ptbxl.Row) -> Plan:
+def plan_of(row: ptbxl_rows.Row) -> Plan:
     settings = {**ptbxl.COMMON, **ptbxl.FRAMES[row.frames], **row.options, "method": row.method, "encoder": row.encoder}
     data = clocs.dataset("ptbxl", task=row.task, split="published")
     return resolve(installed_session().catalogue, {}, assignments_of(PRETRAIN, data, settings))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_is_a_run_of_all_leads_on_the_published_folds(row: ptbxl.Row) -> None:
+def test_a_row_is_a_run_of_all_leads_on_the_published_folds(row: ptbxl_rows.Row) -> None:
     plan = plan_of(row)
     assert plan.data.split == "published"
     assert plan.encoder.offer.name == row.encoder
@@ -38,15 +39,15 @@ def test_a_row_is_a_run_of_all_leads_on_the_published_folds(row: ptbxl.Row) -> N
 
 
 def test_names_are_unique_and_so_are_their_folders(tmp_path: Path) -> None:
-    place = ptbxl.Place(tmp_path, tmp_path, "test", "cpu")
+    place = ptbxl_rows.Place(tmp_path, tmp_path, "test", "cpu")
     assert len({place.folder(row, 0) for row in ROWS}) == len(ROWS)
 
 
 def test_fold_9_is_scored_with_a_fixed_penalty_and_fold_10_with_one_chosen_on_fold_9(tmp_path: Path) -> None:
     for part, penalty in (("validation", 0.01), ("test", "auto")):
-        place = ptbxl.Place(tmp_path, tmp_path, part, "cpu")
-        linear = list(ptbxl._evaluations(ptbxl.Row("a", "cpc", "s4d"), place))
-        assert [one["task"] for one in linear] == list(ptbxl.TASKS)
+        place = ptbxl_rows.Place(tmp_path, tmp_path, part, "cpu")
+        linear = list(ptbxl_rows.evaluations(ptbxl_rows.Row("a", "cpc", "s4d"), place))
+        assert [one["task"] for one in linear] == list(ptbxl_rows.TASKS)
         assert {one["C"] for one in linear} == {penalty}
 
 
@@ -64,18 +65,25 @@ method = "cpc"
 encoder = "s4d"
 options = { epochs = 1, layers = 1, state = 2, embedding_dim = 16, batch_size = 16, autocast = "none" }
 evaluations = [{ protocol = "knn", task = "superclass" }]
+
+[[rows]]
+name = "cpc of 4 positions, s4d"
+method = "cpc"
+encoder = "s4d"
+seeds = 2
+options = { epochs = 1, layers = 1, state = 2, embedding_dim = 16, batch_size = 16, autocast = "none", ahead = 4 }
 """
 
 
 def test_a_run_is_finished_with_the_last_of_its_evaluations(tmp_path: Path) -> None:
-    place, row = ptbxl.Place(tmp_path, tmp_path, "test", "cpu", ("superclass",)), ptbxl.Row("a", "cpc", "s4d")
+    place, row = ptbxl_rows.Place(tmp_path, tmp_path, "test", "cpu", ("superclass",)), ptbxl_rows.Row("a", "cpc", "s4d")
     folder = place.folder(row, 0)
     for report in (folder / "report.json", folder / "table" / "0-linear-record-superclass-test" / "report.json"):
-        assert not ptbxl.is_finished(row, 0, place)
+        assert not ptbxl_rows.is_finished(row, 0, place)
         report.parent.mkdir(parents=True, exist_ok=True)
         report.touch()
-    assert ptbxl.is_finished(row, 0, place)
-    assert not ptbxl.is_finished(row, 1, place)
+    assert ptbxl_rows.is_finished(row, 0, place)
+    assert not ptbxl_rows.is_finished(row, 1, place)
 
 
 @pytest.fixture
@@ -103,11 +111,12 @@ def score_by_command(folds: Path, folder: Path, part: str, *more: str) -> dict[s
 
 @pytest.mark.slow
 def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training(folds: Path, tmp_path: Path) -> None:
-    tried = score_by_command(folds, tmp_path, "validation")
+    only = ("--only", "cpc, s4d")
+    tried = score_by_command(folds, tmp_path, "validation", *only)
     encoders = {one: one.stat().st_mtime_ns for one in tmp_path.glob("runs/*/seed*/encoder.safetensors")}
     assert len(encoders) == 1
     assert not [*tmp_path.glob("runs/*/seed*/table/*-test")]
-    found = score_by_command(folds, tmp_path, "test")
+    found = score_by_command(folds, tmp_path, "test", *only)
     assert {one: one.stat().st_mtime_ns for one in encoders} == encoders
     for table in (tried, found):
         (made,) = table["rows"]  # type: ignore[misc]
@@ -119,11 +128,36 @@ def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_trainin
         for number, one in enumerate(made["scores"]):
             reports = sorted(tmp_path.glob(f"runs/*/seed*/table/{number}-*-{table['part']}/report.json"))
             assert one["seeds"] == [pytest.approx(record_auroc(report), abs=1e-5) for report in reports]
-    again = score_by_command(folds, tmp_path, "test", "--until", "0")  # what is finished is not missing
+    again = score_by_command(folds, tmp_path, "test", "--until", "0", *only)  # what is finished is not missing
     assert (again["rows"], again["failed"]) == (found["rows"], {})
-    assert score_by_command(folds, tmp_path, "test", "--without", "cpc, s4d")["rows"] == []
+    without = score_by_command(folds, tmp_path, "test", "--without", "cpc, s4d", "cpc of 4 positions, s4d")
+    assert without["rows"] == []
     page = ptbxl_page.page(ptbxl_page.Found((found,), (tried,)), ptbxl_page.published(), [])
     assert page.count("| cpc, s4d |") == 5  # linear and neighbours, of either fold; and above or below its control
+
+
+@pytest.mark.slow
+def test_a_row_is_above_another_by_the_difference_of_their_means(folds: Path, tmp_path: Path) -> None:
+    found = score_by_command(folds, tmp_path, "test", "--against", "cpc of 4 positions, s4d")
+    means = {}
+    for made in found["rows"]:  # type: ignore[attr-defined]
+        (linear,) = (one for one in made["scores"] if one["protocol"] == "linear-record")
+        means[made["name"]] = sum(linear["seeds"]) / len(linear["seeds"])
+    assert found["against"] == "cpc of 4 positions, s4d"
+    ((name, above),) = found["above"].items()  # type: ignore[attr-defined]
+    (value, low, high) = above["superclass"]
+    assert name == "cpc, s4d"
+    assert value == pytest.approx(means["cpc of 4 positions, s4d"] - means["cpc, s4d"], abs=2e-5)
+    assert low <= value <= high
+
+
+def test_a_row_to_compare_with_must_be_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ptbxl.py", "--root", "x", "--out", "y", "--only", "cpc, s4d", "--against", "z"])
+    with pytest.raises(SystemExit):
+        ptbxl.main()
+    assert "--against 'z': there is no such row. There are: cpc, s4d." in capsys.readouterr().err
 
 
 def record_auroc(report: Path) -> float:
@@ -137,7 +171,7 @@ def record_auroc(report: Path) -> float:
 @pytest.mark.slow
 @pytest.mark.usefixtures("folds", "no_pictures")
 def test_the_supervised_network_of_the_page_is_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    supervised = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl").supervised
+    supervised = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl").supervised
     assert supervised is not None
     monkeypatch.chdir(tmp_path)
     few = ["--epochs", "1", "--batch-size", "16", "-o", "resamples=10", "--device", "cpu", "--workers", "1"]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import ptbxl
 import ptbxl_page
+import ptbxl_rows
 
 TASKS = ("all", "superclass")
 
@@ -72,7 +72,7 @@ def test_every_published_row_is_on_the_page_with_its_source() -> None:
     others = ptbxl_page.published()
     page = page_of(TABLE)
     for one in others["rows"]:
-        assert set(one["scores"]) <= set(ptbxl.TASKS)
+        assert set(one["scores"]) <= set(ptbxl_rows.TASKS)
         assert any(
             row[0] == one["name"] and all(f"{value:.3f}" in row for value in one["scores"].values())
             for row in cells(page)
@@ -115,6 +115,15 @@ def test_a_row_is_above_or_below_its_control_where_the_interval_excludes_0() -> 
     ]
 
 
+def test_the_page_says_how_far_a_row_is_above_others() -> None:
+    above = {"mae, vit1d": {"all": [0.05, 0.01, 0.09]}, "jepa, vit1d": {"form": [-0.01, -0.02, 0.0]}}
+    page = page_of({**TABLE, "against": "cpc, s4d", "above": above})
+    assert "How far cpc, s4d is above other rows" in page
+    assert ["mae, vit1d", "+0.050 [+0.010, +0.090]", "", "", "", "", ""] in cells(page)
+    assert ["jepa, vit1d", "", "", "", "", "-0.010 [-0.020, +0.000]", ""] in cells(page)
+    assert "How far" not in page_of(TABLE)
+
+
 def test_rows_stand_in_the_order_of_their_list() -> None:
     other = {**ROW, "name": "mae, vit1d"}
     for asked in (["cpc, s4d", "mae, vit1d"], ["mae, vit1d", "cpc, s4d"]):
@@ -139,23 +148,23 @@ def test_files_of_a_folder_are_told_apart_by_what_they_hold(tmp_path: Path) -> N
 
 
 def test_the_committed_page_is_the_one_that_the_committed_results_make() -> None:
-    asked = [row.name for row in ptbxl.read_rows(ptbxl.HERE / "ptbxl.toml")]
-    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    asked = [row.name for row in ptbxl_rows.read_rows(ptbxl_rows.HERE / "ptbxl.toml")]
+    found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
     committed = (ptbxl_page.DOCS / "results-ptbxl.md").read_text(encoding="utf-8")
     assert committed == ptbxl_page.page(found, ptbxl_page.published(), asked)
 
 
 def test_committed_rows_have_the_settings_of_the_list_of_rows() -> None:
     """All of their seeds and evaluations too, or the page names them as unfinished."""
-    listed = {row.name: row for row in ptbxl.read_rows(ptbxl.HERE / "ptbxl.toml")}
-    place = ptbxl.Place(Path(), Path(), "test", "cpu")
-    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    listed = {row.name: row for row in ptbxl_rows.read_rows(ptbxl_rows.HERE / "ptbxl.toml")}
+    place = ptbxl_rows.Place(Path(), Path(), "test", "cpu")
+    found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
     named = ptbxl_page._unfinished(found.tables).partition(": ")[2]
     for row in found.rows:
         asked = listed[row["name"]]
         assert (row["method"], row["encoder"], row["frames"]) == (asked.method, asked.encoder, asked.frames)
         assert row["options"] == asked.options
-        wanted = [(how["protocol"], how["task"], asked.seeds) for how in ptbxl._evaluations(asked, place)]
+        wanted = [(how["protocol"], how["task"], asked.seeds) for how in ptbxl_rows.evaluations(asked, place)]
         scores = {(one["protocol"], one["task"], len(one["seeds"])) for one in row["scores"]}
         lacking = scores != set(wanted) or len(row["pretrain_seconds"]) != asked.seeds
         assert (row["name"] in named.strip().rstrip(".").split("; ")) == lacking
@@ -163,7 +172,7 @@ def test_committed_rows_have_the_settings_of_the_list_of_rows() -> None:
 
 def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
     """The best row is at least so good, each above its control with an interval that excludes 0."""
-    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
     for task, floor in (("all", 0.88), ("superclass", 0.87), ("rhythm", 0.92)):
         rows = [row for row in found.rows if row["method"] != "supervised"]
         scores = [one for row in rows for one in row["scores"] if one["task"] == task and one["chosen"]]
@@ -173,7 +182,7 @@ def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
 
 
 def test_fine_tuning_and_a_supervised_network_reach_their_floors() -> None:
-    found = ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl")
+    found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
     tuned = [one for row in found.rows for one in row["scores"] if one["protocol"] == "finetune"]
     assert max(one["auroc"][0] for one in tuned if one["task"] == "superclass") >= 0.915
     assert found.supervised is not None
@@ -182,7 +191,7 @@ def test_fine_tuning_and_a_supervised_network_reach_their_floors() -> None:
 
 def test_the_readme_has_scores_of_the_page() -> None:
     """Of our best rows, of the untrained encoder, and published ones; and what fine-tuning does not show."""
-    rows = {row["name"]: row for row in ptbxl_page.read(ptbxl.HERE / "results" / "ptbxl").rows}
+    rows = {row["name"]: row for row in ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl").rows}
     readme, page = ((ptbxl_page.DOCS / name).read_text("utf-8") for name in ("../README.md", "results-ptbxl.md"))
     shown = {row[0].replace("`", ""): row[1:] for row in cells(readme)}
     tasks, ours = ("all", "superclass", "rhythm"), "rhythm-and-patient, 100 epochs, s4d"

@@ -1,0 +1,69 @@
+"""The rows of the table on PTB-XL, which of their runs and evaluations are finished, and where these lie."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
+HERE = Path(__file__).parent
+
+
+@attrs.frozen
+class Row:
+    """A row of the table. evaluations: settings of each evaluation, of the linear one on six tasks by default."""
+
+    name: str
+    method: str
+    encoder: str
+    frames: str = "whole"
+    task: str = "superclass"
+    seeds: int = 1
+    options: dict[str, Any] = attrs.field(factory=dict)
+    evaluations: tuple[dict[str, Any], ...] = ()
+    linear: bool = True
+
+
+@attrs.frozen
+class Place:
+    """Where recordings, runs and results lie, and which fold is scored."""
+
+    root: Path
+    out: Path
+    part: str
+    device: str
+    tasks: tuple[str, ...] = TASKS
+
+    def folder(self, row: Row, seed: int) -> Path:
+        """Return the run folder of a row's seed."""
+        return self.out / row.name.replace(" ", "-").replace(",", "") / f"seed{seed}"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows of the table."""
+    found = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [Row(**{**one, "evaluations": tuple(one.get("evaluations", ()))}) for one in found["rows"]]
+
+
+def evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
+    """Yield the settings of every evaluation of a row: the linear one on all tasks, and what the row asks for."""
+    c: dict[str, object] = {"C": 0.01} if place.part == "validation" else {"C": "auto"}
+    if row.linear:
+        yield from ({"protocol": "linear-record", "task": task, **c} for task in place.tasks)
+    yield from row.evaluations
+
+
+def is_finished(row: Row, seed: int, place: Place) -> bool:
+    """Return whether a run and all of its evaluations have a report."""
+    folder = place.folder(row, seed)
+    evaluated = (evaluation_folder(folder, number, how, place) for number, how in enumerate(evaluations(row, place)))
+    return all((one / "report.json").exists() for one in (folder, *evaluated))
+
+
+def evaluation_folder(run: Path, number: int, how: dict[str, Any], place: Place) -> Path:
+    """Return the folder of an evaluation of a run. number: its place among those of the row; how: its settings."""
+    return run / "table" / f"{number}-{how['protocol']}-{how['task']}-{place.part}"

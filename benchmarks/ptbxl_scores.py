@@ -1,0 +1,109 @@
+"""Collect the scores of finished rows on PTB-XL: means over seeds, with intervals over seeds and patients."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+from ptbxl_rows import Place, Row, evaluation_folder, evaluations
+
+import clocs_core as clocs
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder
+from clocs_core.artifacts.predictions import Predictions, read_predictions
+from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.linear import by_record
+from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
+from clocs_plugins.classification import clocs_metrics
+
+RESAMPLES = 1000
+"""Bootstrap samples of the patients, the same for all rows."""
+
+
+def summarise(row: Row, place: Place) -> dict[str, Any] | None:
+    """Collect the scores of a row over the seeds that are finished."""
+    folders = [place.folder(row, seed) for seed in range(row.seeds)]
+    folders = [one for one in folders if (one / "report.json").exists()]
+    if not folders:
+        return None
+    runs = [clocs.load_run(one) for one in folders]
+    found: dict[str, Any] = attrs.asdict(row, filter=lambda field, _: field.name not in ("evaluations", "linear"))
+    found |= {
+        "parameters": sum(weight.numel() for weight in runs[0].encoder.network.parameters()),
+        "pretrain_seconds": [round(one.record.seconds["pretrain"], 1) for one in runs],
+        "scores": [],
+    }
+    for number, how in enumerate(evaluations(row, place)):
+        if several := _finished(row, number, how, place):
+            found["scores"] += _scores(several, how)
+    return found
+
+
+def compare(row: Row, other: Row, place: Place) -> dict[str, list[float]]:
+    """Return how far a row is above another on each task, by the linear model, with the interval.
+
+    It is over seeds and patients, and over patients alone where a row has one seed.
+    """
+    found = {}
+    for number, how in enumerate(evaluations(row, place)):
+        ours, theirs = (_finished(one, number, how, place) for one in (row, other))
+        if number < len(place.tasks) and row.linear and other.linear and ours and theirs:
+            difference = difference_over_seeds(_trained(ours), _trained(theirs), paired=False)
+            found[str(how["task"])] = _rounded(difference)
+    return found
+
+
+def _finished(row: Row, number: int, how: dict[str, Any], place: Place) -> list[EvaluationFolder]:
+    """Return the folders of an evaluation, of the seeds that are finished."""
+    folders = [evaluation_folder(place.folder(row, seed), number, how, place) for seed in range(row.seeds)]
+    return [EvaluationFolder(one) for one in folders if (one / "report.json").exists()]
+
+
+def _trained(folders: Sequence[EvaluationFolder]) -> list[Interval]:
+    """Return the AUROC of the pre-trained encoder with all labels, of each seed."""
+    report = folders[0].read_report()
+    predicted = [read_predictions(one.predictions) for one in folders]
+    return [_auroc(one[report.protocol, report.init, 1.0]) for one in predicted]
+
+
+def _auroc(predicted: Predictions) -> Interval:
+    """Return the macro AUROC of recordings, with its bootstrap over patients."""
+    auroc = next(one for one in clocs_metrics() if one.name == "auroc")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return bootstrap(by_record(predicted), auroc, RESAMPLES, 0, device)
+
+
+def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return mean and interval over seeds and patients of one evaluation at each F, and those over its control.
+
+    how: the settings of the evaluation.
+    """
+    reports = [one.read_report() for one in folders]
+    predicted = [read_predictions(one.predictions) for one in folders]
+    first, made = reports[0], []
+    for fraction in sorted({f for _, _, f in predicted[0]}):
+        ours, theirs = (
+            [_auroc(one[first.protocol, init, fraction]) for one in predicted] for init in (first.init, "random")
+        )
+        mean, control = mean_over_seeds(ours), mean_over_seeds(theirs)
+        gain = difference_over_seeds(ours, theirs, paired=True)
+        made.append(
+            {
+                "protocol": first.protocol,
+                "task": first.task,
+                "label_fraction": fraction,
+                "chosen": how.get("C") == "auto",  # on fold 9
+                "settings": {name: value for name, value in how.items() if name not in ("protocol", "task")},
+                "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
+                "seeds": [round(one.value, 5) for one in ours],
+                **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},
+                "seconds": round(statistics.median(sum(r.seconds.values()) for r in reports), 1),
+            }
+        )
+    return made
+
+
+def _rounded(one: Interval) -> list[float]:
+    return [round(float(x), 5) for x in (one.value, one.low, one.high)]
