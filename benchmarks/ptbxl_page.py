@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from matplotlib.lines import Line2D
+from ptbxl_pictures import SHARED, by_fraction, is_main, label_efficiency, overview
 from ptbxl_rows import HERE, TASKS, read_rows
 
-from clocs_core.report.sheet import MARKERS, PALETTE, label, legend_beside, sheet, to_png
-
 DOCS = HERE.parent / "docs"
-PICTURE = "label-efficiency.png"
+OVERVIEW, FRACTIONS = "ptbxl.png", "label-efficiency.png"
+"""Pictures of the page."""
 PROTOCOLS = {"finetune": "fine-tuned", "attention-pool": "attention pool", "knn": "nearest neighbours"}
 """Protocols besides the linear one, and how the page calls them."""
 DIFFERING = {
@@ -34,7 +33,6 @@ DIFFERING = {
 }
 """Settings of a fine-tuning that the page names, and its words for them."""
 COMMAND = "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl"
-SHARED = "linear-record"  # the protocol of the main table and of the label fractions
 
 
 def main() -> int:
@@ -45,9 +43,11 @@ def main() -> int:
     given = parser.parse_args()
     found, asked = read(given.folder), [row.name for row in read_rows(HERE / "ptbxl.toml")]
     (given.docs / "results-ptbxl.md").write_text(page(found, published(), asked), encoding="utf-8")
-    if drawn := label_efficiency(ordered(found.rows, asked)):
-        (given.docs / "pictures").mkdir(exist_ok=True)
-        (given.docs / "pictures" / PICTURE).write_bytes(drawn)
+    rows = ordered(found.rows, asked)
+    (given.docs / "pictures").mkdir(exist_ok=True)
+    for name, drawn in ((OVERVIEW, overview(rows, published()["rows"])), (FRACTIONS, label_efficiency(rows))):
+        if drawn:
+            (given.docs / "pictures" / name).write_bytes(drawn)
     return 0
 
 
@@ -125,7 +125,7 @@ def _linear(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
     head = ["method, encoder", "parameters", "epochs", "seeds", "minutes", *TASKS]
     lines = []
     for row in rows:
-        scores = {one["task"]: one for one in row["scores"] if _is_main(one)}
+        scores = {one["task"]: one for one in row["scores"] if is_main(one)}
         if scores:
             minutes = statistics.median(row["pretrain_seconds"]) / 60
             counts = [len(one["seeds"]) for one in scores.values()]
@@ -140,6 +140,8 @@ def _linear(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
             "",
             "A frozen encoder, and a linear model whose penalty was chosen on fold 9. AUROC with its interval; then "
             "how far it is above the untrained control, with the interval of that difference.",
+            "",
+            f"![AUROC of every row on three tasks, of its untrained encoder, and published](pictures/{OVERVIEW})",
             "",
             *_table(head, lines),
             "",
@@ -156,7 +158,7 @@ def _verdicts(rows: Iterable[dict[str, Any]]) -> str:
     lines = []
     for several in (True, False):
         for row in rows:
-            scores = [one for one in row["scores"] if _is_main(one)]
+            scores = [one for one in row["scores"] if is_main(one)]
             if scores and (min(len(one["seeds"]) for one in scores) > 1) == several:
                 above = [one["task"] for one in scores if one["gain"][1] > 0]
                 below = [one["task"] for one in scores if one["gain"][2] < 0]
@@ -193,14 +195,6 @@ def _between(tables: Iterable[dict[str, Any]]) -> str:
 
 def _named(tasks: Sequence[str], scores: Sequence[dict[str, Any]]) -> str:
     return "every task" if len(tasks) == len(scores) else ", ".join(tasks)
-
-
-def _is_main(score: dict[str, Any]) -> bool:
-    """Return whether a score is of the main table, whose C was chosen and which has all labels.
-
-    Label fractions have a fixed C and are listed by themselves.
-    """
-    return score["protocol"] == SHARED and score["label_fraction"] == 1 and bool(score["chosen"])
 
 
 def _other_protocols(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:
@@ -311,7 +305,7 @@ def _described(one: dict[str, Any]) -> str:
 def _fractions(rows: Iterable[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
-        for task, scores in _by_fraction(row).items():
+        for task, scores in by_fraction(row).items():
             for one in scores:
                 seeds, fraction = str(len(one["seeds"])), f"{100 * one['label_fraction']:g} %"
                 lines.append([row["name"], task, seeds, fraction, _cell(one)])
@@ -324,48 +318,12 @@ def _fractions(rows: Iterable[dict[str, Any]]) -> str:
             "The linear model sees the labels of a part of the patients of folds 1-8. C is 0.01 and not chosen, so that"
             " the scores of all patients differ from those of the first table.",
             "",
-            f"![AUROC by the fraction of labels, of each method and of its untrained encoder](pictures/{PICTURE})",
+            f"![AUROC by the fraction of labels, of each method and of its untrained encoder](pictures/{FRACTIONS})",
             "",
             *_table(["method, encoder", "task", "seeds", "patients with labels", "AUROC"], lines),
             "",
         ]
     )
-
-
-def _by_fraction(row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the scores of an evaluation at several label fractions, by task, smallest fraction first."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in row["scores"]:
-        if one["protocol"] == SHARED and not one["chosen"]:
-            found.setdefault(one["task"], []).append(one)
-    several = {task: sorted(scores, key=lambda one: one["label_fraction"]) for task, scores in found.items()}
-    return {task: scores for task, scores in several.items() if len(scores) > 1}
-
-
-def label_efficiency(rows: Iterable[dict[str, Any]]) -> bytes | None:
-    """Draw AUROC by label fraction, solid for a method and dashed for its untrained encoder; None without figures."""
-    figure, (axes,) = sheet(1, 1, 8.5, 3.6)
-    held = [(row["name"], task, scores) for row in rows for task, scores in _by_fraction(row).items()]
-    lines: dict[str, list[Line2D]] = {"auroc": [], "random": []}
-    for place, (_, _, scores) in enumerate(held):
-        colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place // len(PALETTE) % len(MARKERS)]
-        x = [100 * one["label_fraction"] for one in scores]
-        for which, style in (("auroc", "-"), ("random", "--")):
-            middle, low, high = zip(*(one[which] for one in scores), strict=True)
-            axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
-            lines[which] += axes.plot(
-                x, middle, color=colour, marker=marker, markersize=4, linewidth=1.5, linestyle=style
-            )
-    if not held:
-        return None
-    axes.set_xscale("log")
-    axes.set_xticks(x, [f"{percent:g}" for percent in x])  # those of the last row; rows share them
-    axes.minorticks_off()
-    label(axes, "Fewer labels", "patients with labels, %", "macro AUROC, fold 10")
-    names = [f"{name}: {task}" for name, task, _ in held]
-    (untrained,) = axes.plot([], [], color="grey", linewidth=1.5, linestyle="--")
-    legend_beside(axes, [*names, "dashed: the encoder untrained"], [*lines["auroc"], untrained], x=1.02, most=50)
-    return to_png(figure)
 
 
 def _cell(one: dict[str, Any]) -> str:
