@@ -1,13 +1,9 @@
 """A diagonal state space layer, as a long convolution over time.
 
 Each of the features has `state` complex numbers x that follow x' = A x + B u, and gives y = Re(C x) + D u. With a step
-dt and constant input between positions, y is a convolution of u with the kernel
-
-    k[l] = 2 Re( sum over n of  C[n] (exp(dt A[n]) - 1) / A[n]  exp(dt A[n] l) )
-
-(S4D-Lin with zero-order hold: Gu, Gupta, Goel and Ré, NeurIPS 2022; B is 1, since C can hold it). The real part of A
-stays negative, so that kernels fade. Everything is computed in real numbers: complex tensors have no bf16, and the ONNX
-exporter does not know them.
+dt and constant input between positions, y is a convolution of u with the impulse response (impulse_response.py):
+S4D-Lin with zero-order hold (Gu, Gupta, Goel and Ré, NeurIPS 2022; B is 1, since C can hold it). The real part of A
+stays negative, so that kernels fade.
 """
 
 from __future__ import annotations
@@ -19,6 +15,7 @@ from torch import Tensor, nn
 
 from clocs_core import can_run_triton
 from clocs_plugins.s4d.by_matrix import convolve_by_matrix
+from clocs_plugins.s4d.impulse_response import impulse_response
 
 FASTEST, SLOWEST = 0.1, 0.001  # steps dt that are drawn: memories of about ten to a thousand positions
 
@@ -47,17 +44,7 @@ class StateSpace(nn.Module):
 
     def kernel(self, time: int) -> Tensor:
         """Return the kernels (width, or twice the width, time), in float32 or better."""
-        step = self.log_step.exp()[:, None]  # (kernel, 1)
-        decay, turn = -self.log_decay.exp() * step, self.frequency * step  # real and imaginary part of dt A
-        # (exp(dt A) - 1) / A, as a fraction with a real denominator
-        real, imaginary = decay.exp() * turn.cos() - 1, decay.exp() * turn.sin()
-        size = (decay.square() + turn.square()) / step
-        held = (real * decay + imaginary * turn) / size, (imaginary * decay - real * turn) / size
-        c = self.output[0] * held[0] - self.output[1] * held[1], self.output[0] * held[1] + self.output[1] * held[0]
-        at = torch.arange(time, device=step.device, dtype=step.dtype)
-        fading = (decay[..., None] * at).exp()  # (kernel, state, time)
-        angle = turn[..., None] * at
-        return 2 * (fading * (c[0][..., None] * angle.cos() - c[1][..., None] * angle.sin())).sum(1)
+        return impulse_response(self.log_step, self.log_decay, self.frequency, self.output, time)
 
     def forward(self, features: Tensor) -> Tensor:
         """Convolve features over time: by FFT in float32 or better, by matrices in the precision of the run."""
