@@ -213,7 +213,8 @@ def _other_protocols(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> 
             "",
             *_table(["method, encoder", "protocol", "task", "seeds", "AUROC"], lines),
             "",
-            "The control of a fine-tuned encoder is the same encoder fine-tuned from scratch.",
+            "The control of a fine-tuned encoder is the same encoder fine-tuned from scratch. Compare with the"
+            " published column of the same task.",
             "",
             "Published:",
             "",
