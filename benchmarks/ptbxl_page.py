@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from ptbxl_pictures import SHARED, by_fraction, is_main, label_efficiency, overview
-from ptbxl_rows import HERE, TASKS, read_rows
+from ptbxl_pictures import label_efficiency, overview
+from ptbxl_rows import HERE, LINEAR, TASKS, read_rows
+from ptbxl_scores import by_fraction, is_main
 
 DOCS = HERE.parent / "docs"
 OVERVIEW, FRACTIONS = "ptbxl.png", "label-efficiency.png"
@@ -270,7 +271,7 @@ def _choices(tables: Iterable[dict[str, Any]]) -> str:
     lines = []
     for table in tables:
         for row in table["rows"]:
-            linear = {one["task"]: one for one in row["scores"] if one["protocol"] == SHARED}
+            linear = {one["task"]: one for one in row["scores"] if one["protocol"] == LINEAR}
             if linear:
                 cells = [f"{linear[task]['auroc'][0]:.3f}" if task in linear else "" for task in TASKS]
                 lines.append([row["name"], "linear", *cells])

@@ -6,20 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from matplotlib.lines import Line2D
+from ptbxl_scores import by_fraction, is_main
 
 from clocs_core.report.sheet import BLUE, GREY, INK, MARKERS, PALETTE, VERMILION, label, legend_beside, sheet, to_png
 
-SHARED = "linear-record"  # the protocol of the main table and of the label fractions
 SHOWN = ("all", "superclass", "rhythm")
 """Tasks of the picture of all rows."""
-
-
-def is_main(score: dict[str, Any]) -> bool:
-    """Return whether a score is of the main table, whose C was chosen and which has all labels.
-
-    Label fractions have a fixed C and are listed by themselves.
-    """
-    return score["protocol"] == SHARED and score["label_fraction"] == 1 and bool(score["chosen"])
 
 
 def overview(rows: Sequence[dict[str, Any]], others: Iterable[dict[str, Any]]) -> bytes | None:
@@ -56,16 +48,6 @@ def overview(rows: Sequence[dict[str, Any]], others: Iterable[dict[str, Any]]) -
     for text in words.get_texts():
         text.set_parse_math(False)
     return to_png(figure)
-
-
-def by_fraction(row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the scores of an evaluation at several label fractions, by task, smallest fraction first."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in row["scores"]:
-        if one["protocol"] == SHARED and not one["chosen"]:
-            found.setdefault(one["task"], []).append(one)
-    several = {task: sorted(scores, key=lambda one: one["label_fraction"]) for task, scores in found.items()}
-    return {task: scores for task, scores in several.items() if len(scores) > 1}
 
 
 def label_efficiency(rows: Iterable[dict[str, Any]]) -> bytes | None:

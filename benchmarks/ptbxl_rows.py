@@ -11,11 +11,13 @@ import attrs
 
 TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 HERE = Path(__file__).parent
+LINEAR = "linear-record"
+"""The protocol of the main table, and of the scores by label fraction."""
 
 
 @attrs.frozen
 class Row:
-    """A row of the table. evaluations: settings of each evaluation, of the linear one on six tasks by default."""
+    """A row of the table. evaluations: settings of each evaluation beside the linear one on all tasks."""
 
     name: str
     method: str
@@ -25,7 +27,6 @@ class Row:
     seeds: int = 1
     options: dict[str, Any] = attrs.field(factory=dict)
     evaluations: tuple[dict[str, Any], ...] = ()
-    linear: bool = True
 
 
 @attrs.frozen
@@ -50,10 +51,9 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
-    """Yield the settings of every evaluation of a row: the linear one on all tasks, and what the row asks for."""
+    """Yield the settings of every evaluation of a row: first the linear ones, then what the row asks for."""
     c: dict[str, object] = {"C": 0.01} if place.part == "validation" else {"C": "auto"}
-    if row.linear:
-        yield from ({"protocol": "linear-record", "task": task, **c} for task in place.tasks)
+    yield from ({"protocol": LINEAR, "task": task, **c} for task in place.tasks)
     yield from row.evaluations
 
 

@@ -1,14 +1,15 @@
-"""Collect the scores of finished rows on PTB-XL: means over seeds, with intervals over seeds and patients."""
+"""The scores of finished rows on PTB-XL: means over seeds, with intervals over seeds and patients."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import attrs
 import torch
-from ptbxl_rows import Place, Row, evaluation_folder, evaluations
+from ptbxl_rows import LINEAR, Place, Row, evaluation_folder, evaluations
 
 import clocs_core as clocs
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
@@ -29,7 +30,7 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
     if not folders:
         return None
     runs = [clocs.load_run(one) for one in folders]
-    found: dict[str, Any] = attrs.asdict(row, filter=lambda field, _: field.name not in ("evaluations", "linear"))
+    found: dict[str, Any] = attrs.asdict(row, filter=lambda field, _: field.name != "evaluations")
     found |= {
         "parameters": sum(weight.numel() for weight in runs[0].encoder.network.parameters()),
         "pretrain_seconds": [round(one.record.seconds["pretrain"], 1) for one in runs],
@@ -47,11 +48,10 @@ def compare(row: Row, other: Row, place: Place) -> dict[str, list[float]]:
     It is over seeds and patients, and over patients alone where a row has one seed.
     """
     found = {}
-    for number, how in enumerate(evaluations(row, place)):
+    for number, how in enumerate(islice(evaluations(row, place), len(place.tasks))):  # the linear ones
         ours, theirs = (_finished(one, number, how, place) for one in (row, other))
-        if number < len(place.tasks) and row.linear and other.linear and ours and theirs:
-            difference = difference_over_seeds(_trained(ours), _trained(theirs), paired=False)
-            found[str(how["task"])] = _rounded(difference)
+        if ours and theirs:
+            found[str(how["task"])] = _rounded(difference_over_seeds(_trained(ours), _trained(theirs), paired=False))
     return found
 
 
@@ -107,3 +107,21 @@ def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[di
 
 def _rounded(one: Interval) -> list[float]:
     return [round(float(x), 5) for x in (one.value, one.low, one.high)]
+
+
+def is_main(score: dict[str, Any]) -> bool:
+    """Return whether a score is of the main table, whose C was chosen and which has all labels.
+
+    Label fractions have a fixed C and are listed by themselves.
+    """
+    return score["protocol"] == LINEAR and score["label_fraction"] == 1 and bool(score["chosen"])
+
+
+def by_fraction(row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the scores of an evaluation at several label fractions, by task, smallest fraction first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in row["scores"]:
+        if one["protocol"] == LINEAR and not one["chosen"]:
+            found.setdefault(one["task"], []).append(one)
+    several = {task: sorted(scores, key=lambda one: one["label_fraction"]) for task, scores in found.items()}
+    return {task: scores for task, scores in several.items() if len(scores) > 1}

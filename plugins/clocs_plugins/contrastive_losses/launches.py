@@ -146,8 +146,8 @@ def launch_own_sums(size: Sizes, packed: Tensor, tau: float | Tensor) -> Tensor:
     """Return the sums of the own rows (view, other view, own)."""
     tile, blocks = size.shapes.sums, math.ceil(size.own / size.shapes.sums.columns)
     tiles = math.ceil(size.batch / tile.rows)
-    parts = min(PROGRAMS // max(1, size.views * size.beside * blocks), tiles // 2) if tiles >= WORTH_PARTS else 1
-    parts = max(1, parts)
+    wanted = PROGRAMS // max(1, size.views * size.beside * blocks)
+    parts = max(1, min(wanted, tiles // 2)) if tiles >= WORTH_PARTS else 1
     each = math.ceil(tiles / parts)
     parts = math.ceil(tiles / each)
     sums = packed.new_empty((parts, size.views, size.views, size.own), dtype=torch.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -23,9 +24,7 @@ class Counted(Copy):
 
 
 def trial_that_counts():
-    trial = trial_of("one_of")
-    object.__setattr__(trial, "encoder", Counted())
-    return trial
+    return attrs.evolve(trial_of("one_of"), encoder=Counted())
 
 
 @pytest.mark.parametrize(("most", "read"), [(2**30, 1 + 200), (0, 1 + 3 * 70)])
@@ -47,8 +46,7 @@ def test_sequences_are_computed_where_memory_is_gone_meanwhile():
         def sequence(self, signal):
             return super().sequence(signal).as_subclass(Full)
 
-    trial = trial_of("one_of")
-    object.__setattr__(trial, "encoder", Reader())
+    trial = attrs.evolve(trial_of("one_of"), encoder=Reader())
     of = sequences.reader(trial, "train", 200, 64)
     assert torch.equal(of(torch.tensor([7])), trial.signal("train", np.array([7])).transpose(1, 2))
 
