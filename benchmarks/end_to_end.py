@@ -8,7 +8,7 @@ Rows, each of which `--only` makes alone:
     prepare   the same of one epoch, from nothing: the stage `prepare`
     demo      the command of `make demo`, frames prepared
     classes   evaluation of 71 any-of classes on 17,000 x 512 features (benchmarks/linear_solver.py)
-    table     the paper's linear table of benchmarks/paper_linear.toml, scores and page, once
+    table     the paper's linear table of benchmarks/paper_linear.toml, scores and page
 
 The first three run old and new in turn; the last two are new alone. One round before each row is not counted: it
 prepares frames and compiles kernels. Of the others the medians count, with quartiles. Stages are those that a run
@@ -164,19 +164,23 @@ def time_classes(bench: Bench, side: Side) -> Any:
     return {**json.loads(out.read_text())["seconds"], "resident_megabytes": megabytes}
 
 
-def time_table(bench: Bench, side: Side) -> Measured:
-    """Time the whole table once, with the frames of its first run prepared."""
+def time_table(bench: Bench, side: Side) -> dict[str, dict[str, float]]:
+    """Time the whole table, with the frames of its first run prepared."""
     data, file = bench.scratch / "table" / "data", bench.scratch / "paper_linear.toml"
     text = (HERE / "paper_linear.toml").read_text(encoding="utf-8")
     file.write_text(text.replace("patients = 8000", f"patients = {bench.patients}"), encoding="utf-8")
     time_run("table", bench, side, data, warm_up=True)
-    command = ["grid", "run", str(file), "--out", str(bench.scratch / "grid"), "--data-root", str(data)]
-    command += ["--device", bench.device]
+    command = ["grid", "run", str(file), "--data-root", str(data), "--device", bench.device]
     command += ["--axis", "method=cmsc", "--axis", "seed=0", "--resamples", "10"] if bench.smoke else []
     command += ["--runs-per-job", str(bench.runs_per_job)] if bench.runs_per_job else []
     command += ["--jobs", str(bench.jobs)]
-    wall, megabytes = run([sys.executable, "-m", "clocs_core", *command], side)
-    return {"wall": wall, "resident_megabytes": megabytes}
+    rounds: list[Measured] = []
+    for number in range(bench.repeats):
+        out = bench.scratch / f"grid {number}"
+        wall, megabytes = run([sys.executable, "-m", "clocs_core", *command, "--out", str(out)], side)
+        rounds.append({"wall": wall, "resident_megabytes": megabytes})
+        print(f"table {number + 1} of {bench.repeats}: {wall:.1f} s", flush=True)
+    return summarise(rounds)
 
 
 def run(command: Sequence[str], side: Side) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
     python benchmarks/ranks_step.py --device cuda --json benchmarks/results/ranks_step.json
 
-One process alone, and one process that is a group of one: it gathers embeddings and sums gradients in buckets, as
-several would, and sends to itself. On a GPU both are captured. Each round runs an epoch of each in turn; the
+One process alone, and one process that is a group of one: it gathers embeddings and row sums, and sums gradients in
+buckets, as several would. On a GPU both are captured. Each round runs an epoch of each in turn; the
 ratio of a round counts, and of all rounds the median with its quartiles. `auto` is what a user gets: the fused loss on
 a GPU.
 """
@@ -31,6 +31,7 @@ from clocs_core.train.ranks import Group, TorchWire
 CASES = (
     ("cnn", ["impl=auto"]),
     ("cnn", ["impl=chunked"]),
+    ("resnet1d", ["impl=auto"]),
     ("resnet1d", ["impl=chunked"]),
     ("xresnet1d", ["impl=chunked", "leads=all"]),
 )

@@ -260,7 +260,7 @@ def weights_of(encoder: str) -> int:
 
 EACH = 256
 """Instances of two views per GPU."""
-NETWORKS = {"cnn": ("impl=auto", 45_304), "resnet1d": ("impl=chunked", 837_152)}
+NETWORKS = {"cnn": ("impl=auto", 45_304), "resnet1d": ("impl=auto", 837_152)}
 """The case of results/ranks_step.json with the captured step of 256 instances on one H200, and weights."""
 GPU_VIEWS = 10.1e-6 / 256
 """Seconds per instance to gather its two frames and normalise them: two kernels of results/step_kernels.json."""

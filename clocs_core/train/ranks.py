@@ -51,10 +51,14 @@ class TorchWire:
     group: Any = None
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """Return the tensors of all processes, in one piece: torch copies lists of tensors once more."""
-        found = tensor.new_empty(self.count * tensor.numel())
+        """Return the tensors of all processes, in one piece: torch copies lists of tensors once more.
+
+        Of a group of one, the result is the tensor itself: a copy takes 1 % of a step of 256 on an H200.
+        """
+        sent = tensor.flatten()
+        found = sent if self.count == 1 else tensor.new_empty(self.count * tensor.numel())
         with _naming_losses():
-            _gather_in_one_piece()(found, tensor.flatten(), group=self.group)
+            _gather_in_one_piece()(found, sent, group=self.group)
         return found.view(self.count, *tensor.shape)
 
     def add_up(self, tensor: Tensor) -> None:

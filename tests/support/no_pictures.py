@@ -51,10 +51,11 @@ def without_pictures() -> Iterator[None]:
 
 @cache
 def _drawing_modules() -> list[ModuleType]:
-    """Import all modules of reports: one that is imported later would keep a stand-in for ever."""
-    from clocs_core import report
+    """Import all modules of reports and grids: one that is imported later would keep a stand-in for ever."""
+    from clocs_core import grids, report
 
-    return [import_module(f"{report.__name__}.{one.name}") for one in pkgutil.iter_modules(report.__path__)]
+    names = [f"{of.__name__}.{one.name}" for of in (report, grids) for one in pkgutil.iter_modules(of.__path__)]
+    return [import_module(name) for name in names]
 
 
 @cache

@@ -54,32 +54,8 @@ def share_of_rows(
     """
     if isinstance(temperature, torch.Tensor):
         temperature = temperature.to(views.device)
-    if len(ranks.sizes) == 1:  # it has all rows, and need not exchange sums
-        return _of_one_process(views, patient, temperature, kind, ranks)
     share: Tensor = _Share.apply(views, temperature, patient, kind, ranks)  # type: ignore[no-untyped-call]
     return share
-
-
-def _of_one_process(
-    views: Tensor, patient: Tensor | None, temperature: float | Tensor, kind: Kind, ranks: Ranks
-) -> Tensor:
-    from clocs_plugins.contrastive_losses.fused import contrast  # Triton may not be installed
-
-    gathered: Tensor = _Gathered.apply(views, ranks)  # type: ignore[no-untyped-call]
-    return contrast(gathered, patient, temperature, kind=kind.number, pairs=kind.pairs, two=kind.two)
-
-
-class _Gathered(torch.autograd.Function):
-    """Joins the embeddings of all processes; backwards, takes the rows of the own instances."""
-
-    @staticmethod
-    def forward(ctx: Any, views: Tensor, ranks: Ranks) -> Tensor:
-        ctx.own = ranks.own
-        return ranks.gather(views, 1)
-
-    @staticmethod
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:
-        return outer[:, ctx.own], None
 
 
 class _Share(torch.autograd.Function):
@@ -105,7 +81,8 @@ class _Share(torch.autograd.Function):
         learnt = isinstance(temperature, torch.Tensor)
         ctx.save_for_backward(views, everyone, *saved[1:], *([temperature] if learnt else []))
         ctx.temperature, ctx.size = None if learnt else temperature, size
-        return saved[0] / len(ranks.sizes)  # the whole loss, which every process has
+        whole, processes = saved[0], len(ranks.sizes)  # every process has the whole loss
+        return whole if processes == 1 else whole / processes  # a division by one would be a launch
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:

@@ -90,8 +90,9 @@ def plain(z, patient, kind, tau=0.1):
         (2, (16, 16), "one"),  # whole tiles, whose gradient comes from one launch
         (2, (0, 9), "one"),  # one process has all rows
         (4, (1, 1), "one"),
+        (2, (17,), "tall"),  # a group of one
     ],
-    ids=["20, 0 and 23", "5 and 12", "16 and 16", "0 and 9", "1 and 1"],
+    ids=["20, 0 and 23", "5 and 12", "16 and 16", "0 and 9", "1 and 1", "17"],
 )
 def test_shares_and_gradients_are_those_of_one_process(views, sizes, shapes, kind, monkeypatch):
     """In float64, with patients that two processes share, and a temperature that requires a gradient."""
