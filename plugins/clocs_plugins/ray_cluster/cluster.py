@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -54,16 +54,28 @@ def connect(address: str, patience: float) -> Connection:
         except Exception as problem:  # Ray raises many kinds for a cluster that is not there
             problems.append(problem)
 
-    thread = threading.Thread(target=begin, daemon=True)  # Ray itself waits longer, and cannot be told how long
-    thread.start()
-    thread.join(patience if address else None)
-    if thread.is_alive() or problems:
+    if _still_waits(begin, patience if address else None) or problems:
         why = (str(problems[0]).strip().splitlines() or [type(problems[0]).__name__])[0] if problems else "no answer"
         raise SettingsError(
             f"No Ray cluster answers at {address or 'this machine'} within {patience:g} s ({why.rstrip('.')}). "
             "Start one with `ray start --head`, or give its address: `address=HOST:PORT`."
         )
     return Connection(ray, ours, found[0].dashboard_url or "")
+
+
+def _still_waits(begin: Callable[[], None], patience: float | None) -> bool:
+    """Begin, and return whether it still waits after so many seconds; None: start a cluster, however long it takes.
+
+    Ray itself waits longer for a cluster, and cannot be told how long, so a thread waits. A thread must not start one:
+    Linux ends the processes that Ray starts when the thread that started them ends.
+    """
+    if patience is None:
+        begin()
+        return False
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    thread.join(patience)
+    return thread.is_alive()
 
 
 def refuse_unfit_workers(ray: Any, plugins: Mapping[str, str]) -> None:

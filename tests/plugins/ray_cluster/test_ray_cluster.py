@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -112,6 +113,16 @@ def test_an_address_that_does_not_answer_is_refused() -> None:
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(SettingsError, match=f"No Ray cluster answers at {address} within 2 s"):
             open_ray(RayOptions(address=address, patience=2.0), Workplace(command=FAKE))
+
+
+@pytest.mark.slow
+def test_without_an_address_a_cluster_is_started_here(tmp_path: Path) -> None:
+    """It lives until the command is done, and no longer."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'clocs[ray]'")
+    asked = ("data", "prepare", "demo", "-o", "patients=6", "--engine", "ray", "--data-root", str(tmp_path))
+    done = subprocess.run([sys.executable, "-m", "clocs_core", *asked], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"Frames: {tmp_path}" in done.stdout
 
 
 @pytest.mark.slow
