@@ -52,12 +52,12 @@ def over(a_re, a_im, b_re, b_im):
 
 
 @triton.jit
-def load_states(log_step, log_decay, frequency, output, w, kernels, states, STATES: tl.constexpr):
+def load_states(steps, decay, frequency, output, w, kernels, states, STATES: tl.constexpr):
     """Return dt, and of each state A, z = dt A, exp(z), B = (exp(z) - 1) / A, and C. Behind the last state, C is 0."""
     n = tl.arange(0, STATES)
     there, at = n < states, w * states + n
-    step = tl.exp(tl.load(log_step + w))
-    a_re = -tl.exp(tl.load(log_decay + at, mask=there, other=0.0))
+    step = tl.load(steps + w)
+    a_re = tl.load(decay + at, mask=there, other=-1.0)
     a_im = tl.load(frequency + at, mask=there, other=0.0)
     c_re = tl.load(output + at, mask=there, other=0.0)
     c_im = tl.load(output + (w + kernels) * states + n, mask=there, other=0.0)
@@ -69,12 +69,12 @@ def load_states(log_step, log_decay, frequency, output, w, kernels, states, STAT
 
 @triton.jit
 def respond_kernel(
-    log_step, log_decay, frequency, output, made, kernels, time, states, STATES: tl.constexpr, POSITIONS: tl.constexpr
+    steps, decay, frequency, output, made, kernels, time, states, STATES: tl.constexpr, POSITIONS: tl.constexpr
 ):
     """Compute some positions of a response."""
     w = tl.program_id(0).to(tl.int64)
     step, a_re, a_im, z_re, z_im, e_re, e_im, b_re, b_im, c_re, c_im = load_states(
-        log_step, log_decay, frequency, output, w, kernels, states, STATES
+        steps, decay, frequency, output, w, kernels, states, STATES
     )
     s_re, s_im = times(c_re, c_im, b_re, b_im)
     position = tl.program_id(1) * POSITIONS + tl.arange(0, POSITIONS)
@@ -88,8 +88,8 @@ def respond_kernel(
 @triton.jit
 def backward_kernel(
     outer,
-    log_step,
-    log_decay,
+    steps,
+    decay,
     frequency,
     output,
     of_step,
@@ -105,7 +105,7 @@ def backward_kernel(
     """Compute the gradients of the weights of a response, in a fixed order."""
     w = tl.program_id(0).to(tl.int64)
     step, a_re, a_im, z_re, z_im, e_re, e_im, b_re, b_im, c_re, c_im = load_states(
-        log_step, log_decay, frequency, output, w, kernels, states, STATES
+        steps, decay, frequency, output, w, kernels, states, STATES
     )
     s_re, s_im = times(c_re, c_im, b_re, b_im)
     gs_re, gs_im, gz_re, gz_im = z_re * 0, z_re * 0, z_re * 0, z_re * 0
@@ -130,8 +130,8 @@ def backward_kernel(
     ga_re, ga_im = ga_re + gz_re * step, ga_im + gz_im * step
     n = tl.arange(0, STATES)
     there, at = n < states, w * states + n
-    tl.store(of_step + w, step * tl.sum(tl.where(there, gz_re * a_re + gz_im * a_im, 0.0), axis=0))
-    tl.store(of_decay + at, ga_re * a_re, mask=there)
+    tl.store(of_step + w, tl.sum(tl.where(there, gz_re * a_re + gz_im * a_im, 0.0), axis=0))
+    tl.store(of_decay + at, ga_re, mask=there)
     tl.store(of_frequency + at, ga_im, mask=there)
     tl.store(of_output + at, gc_re, mask=there)
     tl.store(of_output + (w + kernels) * states + n, gc_im, mask=there)

@@ -19,18 +19,20 @@ from clocs_core import can_run_triton, gpu_operator, launching_on
 def impulse_response(log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
     """Return the responses (kernel, time) of weights (kernel,), twice (kernel, state), and (2, kernel, state).
 
-    On a GPU by one kernel, and one for the gradients, instead of a hundred small ones for each layer of a step.
+    On a GPU by one kernel, and one for the gradients, instead of a hundred small ones for each layer of a step. torch
+    takes the exponentials of the weights: Triton's are less exact, and a phase has hundreds of steps.
     """
-    if log_step.is_cuda and can_run_triton(log_step.device):
-        made: Tensor = _respond(log_step, log_decay, frequency, output, time)
+    step, decay = log_step.exp(), -log_decay.exp()
+    if step.is_cuda and can_run_triton(step.device):
+        made: Tensor = _respond(step, decay, frequency, output, time)
         return made
-    return respond_by_torch(log_step, log_decay, frequency, output, time)
+    return respond_by_torch(step, decay, frequency, output, time)
 
 
-def respond_by_torch(log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
-    """Return the responses, on any device and with any derivative."""
-    step = log_step.exp()[:, None]  # (kernel, 1)
-    decay, turn = -log_decay.exp() * step, frequency * step  # real and imaginary part of z
+def respond_by_torch(step: Tensor, decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
+    """Return the responses of dt and A = decay + i frequency, on any device and with any derivative."""
+    step = step[:, None]  # (kernel, 1)
+    decay, turn = decay * step, frequency * step  # real and imaginary part of z
     # (exp(z) - 1) / A, as a fraction with a real denominator
     real, imaginary = decay.exp() * turn.cos() - 1, decay.exp() * turn.sin()
     size = (decay.square() + turn.square()) / step
@@ -44,33 +46,32 @@ def respond_by_torch(log_step: Tensor, log_decay: Tensor, frequency: Tensor, out
 
 @gpu_operator(
     "clocs::impulse_response",
-    "(Tensor log_step, Tensor log_decay, Tensor frequency, Tensor output, int time) -> Tensor",
+    "(Tensor step, Tensor decay, Tensor frequency, Tensor output, int time) -> Tensor",
 )
-def _respond(log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
+def _respond(step: Tensor, decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
     from clocs_plugins.s4d.impulse_kernels import respond  # Triton may not be installed
 
-    made = log_step.new_empty((len(log_step), time))
+    made = step.new_empty((len(step), time))
     with launching_on(made):
-        respond(_in_order(log_step, log_decay, frequency, output), made)
+        respond(_in_order(step, decay, frequency, output), made)
     return made
 
 
 @_respond.register_fake
-def _(log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
-    return log_step.new_empty((len(log_step), time))
+def _(step: Tensor, decay: Tensor, frequency: Tensor, output: Tensor, time: int) -> Tensor:
+    return step.new_empty((len(step), time))
 
 
 @gpu_operator(
     "clocs::impulse_response_backward",
-    "(Tensor outer, Tensor log_step, Tensor log_decay, Tensor frequency, Tensor output)"
-    " -> (Tensor, Tensor, Tensor, Tensor)",
+    "(Tensor outer, Tensor step, Tensor decay, Tensor frequency, Tensor output) -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def _respond_backward(
-    outer: Tensor, log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor
+    outer: Tensor, step: Tensor, decay: Tensor, frequency: Tensor, output: Tensor
 ) -> tuple[Tensor, ...]:
     from clocs_plugins.s4d.impulse_kernels import respond_backward  # Triton may not be installed
 
-    weights = _in_order(log_step, log_decay, frequency, output)
+    weights = _in_order(step, decay, frequency, output)
     made = tuple(torch.empty_like(weight) for weight in weights)
     with launching_on(outer):
         respond_backward(outer.contiguous(), weights, made)
@@ -78,8 +79,8 @@ def _respond_backward(
 
 
 @_respond_backward.register_fake
-def _(outer: Tensor, log_step: Tensor, log_decay: Tensor, frequency: Tensor, output: Tensor) -> tuple[Tensor, ...]:
-    return tuple(torch.empty_like(weight) for weight in _in_order(log_step, log_decay, frequency, output))
+def _(outer: Tensor, step: Tensor, decay: Tensor, frequency: Tensor, output: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(weight) for weight in _in_order(step, decay, frequency, output))
 
 
 _respond_backward.refuse_gradient()

@@ -34,6 +34,11 @@ def weights_of(kernels, states, device="cpu", dtype=torch.float64):
     return [(one.detach() + 0.1 * torch.randn(one.shape).to(one)).requires_grad_() for one in weights]
 
 
+def exponentials(log_step, log_decay, frequency, output):
+    """Return what the two ways to respond take."""
+    return log_step.exp(), -log_decay.exp(), frequency, output
+
+
 @pytest.mark.parametrize(("kernels", "states", "time"), SIZES[:2])
 def test_it_is_the_sum_over_states_in_complex_numbers(kernels, states, time):
     log_step, log_decay, frequency, output = weights = [one.detach() for one in weights_of(kernels, states)]
@@ -56,7 +61,7 @@ def test_kernels_have_the_response_and_the_gradients_of_torch(kernels, states, t
     found = []
     for respond in (_respond, respond_by_torch):
         weights = weights_of(kernels, states, device)
-        response = respond(*weights, time)
+        response = respond(*exponentials(*weights), time)
         response.backward(upstream)
         found.append([response.detach(), *(one.grad for one in weights)])
     for one, other in zip(*found, strict=True):
@@ -74,7 +79,7 @@ def test_in_float32_phases_of_hundreds_of_turns_are_right(device):
     ):
         weights = weights_of(8, 16, device, torch.float32)
         weights = [one.detach().to(dtype).requires_grad_() for one in weights]
-        response = respond(*weights, 500)
+        response = respond(*exponentials(*weights), 500)
         response.backward(upstream.to(dtype))
         found.append([response.detach(), *(one.grad for one in weights)])
     for ours, theirs, exact in zip(*found, strict=True):
@@ -84,7 +89,7 @@ def test_in_float32_phases_of_hundreds_of_turns_are_right(device):
 
 def test_a_second_derivative_is_refused(device):
     weights = weights_of(2, 3, device)
-    (slope,) = torch.autograd.grad(_respond(*weights, 5).square().sum(), weights[0], create_graph=True)
+    (slope,) = torch.autograd.grad(_respond(*exponentials(*weights), 5).square().sum(), weights[0], create_graph=True)
     with pytest.raises(RuntimeError, match="no gradient"):
         slope.sum().backward()
 
