@@ -81,6 +81,8 @@ RUN_ELSEWHERE = {
         ),
         "tests/core/cli/test_cli_grid.py::test_pages_are_made_from_what_was_exported_without_the_runs",
     ),
+    "python benchmarks/paper_claims.py benchmarks/results/paper/* --asked benchmarks/paper.toml --out docs/paper"
+    "/claims.md": "tests/benchmarks/test_paper_claims.py::test_the_page_of_exports_is_written",
     "python benchmarks/counts.py --data-root $CLOCS_DATA --out benchmarks/results/counts.csv": "tests/benchmarks"
     "/test_counts.py::test_instances_are_counted_by_part",
     "python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json": (

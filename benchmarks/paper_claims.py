@@ -1,0 +1,341 @@
+"""Say in ten sentences which claims of the paper hold on our data, from the files of exports alone.
+
+    python benchmarks/paper_claims.py results/paper/* --asked benchmarks/paper.toml --out docs/paper/claims.md
+
+A claim is a list of comparisons, such as CMSC with SimCLR at each E and F. A comparison is above or below where its
+95 % interval over seeds and patients excludes 0; otherwise it cannot be told. The word of a claim follows from these
+counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+from command_line import command_line
+from scipy.stats import t as student
+
+from clocs_core.contracts.grids import Condition, nothing_published
+from clocs_core.files import write_atomically
+from clocs_core.grids.definition import Grid
+from clocs_core.grids.distances import DistanceLine, summarise_distances
+from clocs_core.grids.exported_tables import Kept, KeptLines, read_kept
+from clocs_core.grids.grid_file import read_grid_file, settle_grid
+from clocs_core.grids.measure import Lookup
+from clocs_core.grids.rows import Sheet, markdown
+from clocs_core.grids.summary import Line, Summary, tabulate
+from clocs_core.plugins.session import open_session
+
+OURS = ("cmsc", "cmlc", "cmsmlc")
+OTHERS = ("mt-ssl", "byol", "simclr")
+OUTCOMES = ("above", "below", "open", "missing")
+
+
+@attrs.frozen
+class Compared:
+    """One comparison: our difference as (value, low, high), None where it is not made, and those of the paper.
+
+    The paper has several where one data set of ours stands in for several of its own.
+    """
+
+    ours: tuple[float, float, float] | None
+    papers: tuple[float, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """One of OUTCOMES."""
+        if self.ours is None:
+            return "missing"
+        _, low, high = self.ours
+        return "above" if low > 0 else "below" if high < 0 else "open"
+
+
+@attrs.frozen
+class Tables:
+    """The tables of the paper with our numbers, by name; those of distances by themselves."""
+
+    scores: Mapping[str, Summary]
+    distances: Mapping[str, tuple[DistanceLine, ...]]
+
+
+@attrs.frozen
+class Claim:
+    """A claim of the paper, where it stands, and the comparisons that it is about."""
+
+    text: str
+    where: str
+    compare: Callable[[Tables], list[Compared]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the exports, judge every claim, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("exports", type=Path, nargs="+", help="folders that `clocs grid export --folder` wrote")
+    parser.add_argument("--asked", type=Path, required=True, help="the file of the grid")
+    parser.add_argument("--out", type=Path, required=True, help="the page to write")
+    given = parser.parse_args(arguments)
+    catalogue = open_session().catalogue
+    grid = settle_grid(read_grid_file(given.asked), catalogue)
+    published = {item.offer.name: item.offer.published for item in catalogue.grids}
+    tables = make_tables(grid, read_kept(given.exports, grid.measure), published)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    text = page(tables, command_line(__file__) if arguments is None else "")
+    write_atomically(given.out, text.encode())
+    print(text)
+    return 0
+
+
+def make_tables(grid: Grid, kept: Kept, published: Mapping[str, Lookup]) -> Tables:
+    """Make all tables of a grid from the files of exports."""
+    scores, distances = {}, {}
+    for preset in grid.presets:
+        if preset.needs_scores:
+            found = KeptLines(kept, grid.repeats, published.get(preset.offer, nothing_published))
+            scores[preset.name] = tabulate(preset.conditions, found)
+        else:
+            distances[preset.name] = summarise_distances(preset.conditions, grid.repeats, kept)
+    return Tables(scores, distances)
+
+
+def page(tables: Tables, command: str) -> str:
+    """Write the ten sentences, and the counts behind them."""
+    found = [(claim, claim.compare(tables)) for claim in CLAIMS]
+    sentences = [f"{number}. {say(claim, compared)}" for number, (claim, compared) in enumerate(found, start=1)]
+    return "\n\n".join(
+        [
+            "# What of the paper holds on these data",
+            INTRODUCTION,
+            f"```console\n$ {command}\n```",
+            "\n".join(sentences),
+            markdown(_counts(found)),
+        ]
+    )
+
+
+INTRODUCTION = """\
+A comparison is *above* or *below* where the 95 % interval of its difference, over seeds and patients, excludes 0.
+Otherwise it cannot be told. One comparison in forty is above, and one below, where there is no difference at all.
+PTB-XL stands in for Chapman and PhysioNet 2020: one comparison of ours then stands beside two of the paper, which has
+no intervals."""
+
+
+def say(claim: Claim, compared: Sequence[Compared]) -> str:
+    """Say in one sentence whether a claim holds."""
+    count = Counter(one.outcome for one in compared)
+    made = len(compared) - count["missing"]
+    if not made:
+        return f"**Not made**: {claim.text} ({claim.where})."
+    papers = [value for one in compared for value in one.papers]
+    printed = f"; in the paper above in {sum(value > 0 for value in papers)} of {len(papers)}" if papers else ""
+    missing = f", not made in {count['missing']}" if count["missing"] else ""
+    here = (
+        f"above in {count['above']} of {made} comparisons, below in {count['below']}, not to be told in {count['open']}"
+    )
+    return f"**{_word(count, made)}**: {claim.text} ({claim.where}): {here}{missing}{printed}."
+
+
+def _word(count: Counter[str], made: int) -> str:
+    """Choose the word for the counts of a claim."""
+    if count["above"] == made:
+        return "Holds"
+    if count["above"] and count["below"]:
+        return "Holds here and not there"
+    if count["above"]:
+        return "Holds in part"
+    return "Does not hold" if count["below"] else "Cannot be told"
+
+
+def _counts(found: Iterable[tuple[Claim, Sequence[Compared]]]) -> Sheet:
+    rows = []
+    for number, (_, compared) in enumerate(found, start=1):
+        count = Counter(one.outcome for one in compared)
+        values = [one.ours[0] for one in compared if one.ours is not None]
+        papers = [value for one in compared for value in one.papers]
+        means = (f"{statistics.mean(each):+.3f}" if each else "" for each in (values, papers))
+        rows.append((str(number), *(str(count[name]) for name in OUTCOMES), *means))
+    headings = ("claim", "above", "below", "not to be told", "not made", "mean difference", "of the paper")
+    return Sheet("", headings, tuple(rows), (False,) * len(rows))
+
+
+def between(tables: Tables, names: Iterable[str], firsts: Sequence[str], seconds: Sequence[str]) -> list[Compared]:
+    """Compare every first method with every second one wherever a table has both."""
+    found: dict[tuple[object, ...], Compared] = {}
+    for summary in (tables.scores[name] for name in names):
+        apart = {(one.context, one.a, one.b): one.interval for one in summary.differences}
+        for context, lines in _by_context(summary).items():
+            for first, second in ((a, b) for a in firsts for b in seconds if a != b and {a, b} <= lines.keys()):
+                ours = None
+                if there := apart.get((context, first, second)):
+                    ours = there.value, there.low, there.high
+                elif back := apart.get((context, second, first)):
+                    ours = -back.value, -back.high, -back.low
+                _add(found, (_own(context), first, second), ours, _printed(lines[first], lines[second]))
+    return list(found.values())
+
+
+def over_random(tables: Tables, names: Iterable[str], methods: Sequence[str]) -> list[Compared]:
+    """Compare methods with the untrained encoder of the same table."""
+    found: dict[tuple[object, ...], Compared] = {}
+    for summary in (tables.scores[name] for name in names):
+        for context, lines in _by_context(summary).items():
+            for method in (one for one in methods if one in lines):
+                gain = lines[method].gain
+                ours = None if gain is None else (gain.value, gain.low, gain.high)
+                _add(found, (_own(context), method), ours, _printed(lines[method], lines["random"]))
+    return list(found.values())
+
+
+def fewer_labels(tables: Tables, name: str, few: float) -> list[Compared]:
+    """Compare CMSC with a fraction of the labels with random initialisation with all of them."""
+    lines = tables.scores[name].lines
+    found: dict[tuple[object, ...], Compared] = {}
+    for line in (one for one in lines if one.condition.method == "cmsc" and one.condition.label_fraction == few):
+        every = attrs.evolve(line.condition.context, label_fraction=1.0)
+        for other in (one for one in lines if not one.condition.trains and one.condition.context == every):
+            _add(found, (_own(every),), apart_unpaired(line, other), _printed(line, other))
+    return list(found.values())
+
+
+def by_perturbation(tables: Tables, name: str) -> list[Compared]:
+    """Compare CMSC with SimCLR under the same perturbations."""
+    summary = tables.scores[name]
+    rows: dict[str, dict[str, str]] = {}
+    for one in (line.condition for line in summary.lines if line.condition.trains):
+        rows.setdefault(one.options[0], {})[one.method] = one.row
+    return [one for row in rows.values() for one in between(tables, [name], [row["cmsc"]], [row["simclr"]])]
+
+
+def by_dimension(tables: Tables, name: str, large: int, small: int) -> list[Compared]:
+    """Compare CMSC with many dimensions with CMSC with few."""
+    lines = [one for one in tables.scores[name].lines if one.condition.row == "cmsc"]
+    found: dict[tuple[object, ...], Compared] = {}
+    for line in (one for one in lines if one.condition.embedding_dim == large):
+        fewer = attrs.evolve(line.condition.context, embedding_dim=small)
+        for other in (one for one in lines if one.condition.context == fewer):
+            _add(found, (_own(fewer),), apart_unpaired(line, other), _printed(line, other))
+    return list(found.values())
+
+
+def separations(tables: Tables, name: str) -> list[Compared]:
+    """Compare how well distances tell patients apart, by CMSC and by SimCLR; over seeds, which are paired."""
+    lines = {line.name: line.separation.values for line in tables.distances[name]}
+    if not {"cmsc", "simclr"} <= lines.keys():
+        return [Compared(None)]
+    each = [
+        a - b
+        for ours, theirs in zip(lines["cmsc"], lines["simclr"], strict=True)
+        for a, b in zip(ours, theirs, strict=True)
+    ]
+    if len(each) < 2:
+        return [Compared(None)]
+    mean = statistics.mean(each)
+    half = student.ppf(0.975, len(each) - 1) * statistics.stdev(each) / math.sqrt(len(each))
+    return [Compared((mean, mean - half, mean + half))]
+
+
+def apart_unpaired(line: Line, other: Line) -> tuple[float, float, float] | None:
+    """Return the difference of two scores with an interval as if they were of different patients.
+
+    It is too wide rather than too narrow: scores of the same patients go up and down together.
+    """
+    a, b = line.interval, other.interval
+    if a is None or b is None:
+        return None
+    value = a.value - b.value
+    return (
+        value,
+        value - math.hypot(a.value - a.low, b.high - b.value),
+        value + math.hypot(a.high - a.value, b.value - b.low),
+    )
+
+
+def _by_context(summary: Summary) -> dict[Condition, dict[str, Line]]:
+    found: dict[Condition, dict[str, Line]] = {}
+    for line in summary.lines:
+        found.setdefault(line.condition.context, {})[line.condition.row] = line
+    return found
+
+
+def _own(context: Condition) -> Condition:
+    """Return a place as our data have it: where one data set stands in for two, two places of the paper are one."""
+    return attrs.evolve(context, printed_pretraining=context.pretraining, printed_downstream=context.downstream)
+
+
+def _printed(line: Line, other: Line) -> tuple[float, ...]:
+    return (line.printed.mean - other.printed.mean,) if line.printed and other.printed else ()
+
+
+def _add(
+    found: dict[tuple[object, ...], Compared],
+    key: tuple[object, ...],
+    ours: tuple[float, float, float] | None,
+    papers: tuple[float, ...],
+) -> None:
+    """Add a comparison, or the paper's differences to one that is there."""
+    before = found.get(key, Compared(ours))
+    found[key] = attrs.evolve(before, papers=(*before.papers, *papers))
+
+
+def _claims() -> Iterator[Claim]:
+    linear, tuned = ("linear-4-leads", "linear-12-leads"), ("transfer-4-leads", "transfer-12-leads")
+    yield Claim(
+        "in linear evaluation, CMSC is above BYOL and SimCLR",
+        "section 6.2 and appendix D",
+        lambda tables: between(tables, linear, ["cmsc"], ["byol", "simclr"]),
+    )
+    yield Claim(
+        "in linear evaluation, CMLC and CMSMLC are above SimCLR",
+        "section 6.2 and appendix D",
+        lambda tables: between(tables, linear, ["cmlc", "cmsmlc"], ["simclr"]),
+    )
+    yield Claim(
+        "in fine-tuning, self-supervised pre-training is above random initialisation",
+        "section 6.3 and appendix E",
+        lambda tables: over_random(tables, tuned, [*OURS, *OTHERS]),
+    )
+    yield Claim(
+        "in fine-tuning, CMSC and CMSMLC are above BYOL and SimCLR",
+        "section 6.3 and appendix E",
+        lambda tables: between(tables, tuned, ["cmsc", "cmsmlc"], ["byol", "simclr"]),
+    )
+    yield Claim(
+        "in fine-tuning, CMSC and CMSMLC are above CMLC",
+        "section 6.3 and appendix E",
+        lambda tables: between(tables, tuned, ["cmsc", "cmsmlc"], ["cmlc"]),
+    )
+    yield Claim(
+        "fine-tuned with a quarter of the labels, CMSC is above random initialisation with all of them",
+        "section 6.4",
+        lambda tables: fewer_labels(tables, "more-with-less", 0.25),
+    )
+    yield Claim(
+        "CMSC is above SimCLR, whatever perturbs the signals",
+        "section 6.1",
+        lambda tables: by_perturbation(tables, "perturbations"),
+    )
+    yield Claim(
+        "fine-tuned on few labels, CMSC with E = 128 is above CMSC with E = 32",
+        "section 6.5",
+        lambda tables: by_dimension(tables, "effect-of-dimension", 128, 32),
+    )
+    yield Claim(
+        "fine-tuned with any fraction of the labels, CMSMLC is above SimCLR, CMSC and CMLC",
+        "section 6.5",
+        lambda tables: between(tables, ["effect-of-labels"], ["cmsmlc"], ["simclr", "cmsc", "cmlc"]),
+    )
+    yield Claim(
+        "distances between embeddings tell patients apart better by CMSC than by SimCLR",
+        "section 6.6; the interval is over seeds alone",
+        lambda tables: separations(tables, "patient-distances"),
+    )
+
+
+CLAIMS = tuple(_claims())
+
+if __name__ == "__main__":
+    raise SystemExit(main())
