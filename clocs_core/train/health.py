@@ -10,13 +10,15 @@ import torch
 from torch import Tensor
 
 from clocs_core.contracts.events import Health
-from clocs_core.turns import waiting
 
 MEASURED = 1024  # embeddings measured: a 1024 x 1024 cosine matrix and the eigenvalues of a dim x dim matrix
 
 
-def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> Health:
-    """Measure embeddings (view, n, dim) of patients (n,). Reduces in float32 or more, with one host sync."""
+def measure(z: Tensor, patient: Tensor) -> Tensor:
+    """Compute what health follows from, of embeddings (view, n, dim) of patients (n,). No host sync.
+
+    Returns the mean cosine of embeddings of one patient and of different ones, and `_products`, in one float64 vector.
+    """
     z = z[:, :MEASURED].float()
     patient = patient[:MEASURED]
     first, last = z[0], z[-1]
@@ -25,15 +27,18 @@ def measure(z: Tensor, patient: Tensor, train_loss: float, batch_size: int) -> H
     other = 1 - same
     if len(z) == 1:  # with one view, leave out the comparison of an embedding with itself
         same = same - torch.eye(len(same), device=same.device)
-    products = _products(first)
-    means = torch.stack([_mean(cosine, same), _mean(cosine, other)])
-    with waiting():
-        read = torch.cat([means, products.flatten()]).cpu()  # sync point
+    return torch.cat([_mean(cosine, same)[None], _mean(cosine, other)[None], _products(first).flatten()])
+
+
+def judge(measured: Tensor, dim: int, train_loss: float, batch_size: int) -> Health:
+    """Make Health of the vector of `measure`, on the host."""
+    products = measured[2:]
+    side = math.isqrt(len(products))
     return Health(
-        effective_rank=_rank(read[2:].view_as(products)),
-        embedding_dim=z.shape[2],
-        same_patient=float(read[0]),
-        other_patient=float(read[1]),
+        effective_rank=_rank(products.view(side, side)),
+        embedding_dim=dim,
+        same_patient=float(measured[0]),
+        other_patient=float(measured[1]),
         loss_over_log_batch=train_loss / math.log(max(batch_size, 2)),
     )
 

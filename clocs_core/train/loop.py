@@ -6,13 +6,14 @@ Fine-tuning uses it too: there a network is an encoder with a head, and logits t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 import attrs
 import torch
 from torch import Tensor
 
-from clocs_core.contracts.events import EpochDone, Health
+from clocs_core.contracts.events import EpochDone
 from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Stopwatch, Tick
 from clocs_core.train import health
@@ -67,16 +68,16 @@ def train_epochs(
     extras, begun = extras or Extras(), None
     while not learner.progress.finished:
         epoch = learner.progress.epoch + 1
-        done = _finish(learner, training, begun or begin(epoch), epoch, clock, score, extras.spent)
+        ended = _finish(learner, training, begun or begin(epoch), epoch, clock, score, extras.spent)
         begun, problem = None, None
         if extras.hold is not None:
             extras.hold()
-            if not learner.progress.finished and _goes_ahead(training, done.seconds):
+            if not learner.progress.finished and _goes_ahead(training, ended.seconds):
                 try:
                     begun = begin(epoch + 1)
                 except Exception as found:  # the caller gets the last epoch first
                     problem = found
-        yield done
+        yield ended.judged()  # takes the host a millisecond or two, in which the device has work
         if problem is not None:
             raise problem
 
@@ -88,10 +89,26 @@ class _Begun:
     began: float
     losses: Tensor  # (step,)
     z: Tensor
-    patient: Tensor
+    measured: Tensor  # what health follows from
     trained: float | torch.cuda.Event
     validated: float | torch.cuda.Event
-    numbers: list[Tensor]  # to be read: training and validation loss, whether all are finite, components
+    numbers: list[Tensor]  # training and validation loss, whether all are finite, components
+
+
+@attrs.frozen(eq=False)
+class _Ended:
+    """An epoch after which the learner has made progress. done: makes its record, given its `health`."""
+
+    done: Callable[..., EpochDone]
+    seconds: float
+    measured: Tensor  # on the host
+    dim: int
+    train_loss: float
+    batch_size: int
+
+    def judged(self) -> EpochDone:
+        """Judge the health of the epoch, and return it with all the rest."""
+        return self.done(health=health.judge(self.measured, self.dim, self.train_loss, self.batch_size))
 
 
 def _begin(
@@ -112,11 +129,12 @@ def _begin(
         means = weighted_mean(losses, count, settings.contrast_batch or settings.batch_size)
         trained = _moment(training.store.device, clock)
         validation_loss, z, patient = validate(run_epoch, learner, training, whole=whole)
+        measured = health.measure(z, patient)
         validated = _moment(training.store.device, clock)
         numbers = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
     except torch.OutOfMemoryError:
         raise OutOfMemory(_too_large(training)) from None
-    return _Begun(began, losses, z, patient, trained, validated, numbers)
+    return _Begun(began, losses, z, measured, trained, validated, numbers)
 
 
 def _finish(
@@ -127,20 +145,19 @@ def _finish(
     clock: Callable[[], float],
     score: ScoreValidation | None,
     spent: Stopwatch | None,
-) -> EpochDone:
-    """Wait for an epoch, measure it, and let the learner make progress."""
+) -> _Ended:
+    """Wait for an epoch, and let the learner make progress."""
     settings, count = training.settings, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances per loss
     try:
-        train_loss, held_out, good, *components = _read_numbers(begun.numbers)  # sync point: once per epoch
+        numbers, losses, measured = _read(begun)  # sync point: once per epoch
     except torch.OutOfMemoryError:
         raise OutOfMemory(_too_large(training)) from None
-    losses = begun.losses.cpu()
+    train_loss, held_out, good, *components = numbers.tolist()
     if not good:
         _refuse_non_finite(losses, training, epoch, together)
     if held_out != held_out:
         raise NonFiniteLoss(_NAN_VALIDATION.format(epoch))
-    measured = health.measure(begun.z, begun.patient, train_loss, min(together, count))
     compared = -_separation(measured, epoch) if settings.keep == "separation" else held_out
     before, learner.progress = learner.progress, learner.progress.after(compared, settings)
     improved = learner.progress.best_epoch != before.best_epoch
@@ -150,12 +167,12 @@ def _finish(
     if spent is not None:
         spent.add("training", lasted - validating)
         spent.add("validation", validating)
-    return EpochDone(
+    done = partial(
+        EpochDone,
         epoch=epoch,
         losses=losses,
         train_loss=train_loss,
         validation_loss=held_out,
-        health=measured,
         validation_score=None if score is None else score(begun.z),
         improved=improved,
         best_epoch=learner.progress.best_epoch,
@@ -164,6 +181,7 @@ def _finish(
         last=learner.progress.finished,
         components=dict(zip(learner.components.sums, components, strict=True)),
     )
+    return _Ended(done, lasted, measured, begun.z.shape[2], train_loss, min(together, count))
 
 
 def _goes_ahead(training: Training, lasted: float) -> bool:
@@ -174,11 +192,17 @@ def _goes_ahead(training: Training, lasted: float) -> bool:
     return training.store.device.type == "cuda" and training.group is None and lasted < _SHORT
 
 
-def _read_numbers(numbers: list[Tensor]) -> list[float]:
-    """Read numbers from the device, which takes until it has done all its work: other runs have their turn."""
+def _read(begun: _Begun) -> tuple[Tensor, Tensor, Tensor]:
+    """Read numbers, losses and what was measured from the device, in one piece; other runs have their turn meanwhile.
+
+    It takes until the device has done all its work.
+    """
+    numbers = torch.stack(begun.numbers)
+    parts = numbers, begun.losses, begun.measured
     with waiting():
-        found: list[float] = torch.stack(numbers).tolist()
-    return found
+        read = torch.cat([part.double() for part in parts]).cpu()
+    found = read.split([len(part) for part in parts])
+    return found[0], found[1].to(begun.losses.dtype), found[2]
 
 
 def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:
@@ -199,9 +223,10 @@ def _seconds_between(before: float | torch.cuda.Event, after: float | torch.cuda
     return after - before
 
 
-def _separation(measured: Health, epoch: int) -> float:
+def _separation(measured: Tensor, epoch: int) -> float:
     """Return how much nearer embeddings of one patient are than those of different ones; 0 where all are the same."""
-    found = measured.same_patient - measured.other_patient
+    same, other = measured[:2].tolist()
+    found: float = same - other
     if found != found:
         raise NonFiniteLoss(
             f"The separation of validation patients is not defined in epoch {epoch}: it needs two patients, and two "

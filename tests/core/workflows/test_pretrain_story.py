@@ -174,7 +174,7 @@ def story(tmp_path_factory):
         patch.setattr(encoders, "score_own_encoder", score)
         patch.setattr(saving, "save_checkpoint", watch)
         patch.setattr(loop, "validate", lowest_after_the_best)
-        patch.setattr(health, "measure", lambda *_: Health(next(ranks), 8, 0.5, 0.1, 1.0))
+        patch.setattr(health, "judge", lambda *_: Health(next(ranks), 8, 0.5, 0.1, 1.0))
         run = pretrain_run(plan, keeper, around)
     return SimpleNamespace(
         run=run, report=run.report, kept=keeper.weights, seen=seen, evaluated=evaluated, done=end.done, show=around.show
