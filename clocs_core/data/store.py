@@ -262,8 +262,11 @@ def _move(prepared: Prepared, mapped: Tensor, column: Tensor, device: torch.devi
 def _copy(prepared: Prepared, mapped: Tensor, column: Tensor, out: Tensor) -> Tensor:
     """Copy the chosen columns of all frames to `out`, with some of them in the memory of the host at a time."""
     some = max(1, _AT_ONCE // (mapped[:1].nbytes or 1))
+    start = int(column[0])
+    in_a_row = torch.equal(column, torch.arange(start, start + len(column)))  # then they need not be gathered before
     for first in range(0, len(mapped), some):
-        out[first : first + some] = mapped[first : first + some][:, column]
+        frames = mapped[first : first + some]
+        out[first : first + some] = frames[:, start : start + len(column)] if in_a_row else frames[:, column]
         prepared.let_go()
     return out
 

@@ -141,12 +141,13 @@ def test_all_stores_of_a_set_on_a_cpu_share_one_map_that_is_written_to_by_none(p
     assert not prepared.frames.flags.writeable
 
 
+@pytest.mark.parametrize("columns", [[1, 0], [0, 1], [1]])
 @pytest.mark.parametrize("at_once", [1, 1000, 1 << 28])
-def test_frames_travel_to_a_device_in_pieces(prepared, monkeypatch, at_once):
+def test_frames_travel_to_a_device_in_pieces(prepared, monkeypatch, at_once, columns):
     """So that the host never holds a second copy of them."""
     monkeypatch.setattr(store_module, "_AT_ONCE", at_once)
-    mapped, column = torch.tensor(prepared.frames), torch.tensor([1, 0])
-    out = torch.empty(len(mapped), 2, mapped.shape[2])
+    mapped, column = torch.tensor(prepared.frames), torch.tensor(columns)
+    out = torch.empty(len(mapped), len(columns), mapped.shape[2])
     assert store_module._copy(prepared, mapped, column, out) is out
     assert torch.equal(out, mapped[:, column])
 
