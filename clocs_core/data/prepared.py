@@ -62,6 +62,11 @@ class Prepared:
         return self.folder / FRAMES
 
     @property
+    def contents(self) -> str:
+        """The checksum of all frames: that of other signals differs, that of a copy on another machine does not."""
+        return sha256("".join(piece.sha256 for piece in self.checksums[FRAMES]).encode()).hexdigest()[:16]
+
+    @property
     def frame_rate(self) -> float | None:
         """Sampling rate of a frame in Hz, or None where recordings differ in it."""
         if self.framing.sampling_rate is not None:

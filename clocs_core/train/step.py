@@ -18,6 +18,7 @@ from clocs_core.settings.sections import Autocast
 from clocs_core.train.adam import Adam
 from clocs_core.train.gradient_sums import summing_gradients
 from clocs_core.train.normalise import Normalise
+from clocs_core.train.norms import share_norms
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.shares import GatheredEncode, equal_share, own_views, resting_norms
 
@@ -223,6 +224,16 @@ def loss_of(
     if asks.ranks:
         return _pair(objective(encode, own_views(views, ranks), ranks=ranks, **more))
     return equal_share(*_pair(objective(GatheredEncode(encode, ranks), views, **more)), ranks)
+
+
+def share_statistics(encoders: nn.Module, objective: nn.Module, group: Group) -> None:
+    """Let BatchNorm have the statistics of the rows of all processes, as if one process had them.
+
+    An objective that does not know of ranks has the whole batch in every process: its statistics are right as they are.
+    """
+    share_norms(encoders, group)
+    if _asks(objective).ranks:
+        share_norms(objective, group)
 
 
 def _pair(found: object) -> tuple[Tensor, Mapping[str, Tensor]]:

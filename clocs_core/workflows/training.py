@@ -34,10 +34,9 @@ from clocs_core.train.checkpoint import load_checkpoint
 from clocs_core.train.epochs import RunEpoch, Training, equal_views, pairs_per_anchor, share_of_lone_patients
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import Extras, train_epochs
-from clocs_core.train.norms import share_norms
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
-from clocs_core.train.step import ViewMaker
+from clocs_core.train.step import ViewMaker, share_statistics
 from clocs_core.workflows.background import identify_triton, import_pictures
 from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
@@ -126,15 +125,15 @@ def _cohort(plan: Plan, around: Surroundings, device: torch.device) -> Cohort:
     if group is not None:
         counts = {f"{part} patients": str(count) for part, count in cohort.split.counts().items()}
         frames = f"{len(cohort.pretrain.record):,} of {len(cohort.pretrain.records):,} recordings"
-        refuse_differences({"split": cohort.split.hash, "frames": frames, **counts}, group, device)
+        signals = {"checksum of the frames": f"{cohort.pretrain.contents} {cohort.evaluate.contents}"}
+        refuse_differences({"split": cohort.split.hash, "frames": frames, **counts, **signals}, group, device)
     return cohort
 
 
 def share_learner(learner: Learner, plan: Plan, group: Group) -> None:
     """Share the statistics of BatchNorm among the processes, where the plan says so."""
     if plan.train.sync_batchnorm:
-        for network in (learner.encoders, learner.objective):
-            share_norms(network, group)
+        share_statistics(learner.encoders, learner.objective, group)
 
 
 def _as_found(plan: Plan, cohort: Cohort, show: Display) -> Plan:

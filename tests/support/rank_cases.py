@@ -14,21 +14,24 @@ from torch import Tensor, nn
 from clocs_core import Batch, NoOptions, Setup, SignalFacts, Task, Views
 from clocs_core.train import gradient_sums
 from clocs_core.train.gradient_sums import summing_gradients
-from clocs_core.train.norms import share_norms
 from clocs_core.train.projector import Projector
 from clocs_core.train.ranks import Group, Part
-from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of
+from clocs_core.train.step import ContrastiveObjective, Encoding, loss_of, share_statistics
 from clocs_plugins.byol import BYOLOptions, build_byol
+from clocs_plugins.comet import CometOptions, build_comet
 from clocs_plugins.contrastive_losses import (
     NTXentOptions,
     PatientNCEOptions,
     build_nt_xent,
     build_patient_nce,
+    clocs_losses,
     row_owner,
 )
-from clocs_plugins.cpc import CpcOptions, build_cpc
+from clocs_plugins.cpc import CpcOptions, build_cpc, clocs_objectives
 from clocs_plugins.masked_prediction import JepaOptions, MaskOptions, build_jepa, build_mae
+from clocs_plugins.moco import MocoOptions, build_moco
 from clocs_plugins.mtssl import PretextOptions, build_pretext
+from clocs_plugins.rhythm_and_patient import RhythmAndPatientOptions, build_rhythm_and_patient
 from clocs_plugins.supervised import build_classify
 from clocs_plugins.vicreg import VICRegOptions, build_vicreg
 
@@ -55,11 +58,12 @@ class Case:
 
 @attrs.frozen(eq=False)
 class Outcome:
-    """The loss, or a share of it, its components, and the gradient of every weight by its name."""
+    """The loss, or a share of it, its components, and by name the gradient of every weight and all statistics."""
 
     loss: float
     gradients: Mapping[str, Tensor | None]
     components: Mapping[str, float]
+    statistics: Mapping[str, Tensor]
 
 
 class Small(nn.Module):
@@ -120,6 +124,10 @@ def _nce(**options: Any) -> Callable[[Setup], nn.Module]:
     return lambda setup: _contrast(build_patient_nce(PatientNCEOptions(**options)))
 
 
+def _projected(setup: Setup) -> Setup:
+    return attrs.evolve(setup, projector=Projector(DIM, (7, 4)))
+
+
 def _mae(setup: Setup) -> nn.Module:
     return build_mae(MaskOptions(masked=0.7, stretch=2), setup)
 
@@ -144,6 +152,10 @@ OBJECTIVES: dict[str, Callable[[Setup], nn.Module]] = {
     "cpc": lambda setup: build_cpc(CpcOptions(ahead=2), setup),
     "jepa": lambda setup: build_jepa(JepaOptions(masked=0.7, stretch=2, predictor=4), setup),
     "mae": _mae,
+    "moco": lambda setup: build_moco(MocoOptions(queue=7), setup),
+    "moco projected": lambda setup: build_moco(MocoOptions(queue=7), _projected(setup)),
+    "comet": lambda setup: build_comet(CometOptions(), _projected(setup)),
+    "rhythm-and-patient": lambda setup: build_rhythm_and_patient(RhythmAndPatientOptions(ahead=2), _projected(setup)),
 }
 
 
@@ -158,8 +170,7 @@ def in_one_process(case: Case) -> Outcome:
 def on_rank(case: Case, group: Group) -> Outcome:
     """Compute this process's share of the step, and the gradients that all processes add up to."""
     encoder, objective, views, generator = _build(case)
-    for network in (encoder, objective):
-        share_norms(network, group)
+    share_statistics(nn.ModuleList([encoder]), objective, group)
     ranks = Part(group, case.sizes)
     with mock.patch.object(row_owner, "MOST", 0 if case.ring else 2**30):
         loss, components = loss_of(objective, Encoding([encoder]), views, generator, ranks)
@@ -172,7 +183,7 @@ def on_rank(case: Case, group: Group) -> Outcome:
 
 
 def difference(one: Outcome, shares: list[Outcome]) -> float:
-    """Return the largest difference of loss, components and gradients; those of gradients relative to the largest."""
+    """Return the largest difference of loss, components, statistics and gradients; of gradients, to the largest one."""
     scale = max([1.0, *(float(g.abs().max()) for g in one.gradients.values() if g is not None)])
     found = [abs(sum(share.loss for share in shares) - one.loss) / max(1.0, abs(one.loss))]
     for name, value in one.components.items():
@@ -184,6 +195,11 @@ def difference(one: Outcome, shares: list[Outcome]) -> float:
             assert (given is None) == (expected is None), name
             if given is not None and expected is not None:
                 found.append(float((given - expected).abs().max()) / scale)
+        assert share.statistics.keys() == one.statistics.keys()
+        for name, statistic in one.statistics.items():
+            known = statistic.double()
+            apart = (share.statistics[name].double() - known).abs() / known.abs().clamp(min=1)
+            found.append(float(apart.max()) if apart.numel() else 0.0)
     return float("inf") if any(one != one for one in found) else max(found)
 
 
@@ -200,9 +216,11 @@ def _build(case: Case) -> tuple[nn.Module, nn.Module, Views, torch.Generator]:
             task=TASKS.get(case.objective.partition(" ")[2], TASKS["one_of"]),
             perturbations=tuple(f"p{number}" for number in range(1, case.views)),
             signals=SignalFacts(samples=SAMPLES, channels=("I", "II"), channel_axis=-2),
+            parts=(*clocs_objectives(), *clocs_losses()),
         )
         objective = OBJECTIVES[case.objective](setup)
-    signal = torch.randn(case.views, batch, CHANNELS, SAMPLES, generator=draws).to(dtype)
+    views_made = case.views // 2 * 2 if case.objective == "comet" else case.views  # two copies of each segment
+    signal = torch.randn(views_made, batch, CHANNELS, SAMPLES, generator=draws).to(dtype)
     ids = torch.arange(batch)
     label = _labels(case.objective, batch, draws)
     held = Batch(signal.transpose(0, 1), torch.tensor(case.patients), ids, ids, ids, label)
@@ -226,4 +244,6 @@ def _labels(objective: str, batch: int, draws: torch.Generator) -> Tensor:
 def _outcome(loss: Tensor, components: Mapping[str, Tensor], encoder: nn.Module, objective: nn.Module) -> Outcome:
     weights = [*(("encoder." + n, w) for n, w in encoder.named_parameters()), *objective.named_parameters()]
     gradients = {name: weight.grad for name, weight in weights}
-    return Outcome(float(loss.detach()), gradients, {name: float(value.detach()) for name, value in components.items()})
+    named = {name: float(value.detach()) for name, value in components.items()}
+    statistics = {**dict(encoder.named_buffers(prefix="encoder")), **dict(objective.named_buffers())}
+    return Outcome(float(loss.detach()), gradients, named, statistics)

@@ -10,9 +10,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from fake_recordings import (
-    fake_entries,
-)
+from fake_recordings import FakeOptions, fake_entries
 from prepared_sets import make
 from safetensors.numpy import load_file, save_file
 
@@ -31,6 +29,15 @@ def test_the_manifest_holds_what_others_need_to_read_the_files(tmp_path):
     assert set(held["versions"]) == {"clocs", "numpy", "scipy"}
     assert held["fingerprint"] == found.fingerprint
     assert sorted(path.name for path in found.folder.iterdir()) == ["frames.bin", "index.safetensors", "manifest.json"]
+
+
+def test_the_contents_are_those_of_the_frames_wherever_they_were_prepared(tmp_path):
+    """Options that change no frame change the fingerprint, and not the contents."""
+    first = make(tmp_path / "here", fake_entries(5))
+    copy = make(tmp_path / "there", fake_entries(5), FakeOptions(log=tmp_path / "log"))
+    other = make(tmp_path / "here", fake_entries(5), FakeOptions(flat="r0-0"))
+    assert copy.fingerprint != first.fingerprint
+    assert first.contents == copy.contents != other.contents
 
 
 @pytest.mark.parametrize("name", ["frames.bin", "index.safetensors", "manifest.json"])

@@ -216,17 +216,25 @@ def test_a_run_warns_where_its_batches_have_one_patient_each(patients, warned) -
     assert said == ([f"{start} are 1 to train on. Use a larger `batch_size`, or recordings of more patients"] * warned)
 
 
-def test_processes_that_read_different_recordings_are_refused_with_the_difference() -> None:
-    def cohort(patients: int) -> SimpleNamespace:
-        split = SimpleNamespace(hash="a", counts=lambda: {"train": patients})
-        return SimpleNamespace(split=split, pretrain=SimpleNamespace(record=range(4), records=range(2)))
+@pytest.mark.parametrize(
+    ("patients", "contents", "expected"),
+    [
+        ((3, 2), "aa", "process 0 has train patients = 3, and process 1 has train patients = 2 in its place"),
+        ((3, 3), "ab", "process 0 has checksum of the frames = a a, and process 1 has checksum of the frames = b b in"),
+    ],
+)
+def test_processes_that_read_different_recordings_are_refused_with_the_difference(
+    patients: tuple[int, int], contents: str, expected: str
+) -> None:
+    """Other patients, and other signals of the same patients."""
 
     def read(group: Group) -> None:
-        shared = SimpleNamespace(get=lambda _plan, _get: cohort(3 - group.rank))
+        frames = SimpleNamespace(record=range(4), records=range(2), contents=contents[group.rank])
+        split = SimpleNamespace(hash="a", counts=lambda: {"train": patients[group.rank]})
+        shared = SimpleNamespace(get=lambda _plan, _get: SimpleNamespace(split=split, pretrain=frames, evaluate=frames))
         around: Any = SimpleNamespace(group=group, workers=1, show=Display(), shared=shared)
         plan: Any = SimpleNamespace(pretrain_framing=None, evaluate_framing=None)
         training._cohort(plan, around, torch.device("cpu"))
 
-    expected = "process 0 has train patients = 3, and process 1 has train patients = 2 in its place"
     with pytest.raises(SettingsError, match=expected):
         on_ranks(2, read)
