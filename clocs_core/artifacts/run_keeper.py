@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -50,6 +51,10 @@ class RunKeeper:
     def begin(self, tables: Tables, split: Split, used: UsedRecordings) -> None:
         """Write the settings of a new run, and its recordings. Raises RunFolderError where a run had others."""
 
+    def finds_run(self) -> bool:
+        """Return whether this process sees the folder of a run that was begun."""
+        return True
+
     def kept_rows(self, epoch: int) -> tuple[EpochRow, ...]:
         """Read the epochs up to `epoch` where the checkpoint does not have them: an earlier version wrote it."""
         return ()
@@ -91,8 +96,23 @@ class FollowingKeeper(RunKeeper):
 
     writes = False
 
-    def __init__(self, path: Path) -> None:
-        self.checkpoint = RunFolder(path).checkpoint
+    def __init__(self, path: Path, patience: float = 10.0) -> None:
+        """Follow the run at `path`. patience: seconds until a file that another machine wrote must be there."""
+        self.folder, self.patience = RunFolder(path), patience
+        self.checkpoint = self.folder.checkpoint
+
+    def finds_run(self) -> bool:
+        """Look for the settings, again and again: a network disk may show new files late.
+
+        Such a disk compares what it knows of a folder with the server when the folder is listed.
+        """
+        settings, until = self.folder.settings, time.monotonic() + self.patience
+        while not settings.exists() and time.monotonic() < until:
+            for folder in (settings.parent.parent, settings.parent):
+                with suppress(OSError):
+                    list(folder.iterdir())
+            time.sleep(0.5)
+        return settings.exists()
 
 
 class FolderKeeper(RunKeeper):

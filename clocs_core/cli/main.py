@@ -167,8 +167,12 @@ def _prepare_libraries() -> None:
     GOMP_SPINCOUNT, KMP_BLOCKTIME (GNU's OpenMP and Intel's): threads that wait for work sleep after some microseconds.
     By default they turn in a loop for milliseconds. On a machine with other work, all then wait for a thread that has
     no core, and a training takes 3 times as long (docs/speed.md).
+    TORCH_CPP_LOG_LEVEL: where one of several processes ends, torch warns the others in pages of C++ frames, before the
+    sentence that says what to do.
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
+    if "WORLD_SIZE" in os.environ:
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
         os.environ.setdefault("KMP_BLOCKTIME", "0")

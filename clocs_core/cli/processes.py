@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clocs_core.cli.signals import end_after_sigterm
+from clocs_core.cli.signals import end_after_sigterm, end_with_parent
 from clocs_core.errors import ClocsError, LostProcess, SettingsError
 from clocs_core.progress import COMMAND
 
@@ -36,13 +36,15 @@ class Place:
     """The place of this process among those of a training.
 
     local: its number on this machine, which is that of its GPU. restarts: how often torchrun has started all anew.
-    ours: whether `clocs run` started them, and will say which one ended.
+    launched: whether a launcher started them, which is the parent of each. ours: whether it is `clocs run`, which will
+    say which one ended.
     """
 
     rank: int
     count: int
     local: int
     restarts: int = 0
+    launched: bool = False
     ours: bool = False
 
 
@@ -58,6 +60,7 @@ def read_place(variables: Mapping[str, str]) -> Place | None:
         count=count,
         local=int(variables["LOCAL_RANK"]),
         restarts=int(variables.get("TORCHELASTIC_RESTART_COUNT", "0")),
+        launched="TORCHELASTIC_RUN_ID" in variables,
         ours=variables.get("TORCHELASTIC_RUN_ID", "").startswith(_OURS),
     )
 
@@ -138,6 +141,8 @@ def joined(place: Place, store: Any, device: torch.device) -> Iterator[Group]:
     # notice that the connection is closed, and no handler of Python runs. The launcher of torch kills it 30 s after
     # SIGTERM; the `shutdown_timeout` of its settings does not change this wait.
     end_after_sigterm(_GRACE)
+    if place.launched:
+        end_with_parent()
     yield Group(TorchWire(place.rank, place.count))
     torch.distributed.destroy_process_group()  # not after an error: it would wait for processes that are gone
 
@@ -185,7 +190,12 @@ def count_processes(gpus: int | None, processes: int | None) -> int:
 
         if processes is not None:
             raise SettingsError("--gpus N starts N processes with a GPU each; leave out --processes.")
-        refuse_missing_gpus(gpus, torch.cuda.device_count())
+        found = torch.cuda.device_count()
+        if gpus > found:
+            raise SettingsError(
+                f"--gpus {gpus} starts {gpus} processes with a GPU each, and torch finds {found} on this machine. Use "
+                f"fewer, or train on CPUs: --processes {gpus} --device cpu."
+            )
     return gpus or processes or 1
 
 

@@ -12,6 +12,7 @@ from types import FrameType
 
 import click
 
+_LOOK = 1.0  # seconds between two looks at the parent
 _WORDS = {"SIGINT": "Interrupted.", "SIGTERM": "Terminated.", "SIGHUP": "The terminal was closed."}
 
 
@@ -68,6 +69,23 @@ def end_after_sigterm(seconds: float) -> None:
             pass
         time.sleep(seconds)
         os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """Send this process SIGTERM when the process that started it has ended: nobody else would stop it then.
+
+    Does nothing on Windows, where a process keeps the number of its parent.
+    """
+    if os.name != "posix":
+        return
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 

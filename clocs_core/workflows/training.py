@@ -223,9 +223,12 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         seed=plan.run.seed,
         group=around.group,
     )
+    if around.group is not None:
+        around.group.wait(ready.device)  # process 0 has begun the run
     before = _resume(learner, keeper, show)
-    if around.group is not None:  # a process that cannot see the run folder would begin anew
-        refuse_differences({"epochs in the run folder": str(learner.progress.epoch)}, around.group, ready.device)
+    if around.group is not None:  # a process that cannot see the run folder would begin anew when it is resumed
+        seen = f"{learner.progress.epoch}" if keeper.finds_run() else "none, it does not see the folder"
+        refuse_differences({"epochs in the run folder": seen}, around.group, ready.device)
     log, missed = before, bool(before.losses) and keeper.told_until() < learner.progress.epoch
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)

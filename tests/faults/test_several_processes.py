@@ -232,3 +232,36 @@ def test_a_process_that_cannot_see_the_run_folder_says_so(tmp_path: Path) -> Non
     (said,) = [line for line in other.stderr.splitlines() if line.startswith("Error: ")]
     assert "Process 1: " in said
     assert "All processes of a training must see the same run folder." in said
+    (tmp_path / "new").mkdir()
+    fresh = ["run", *SMALL, "--device", "cpu", "--data-root", tmp_path, "--epochs", "1", "--out", tmp_path / "new"]
+    shared["MASTER_PORT"] = free_port()
+    first = start(*fresh, RANK="0", LOCAL_RANK="0", **shared)
+    command = [*ELSEWHERE, tmp_path / "new", sys.executable, "-m", "clocs_core", *fresh]
+    variables |= shared
+    other = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=240, check=False)
+    found = first.communicate(timeout=60)[1] + other.stderr
+    assert (first.returncode, other.returncode) == (2, 2), found
+    (said,) = [line for line in found.splitlines() if line.startswith("Error: ")]
+    assert "process 1 has epochs in the run folder = none, it does not see the folder in its place" in said
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+def test_processes_end_with_their_launcher_and_the_run_is_resumed(tmp_path: Path) -> None:
+    """Nobody would stop them otherwise, and a second launcher would find the folder taken."""
+    settings = ("run", *EXACT, "--epochs", "1000", "--patience", "1000", "--data-root", tmp_path)
+    process = start(*settings, "--out", tmp_path / "run", "--processes", 2)
+    wait_for_epochs(tmp_path / "run", 2)
+    ranks = [process_of_rank(rank, process.pid) for rank in (0, 1)]
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 30
+    while any(Path("/proc", str(rank)).exists() for rank in ranks) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not [rank for rank in ranks if Path("/proc", str(rank)).exists()]
+    process.communicate()
+    done = len(epochs(tmp_path / "run"))
+    again = start("run", "--resume", tmp_path / "run", "--processes", 2)
+    wait_for_epochs(tmp_path / "run", done + 1)
+    again.send_signal(signal.SIGINT)
+    again.communicate(timeout=60)

@@ -21,7 +21,7 @@ TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "n
 def test_a_process_knows_its_place_from_torchrun() -> None:
     assert read_place(TORCHRUN) == Place(rank=3, count=4, local=1)
     again = {**TORCHRUN, "TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_RUN_ID": "clocs-run-1"}
-    assert read_place(again) == Place(rank=3, count=4, local=1, restarts=2, ours=True)
+    assert read_place(again) == Place(rank=3, count=4, local=1, restarts=2, launched=True, ours=True)
 
 
 @pytest.mark.parametrize("variables", [{}, {"RANK": "0"}, {**TORCHRUN, "RANK": "0", "WORLD_SIZE": "1"}])
@@ -59,8 +59,8 @@ def test_more_gpus_than_there_are_are_refused_before_anything_is_read(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert main(["run", "--method", "no such method", "--gpus", "8"]) == 2
     assert capsys.readouterr().err == (
-        "Error: 8 processes of this machine need a GPU each, and torch finds 1. Use fewer processes, or "
-        "`--device cpu`.\n"
+        "Error: --gpus 8 starts 8 processes with a GPU each, and torch finds 1 on this machine. Use fewer, or train on "
+        "CPUs: --processes 8 --device cpu.\n"
     )
 
 
