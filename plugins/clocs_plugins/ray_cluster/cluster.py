@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -30,6 +32,8 @@ def connect(address: str, patience: float) -> Connection:
 
     Raises Unavailable where Ray is not installed, and SettingsError for a cluster that does not answer in time.
     """
+    if address and has_token(os.environ, Path.home()):
+        os.environ["RAY_AUTH_MODE"] = "token"  # read when Ray is imported; a cluster without tokens ignores it
     try:
         import ray
     except ImportError:
@@ -61,6 +65,18 @@ def connect(address: str, patience: float) -> Connection:
             "Start one with `ray start --head`, or give its address: `address=HOST:PORT`."
         )
     return Connection(ray, ours, found[0].dashboard_url or "")
+
+
+def has_token(variables: Mapping[str, str], home: Path) -> bool:
+    """Return whether there is a token of Ray, and no word about whether to send it.
+
+    From Ray 2.60 on, the first cluster that a program starts leaves a token in the home folder. Clusters that `ray
+    start` makes ask for it from then on, and Ray does not send it by itself.
+    """
+    if "RAY_AUTH_MODE" in variables:
+        return False
+    named = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & variables.keys()
+    return bool(named) or (home / ".ray" / "auth_token").exists()
 
 
 def _still_waits(begin: Callable[[], None], patience: float | None) -> bool:

@@ -24,7 +24,7 @@ from clocs_core import Job, SettingsError, Workplace
 from clocs_core.cli import main
 from clocs_core.data import remote_shards, shards
 from clocs_plugins.ray_cluster import RayOptions, open_ray
-from clocs_plugins.ray_cluster.cluster import lacking
+from clocs_plugins.ray_cluster.cluster import has_token, lacking
 from clocs_plugins.ray_cluster.jobs import RayJobs, Remarks, remarks
 
 FAKE = (sys.executable, "-S", "-E", str(Path(__file__).parents[2] / "benchmarks" / "fake_grid_command.py"))
@@ -39,6 +39,15 @@ def test_a_machine_without_a_plugin_is_told_in_one_sentence() -> None:
         "has no plugin 'eeg': install clocs-plugin-eeg 1.2 there."
     )
     assert "instead of 9: install the same version" in lacking({"clocs:demo": "9"})
+
+
+def test_a_token_is_sent_where_there_is_one_and_nothing_else_is_asked_for(tmp_path: Path) -> None:
+    assert not has_token({}, tmp_path)
+    assert has_token({"RAY_AUTH_TOKEN": "a"}, tmp_path)
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("a")
+    assert has_token({}, tmp_path)
+    assert not has_token({"RAY_AUTH_MODE": "disabled"}, tmp_path)
 
 
 def test_jobs_that_would_wait_for_ever_or_leave_gpus_idle_are_remarked() -> None:
