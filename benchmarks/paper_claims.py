@@ -1,6 +1,6 @@
 """Say in ten sentences which claims of the paper hold on our data, from the files of exports alone.
 
-    python benchmarks/paper_claims.py results/paper/* --asked benchmarks/paper.toml --out docs/paper/claims.md
+    python benchmarks/paper_claims.py EXPORT ... --asked benchmarks/paper.toml --out docs/paper/claims.md
 
 A claim is a list of comparisons, such as CMSC with SimCLR at each E and F. A comparison is above or below where its
 95 % interval over seeds and patients excludes 0; otherwise it cannot be told. The word of a claim follows from these
@@ -13,7 +13,7 @@ import argparse
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -193,12 +193,9 @@ def over_random(tables: Tables, names: Iterable[str], methods: Sequence[str]) ->
 def fewer_labels(tables: Tables, name: str, few: float) -> list[Compared]:
     """Compare CMSC with a fraction of the labels with random initialisation with all of them."""
     lines = tables.scores[name].lines
-    found: dict[tuple[object, ...], Compared] = {}
-    for line in (one for one in lines if one.condition.method == "cmsc" and one.condition.label_fraction == few):
-        every = attrs.evolve(line.condition.context, label_fraction=1.0)
-        for other in (one for one in lines if not one.condition.trains and one.condition.context == every):
-            _add(found, (_own(every),), apart_unpaired(line, other), _printed(line, other))
-    return list(found.values())
+    trained = [one for one in lines if one.condition.method == "cmsc" and one.condition.label_fraction == few]
+    untrained = [one for one in lines if not one.condition.trains]
+    return _across(trained, untrained, lambda place: attrs.evolve(place, label_fraction=1.0))
 
 
 def by_perturbation(tables: Tables, name: str) -> list[Compared]:
@@ -213,11 +210,19 @@ def by_perturbation(tables: Tables, name: str) -> list[Compared]:
 def by_dimension(tables: Tables, name: str, large: int, small: int) -> list[Compared]:
     """Compare CMSC with many dimensions with CMSC with few."""
     lines = [one for one in tables.scores[name].lines if one.condition.row == "cmsc"]
+    wide = [one for one in lines if one.condition.embedding_dim == large]
+    return _across(wide, lines, lambda place: attrs.evolve(place, embedding_dim=small))
+
+
+def _across(
+    lines: Iterable[Line], others: Sequence[Line], elsewhere: Callable[[Condition], Condition]
+) -> list[Compared]:
+    """Compare each line with the one of `others` at another place, which `elsewhere` makes of its own."""
     found: dict[tuple[object, ...], Compared] = {}
-    for line in (one for one in lines if one.condition.embedding_dim == large):
-        fewer = attrs.evolve(line.condition.context, embedding_dim=small)
-        for other in (one for one in lines if one.condition.context == fewer):
-            _add(found, (_own(fewer),), apart_unpaired(line, other), _printed(line, other))
+    for line in lines:
+        place = elsewhere(line.condition.context)
+        for other in (one for one in others if one.condition.context == place):
+            _add(found, (_own(place),), apart_unpaired(line, other), _printed(line, other))
     return list(found.values())
 
 
@@ -281,61 +286,60 @@ def _add(
     found[key] = attrs.evolve(before, papers=(*before.papers, *papers))
 
 
-def _claims() -> Iterator[Claim]:
-    linear, tuned = ("linear-4-leads", "linear-12-leads"), ("transfer-4-leads", "transfer-12-leads")
-    yield Claim(
+LINEAR = ("linear-4-leads", "linear-12-leads")
+TUNED = ("transfer-4-leads", "transfer-12-leads")
+CLAIMS = (
+    Claim(
         "in linear evaluation, CMSC is above BYOL and SimCLR",
         "section 6.2 and appendix D",
-        lambda tables: between(tables, linear, ["cmsc"], ["byol", "simclr"]),
-    )
-    yield Claim(
+        lambda tables: between(tables, LINEAR, ["cmsc"], ["byol", "simclr"]),
+    ),
+    Claim(
         "in linear evaluation, CMLC and CMSMLC are above SimCLR",
         "section 6.2 and appendix D",
-        lambda tables: between(tables, linear, ["cmlc", "cmsmlc"], ["simclr"]),
-    )
-    yield Claim(
+        lambda tables: between(tables, LINEAR, ["cmlc", "cmsmlc"], ["simclr"]),
+    ),
+    Claim(
         "in fine-tuning, self-supervised pre-training is above random initialisation",
         "section 6.3 and appendix E",
-        lambda tables: over_random(tables, tuned, [*OURS, *OTHERS]),
-    )
-    yield Claim(
+        lambda tables: over_random(tables, TUNED, [*OURS, *OTHERS]),
+    ),
+    Claim(
         "in fine-tuning, CMSC and CMSMLC are above BYOL and SimCLR",
         "section 6.3 and appendix E",
-        lambda tables: between(tables, tuned, ["cmsc", "cmsmlc"], ["byol", "simclr"]),
-    )
-    yield Claim(
+        lambda tables: between(tables, TUNED, ["cmsc", "cmsmlc"], ["byol", "simclr"]),
+    ),
+    Claim(
         "in fine-tuning, CMSC and CMSMLC are above CMLC",
         "section 6.3 and appendix E",
-        lambda tables: between(tables, tuned, ["cmsc", "cmsmlc"], ["cmlc"]),
-    )
-    yield Claim(
+        lambda tables: between(tables, TUNED, ["cmsc", "cmsmlc"], ["cmlc"]),
+    ),
+    Claim(
         "fine-tuned with a quarter of the labels, CMSC is above random initialisation with all of them",
         "section 6.4",
         lambda tables: fewer_labels(tables, "more-with-less", 0.25),
-    )
-    yield Claim(
+    ),
+    Claim(
         "CMSC is above SimCLR, whatever perturbs the signals",
         "section 6.1",
         lambda tables: by_perturbation(tables, "perturbations"),
-    )
-    yield Claim(
+    ),
+    Claim(
         "fine-tuned on few labels, CMSC with E = 128 is above CMSC with E = 32",
         "section 6.5",
         lambda tables: by_dimension(tables, "effect-of-dimension", 128, 32),
-    )
-    yield Claim(
+    ),
+    Claim(
         "fine-tuned with any fraction of the labels, CMSMLC is above SimCLR, CMSC and CMLC",
         "section 6.5",
         lambda tables: between(tables, ["effect-of-labels"], ["cmsmlc"], ["simclr", "cmsc", "cmlc"]),
-    )
-    yield Claim(
+    ),
+    Claim(
         "distances between embeddings tell patients apart better by CMSC than by SimCLR",
         "section 6.6; the interval is over seeds alone",
         lambda tables: separations(tables, "patient-distances"),
-    )
-
-
-CLAIMS = tuple(_claims())
+    ),
+)
 
 if __name__ == "__main__":
     raise SystemExit(main())
