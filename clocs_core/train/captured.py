@@ -2,9 +2,9 @@
 
 A step launches dozens of small kernels that run faster than the host can launch them. A graph launches them all at
 once. One graph holds a full batch, one the last, smaller batch. torch runs four small kernels before each graph to set
-its random numbers, so a third graph holds several full batches. The device itself reads the next batch from the
-epoch's order and a count that every step raises, so a replay needs nothing from the host. Validation has graphs of its
-own: `captured_validation`.
+its random numbers, so a third graph holds several full batches; there, the views of a batch are made while the one
+before it is learnt. The device itself reads the next batch from the epoch's order and a count that every graph raises,
+so a replay needs nothing from the host. Validation has graphs of its own: `captured_validation`.
 
 Every replay uses the same memory: weights, gradients, the optimiser's state, the target of an objective. The graphs
 register their generators, so random numbers continue from replay to replay.
@@ -18,16 +18,15 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from clocs_core.contracts.batches import Views
 from clocs_core.progress import Tick
 from clocs_core.train.captured_validation import CapturedValidation
 from clocs_core.train.epochs import Training, begin_epoch, order_of, plain_epoch, step_of
-from clocs_core.train.graphs import Replay, capture, run_beside, split_epoch
+from clocs_core.train.graphs import Replay, capture, lanes, moment, run_beside, split_epoch, steps_per_replay
 from clocs_core.train.learner import Learner
 from clocs_core.train.validation import Validated, plain_validation
 
 Made = TypeVar("Made")
-
-_TOGETHER = 10  # steps per replay with one encoder: saves 8 of 188 us per step on an H200; capturing takes 0.1 s
 
 
 class CapturedEpochs:
@@ -53,10 +52,8 @@ class CapturedEpochs:
         captures = self.steps is not None and training.group is None  # several processes join embeddings of any length
         if self.checks is None and captures and not self.refused_validation:
             assert self.steps is not None
-            pool, together = self.steps.pool, self.steps.together
-            self.checks = self._try(
-                "validation", training, lambda: CapturedValidation(learner, training, whole, pool, together)
-            )
+            pool = self.steps.pool
+            self.checks = self._try("validation", training, lambda: CapturedValidation(learner, training, whole, pool))
             if self.checks is None:
                 self.refused_validation = True
                 self.steps = None  # captured again: its graphs draw from the generator that was reset
@@ -84,12 +81,14 @@ class _Steps:
         self.learner, self.training = learner, training
         self.generator = torch.Generator(device)
         # A step of several encoders is long and has many kernels: a graph of several would only be slow to capture.
-        self.together = _TOGETHER if len(learner.encoders) == 1 else 1
-        self.replays = split_epoch(count, batch, self.together)
+        together = steps_per_replay(count, batch) if len(learner.encoders) == 1 else 1
+        self.replays = split_epoch(count, batch, together)
         self.order = torch.arange(count, device=device)
         self.drawn: tuple[int, Tensor] | None = None
         self.full = self.order[: count - count % batch].view(count // batch, batch)  # (step, batch)
-        self.number = torch.zeros(1, dtype=torch.int64, device=device)  # number of the step in the epoch
+        self.first = torch.arange(together, device=device)
+        self.numbers = self.first.clone()  # of the next steps in the epoch
+        self.lanes = lanes(1)  # makes views
         self.losses = torch.zeros(sum(replay.steps for replay in self.replays), device=device)
         begin_epoch(learner, training, self.generator, 1)  # the steps that warm up need all that an epoch sets
         self.pool: Any = torch.cuda.graph_pool_handle()  # all graphs share one pool: they never run at the same time
@@ -100,7 +99,7 @@ class _Steps:
         begin_epoch(self.learner, self.training, self.generator, epoch)
         drawn = self.drawn[1] if self.drawn is not None and self.drawn[0] == epoch else self._draw(epoch)
         self.order.copy_(drawn, non_blocking=True)
-        self.number.zero_()
+        self.numbers.copy_(self.first)
         done = 0
         for replay in self.replays:
             self.graphs[replay].replay()
@@ -117,22 +116,49 @@ class _Steps:
 
     def _capture(self, replay: Replay) -> torch.cuda.CUDAGraph:
         def warm_up() -> None:
-            self.number.zero_()
-            self._step(replay.size)
+            self.numbers.copy_(self.first)
+            self._learn(self._views(replay.size, 0), 0)
 
         run_beside(warm_up, self.learner, self.generator)
         self.learner.optimiser.zero_grad()  # the capture must allocate the gradients itself
-        return capture(lambda: self._step(replay.size), replay.steps, self.generator, self.pool)
+        return capture(lambda: self._steps(replay), self.generator, self.pool)
 
-    def _step(self, size: int) -> None:
-        """Run one step and raise the count of steps; this is the content of a graph."""
-        learner, training = self.learner, self.training
-        is_full = size == self.full.shape[1]
-        rows = self.full.index_select(0, self.number)[0] if is_full else self.order[-size:]  # (size,)
-        views = training.make_views(training.store.gather(training.train, rows), self.generator)
-        loss = step_of(learner, training.settings, views, self.generator, training.group)
-        self.losses.index_copy_(0, self.number, loss.reshape(1).to(self.losses.dtype))
-        self.number.add_(1)
+    def _steps(self, replay: Replay) -> None:
+        """Run the steps of a replay, and raise the numbers of the next ones; this is the content of a graph.
+
+        Random numbers are drawn in the order of plain steps, whatever runs at the same time.
+        """
+        views = self._views(replay.size, 0)
+        for number in range(replay.steps):
+            before = moment() if self.lanes else None
+            self._learn(views, number)
+            if number + 1 < replay.steps:
+                # The old views are held until the new ones are there: the two must not have the same memory.
+                views = self._views_beside(replay.size, number + 1, before)
+        self.numbers.add_(replay.steps)
+
+    def _views_beside(self, size: int, number: int, since: torch.cuda.Event | None) -> Views:
+        """Make the views of a step while the one before it is learnt, where there is a lane for it."""
+        if since is None:
+            return self._views(size, number)
+        (lane,) = self.lanes
+        with lane.after(since):
+            views = self._views(size, number)
+        lane.join()
+        return views
+
+    def _views(self, size: int, number: int) -> Views:
+        """Make the views of the step with this number in a replay."""
+        training, is_full = self.training, size == self.full.shape[1]
+        at = self.numbers[number : number + 1]
+        rows = self.full.index_select(0, at)[0] if is_full else self.order[-size:]  # (size,)
+        return training.make_views(training.store.gather(training.train, rows), self.generator)
+
+    def _learn(self, views: Views, number: int) -> None:
+        """Update the learner once, and keep the loss."""
+        training = self.training
+        loss = step_of(self.learner, training.settings, views, self.generator, training.group)
+        self.losses.index_copy_(0, self.numbers[number : number + 1], loss.reshape(1).to(self.losses.dtype))
 
 
 def _any_refuses(refused: bool, training: Training) -> bool:

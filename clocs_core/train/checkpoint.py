@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -46,18 +48,77 @@ def save_snapshot(held: Snapshot, path: Path, log: dict[str, object] | None = No
     save_tensors(held.tensors, about, path)
 
 
+@attrs.frozen(eq=False)
+class Held:
+    """What training changes, copied on the device at the end of an epoch, so that the next one may begin.
+
+    there: the moment on the device from which on the copies can be read; None on a CPU.
+    """
+
+    tensors: dict[str, Tensor]
+    there: torch.cuda.Event | None
+
+    def put_back(self, learner: Learner) -> None:
+        """Let a learner be as it was."""
+        with torch.no_grad():
+            for name, tensor in _changing(learner).items():
+                tensor.copy_(self.tensors[name])
+
+    def encoders(self) -> dict[str, Tensor]:
+        """Return the weights of the encoders."""
+        return _part(self.tensors, "encoders")
+
+    def snapshot(self, learner: Learner) -> Snapshot:
+        """Copy what is held, with the best weights and the progress of the learner, to the host.
+
+        The copy has a stream of its own: on that of training it would wait for the next epoch.
+        """
+        tensors = {**self.tensors, **_named("best", learner.best)}
+        if self.there is None:
+            return Snapshot(to_host(tensors, copy=True), learner.progress)
+        stream = _stream_of(learner.device)
+        stream.wait_event(self.there)
+        with torch.cuda.stream(stream):
+            return Snapshot(to_host(tensors), learner.progress)
+
+
+def hold(learner: Learner) -> Held:
+    """Copy the state of a learner on its device. No host sync."""
+    copies: dict[str, Tensor] = {}
+    changing = {name: tensor.detach() for name, tensor in _changing(learner).items()}
+    for dtype in dict.fromkeys(tensor.dtype for tensor in changing.values()):  # one launch for all of a type
+        some = {name: tensor for name, tensor in changing.items() if tensor.dtype == dtype}
+        flat = torch.cat([tensor.flatten() for tensor in some.values()])
+        pieces = flat.split([tensor.numel() for tensor in some.values()])
+        copies |= {name: piece.view(some[name].shape) for name, piece in zip(some, pieces, strict=True)}
+    there = None if learner.device.type == "cpu" else torch.cuda.current_stream(learner.device).record_event()
+    return Held(copies, there)
+
+
+@cache
+def _stream_of(device: torch.device) -> torch.cuda.Stream:
+    """Return the stream on which states are copied to the host: one of a device, since each has memory of its own."""
+    return torch.cuda.Stream(device)
+
+
 def _tensors(learner: Learner) -> dict[str, Tensor]:
     """Return all tensors of a learner by their names in the file."""
-    tensors: dict[str, Tensor] = {}
-    for part, state in (
-        ("encoders", learner.encoders.state_dict()),
-        ("objective", learner.objective.state_dict()),
-        ("best", learner.best),
-    ):
-        tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
-    for number, state in learner.optimiser.state_dict().items():
-        tensors |= {f"optimiser.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    return tensors
+    return {**_changing(learner), **_named("best", learner.best)}
+
+
+def _changing(learner: Learner) -> dict[str, Tensor]:
+    """Return the tensors that a step changes, by their names in the file."""
+    optimiser = {
+        f"optimiser.{number}.{name}": torch.as_tensor(value)
+        for number, state in learner.optimiser.state_dict().items()
+        for name, value in state.items()
+    }
+    networks = _named("encoders", learner.encoders.state_dict()) | _named("objective", learner.objective.state_dict())
+    return networks | optimiser
+
+
+def _named(part: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{part}.{name}": tensor for name, tensor in state.items()}
 
 
 def load_checkpoint(learner: Learner, path: Path) -> dict[str, object]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from clocs_core.train.learner import Learner
 
 _WARM_UP = 3  # steps before a capture: libraries choose their kernels and allocate their buffers in them
+_TOGETHER = range(12, 7, -1)  # steps per replay: ten save 8 of 188 us per step on an H200; capturing takes 0.1 s
 
 
 @attrs.frozen
@@ -33,6 +34,11 @@ def split_epoch(count: int, batch: int, together: int) -> list[Replay]:
     return replays + [Replay(rest, 1)] * (rest > 0)
 
 
+def steps_per_replay(count: int, batch: int) -> int:
+    """Choose how many full batches an epoch of `count` instances replays together, so that few are left over."""
+    return min(_TOGETHER, key=lambda together: count // batch % together)
+
+
 def run_beside(step: Callable[[], None], learner: Learner, generator: torch.Generator) -> None:
     """Run a step some times on its own stream, before it is captured. Leave learner and generators as they were."""
     with _unchanged(learner, generator):
@@ -44,15 +50,49 @@ def run_beside(step: Callable[[], None], learner: Learner, generator: torch.Gene
         torch.cuda.current_stream().wait_stream(side)
 
 
-def capture(step: Callable[[], None], steps: int, generator: torch.Generator, pool: Any) -> torch.cuda.CUDAGraph:
-    """Capture `steps` calls of a step as one graph. The step draws random numbers from `generator`."""
+def capture(content: Callable[[], None], generator: torch.Generator, pool: Any) -> torch.cuda.CUDAGraph:
+    """Capture what `content` launches as one graph. It draws random numbers from `generator`."""
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
     # thread_local: other threads, such as one that writes event files, may use the device during the capture.
     with torch.cuda.graph(graph, pool=pool, stream=_own_stream(), capture_error_mode="thread_local"):
-        for _ in range(steps):
-            step()
+        content()
     return graph
+
+
+class Lane:
+    """A stream beside the one that captures: what a graph has on it runs at the same time as what it has elsewhere."""
+
+    def __init__(self) -> None:
+        self.stream = torch.cuda.Stream()
+
+    @contextmanager
+    def after(self, moment: torch.cuda.Event) -> Iterator[None]:
+        """Capture the block here. It waits for what was captured before `moment`, and for earlier blocks of the lane.
+
+        Hold on to what the block makes until it has been read, and the next block that may run meanwhile is captured.
+        """
+        self.stream.wait_event(moment)
+        with torch.cuda.stream(self.stream):
+            yield
+
+    def join(self) -> None:
+        """Let all that is captured from now on wait for this lane."""
+        torch.cuda.current_stream().wait_stream(self.stream)
+
+
+def lanes(count: int) -> tuple[Lane, ...]:
+    """Make lanes for the graphs of a run; none where runs share the GPU.
+
+    torch has 32 streams, so that lanes of different runs could be the same stream, and share the memory of cuBLAS.
+    """
+    return () if _own_stream() is not None else tuple(Lane() for _ in range(count))
+
+
+def moment() -> torch.cuda.Event:
+    """Mark a moment in the capture, for lanes to begin at."""
+    event: torch.cuda.Event = torch.cuda.current_stream().record_event()
+    return event
 
 
 def _own_stream() -> torch.cuda.Stream | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 import torch
 from torch import Tensor, nn
@@ -48,9 +50,11 @@ class Learner:
         """Device of the weights."""
         return next(self.encoders.parameters()).device
 
-    def keep_best(self) -> None:
-        """Store the encoders' weights as the best so far."""
-        self.best = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
+    def keep_best(self, weights: Mapping[str, Tensor] | None = None) -> None:
+        """Store these weights as the best so far; without them, a copy of those that the encoders have now."""
+        if weights is None:
+            weights = {name: tensor.detach().clone() for name, tensor in self.encoders.state_dict().items()}
+        self.best = dict(weights)
 
 
 def start(

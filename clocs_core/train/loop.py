@@ -18,6 +18,7 @@ from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Stopwatch, Tick
 from clocs_core.train import health
 from clocs_core.train.agreement import agree_on_epoch
+from clocs_core.train.checkpoint import Held, Snapshot, hold
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.validation import validate, weighted_mean
@@ -26,7 +27,9 @@ from clocs_core.turns import waiting
 ScoreValidation: TypeAlias = Callable[[Tensor], float]
 """Embeddings or logits (view, n, dim) of the whole validation part, in its order and on the device -> a score."""
 
-_SHORT = 1.0  # seconds of an epoch, up to which the next one begins before the last one is saved
+_Moment: TypeAlias = float | torch.cuda.Event
+
+_SHORT = 1.0  # seconds of an epoch, up to which the next one begins before it is read
 _NAN_VALIDATION = (
     "The validation loss of epoch {} is NaN, though the training loss is finite. Look at the validation recordings, or "
     "try a smaller `learning_rate`."
@@ -38,12 +41,12 @@ class Extras:
     """Arguments of `train_epochs` that some callers have.
 
     spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
-    hold: keeps what the caller needs of the learner as it is at the end of an epoch. With it, the next one may be under
-    way when the caller gets the last one: a GPU then has work while the caller saves and shows.
+    hold: gets the state at the end of an epoch, before the epoch is yielded. With it, the next epoch may begin before
+    this one is read: a GPU then always has work. The learner is already changing when the caller gets the epoch.
     """
 
     spent: Stopwatch | None = None
-    hold: Callable[[], None] | None = None
+    hold: Callable[[Snapshot], None] | None = None
 
 
 def train_epochs(
@@ -65,21 +68,29 @@ def train_epochs(
     def begin(epoch: int) -> _Begun:
         return _begin(learner, training, run_epoch, epoch, clock, tick, score is not None)
 
-    extras, begun = extras or Extras(), None
+    extras, begun, ended = extras or Extras(), None, None
     while not learner.progress.finished:
         epoch = learner.progress.epoch + 1
-        ended = _finish(learner, training, begun or begin(epoch), epoch, clock, score, extras.spent)
-        begun, problem = None, None
-        if extras.hold is not None:
-            extras.hold()
-            if not learner.progress.finished and _goes_ahead(training, ended.seconds):
-                try:
-                    begun = begin(epoch + 1)
-                except Exception as found:  # the caller gets the last epoch first
-                    problem = found
+        begun = begun or begin(epoch)
+        following, held, problem = None, None, None
+        if extras.hold is not None and epoch < training.settings.epochs and _goes_ahead(training, ended):
+            held = hold(learner)
+            try:
+                following = begin(epoch + 1)
+            except Exception as found:  # the caller gets this epoch first
+                problem = found
+        ended = _finish(learner, training, begun, held, ended, clock, score)
+        if extras.spent is not None:
+            extras.spent.add("training", ended.seconds - ended.validating)
+            extras.spent.add("validation", ended.validating)
+        if held is not None and extras.hold is not None:
+            extras.hold(held.snapshot(learner))
+            if learner.progress.finished:  # early: the next epoch is not wanted
+                held.put_back(learner)
         yield ended.judged()  # takes the host a millisecond or two, in which the device has work
-        if problem is not None:
+        if problem is not None and not learner.progress.finished:
             raise problem
+        begun = following
 
 
 @attrs.frozen(eq=False)
@@ -87,12 +98,13 @@ class _Begun:
     """An epoch and its validation that a device was told to compute, and may still compute."""
 
     began: float
-    losses: Tensor  # (step,)
     z: Tensor
-    measured: Tensor  # what health follows from
-    trained: float | torch.cuda.Event
-    validated: float | torch.cuda.Event
-    numbers: list[Tensor]  # training and validation loss, whether all are finite, components
+    trained: _Moment
+    validated: _Moment
+    read: Tensor  # on the host: numbers, losses and what health follows from, one after the other
+    parts: tuple[int, ...]  # length of each of them
+    dtype: torch.dtype  # of losses
+    there: _Moment  # from then on, `read` has its values
 
 
 @attrs.frozen(eq=False)
@@ -101,6 +113,8 @@ class _Ended:
 
     done: Callable[..., EpochDone]
     seconds: float
+    validating: float  # seconds of them
+    at: float  # by the clock
     measured: Tensor  # on the host
     dim: int
     train_loss: float
@@ -132,21 +146,29 @@ def _begin(
         measured = health.measure(z, patient)
         validated = _moment(training.store.device, clock)
         numbers = [means, validation_loss, losses.isfinite().all(), *learner.components.means(count)]
+        parts = torch.stack(numbers), losses, measured
+        # The copy is part of the device's work, so that nothing has to wait for what it is told to do after it.
+        read = torch.cat([part.double() for part in parts]).to("cpu", non_blocking=True)
+        there = _moment(training.store.device, clock)
     except torch.OutOfMemoryError:
         raise OutOfMemory(_too_large(training)) from None
-    return _Begun(began, losses, z, measured, trained, validated, numbers)
+    return _Begun(began, z, trained, validated, read, tuple(len(part) for part in parts), losses.dtype, there)
 
 
 def _finish(
     learner: Learner,
     training: Training,
     begun: _Begun,
-    epoch: int,
+    held: Held | None,
+    last: _Ended | None,
     clock: Callable[[], float],
     score: ScoreValidation | None,
-    spent: Stopwatch | None,
 ) -> _Ended:
-    """Wait for an epoch, and let the learner make progress."""
+    """Wait for an epoch, and let the learner make progress.
+
+    held: the state at its end, where the next epoch has begun. last: the epoch before it.
+    """
+    epoch = learner.progress.epoch + 1
     settings, count = training.settings, len(training.train)
     together = settings.contrast_batch or settings.batch_size  # instances per loss
     try:
@@ -162,11 +184,10 @@ def _finish(
     before, learner.progress = learner.progress, learner.progress.after(compared, settings)
     improved = learner.progress.best_epoch != before.best_epoch
     if improved:
-        learner.keep_best()
-    lasted, validating = clock() - begun.began, _seconds_between(begun.trained, begun.validated)
-    if spent is not None:
-        spent.add("training", lasted - validating)
-        spent.add("validation", validating)
+        learner.keep_best(None if held is None else held.encoders())
+    now = clock()
+    lasted = now - (begun.began if last is None else max(begun.began, last.at))  # it may have begun before `last` ended
+    validating = _seconds_between(begun.trained, begun.validated)
     done = partial(
         EpochDone,
         epoch=epoch,
@@ -181,40 +202,40 @@ def _finish(
         last=learner.progress.finished,
         components=dict(zip(learner.components.sums, components, strict=True)),
     )
-    return _Ended(done, lasted, measured, begun.z.shape[2], train_loss, min(together, count))
+    return _Ended(done, lasted, validating, now, measured, begun.z.shape[2], train_loss, min(together, count))
 
 
-def _goes_ahead(training: Training, lasted: float) -> bool:
-    """Return whether the next epoch begins before the caller gets the last one, which `lasted` so many seconds.
+def _goes_ahead(training: Training, last: _Ended | None) -> bool:
+    """Return whether the next epoch begins before this one is read, given how long the last one took.
 
-    Where the host would wait for the device, a long epoch would delay what the caller saves.
+    Where early stopping ends the training, that epoch was in vain: a long one would keep the caller waiting.
     """
-    return training.store.device.type == "cuda" and training.group is None and lasted < _SHORT
+    short = last is not None and last.seconds < _SHORT
+    return training.store.device.type == "cuda" and training.group is None and short
 
 
 def _read(begun: _Begun) -> tuple[Tensor, Tensor, Tensor]:
-    """Read numbers, losses and what was measured from the device, in one piece; other runs have their turn meanwhile.
+    """Wait until the device has computed an epoch; return numbers, losses and what was measured, on the host.
 
-    It takes until the device has done all its work.
+    Other runs have their turn meanwhile.
     """
-    numbers = torch.stack(begun.numbers)
-    parts = numbers, begun.losses, begun.measured
-    with waiting():
-        read = torch.cat([part.double() for part in parts]).cpu()
-    found = read.split([len(part) for part in parts])
-    return found[0], found[1].to(begun.losses.dtype), found[2]
+    if isinstance(begun.there, torch.cuda.Event):
+        with waiting():
+            begun.there.synchronize()
+    numbers, losses, measured = begun.read.split(begun.parts)
+    return numbers, losses.to(begun.dtype), measured
 
 
-def _moment(device: torch.device, clock: Callable[[], float]) -> float | torch.cuda.Event:
+def _moment(device: torch.device, clock: Callable[[], float]) -> _Moment:
     """Return the time now; on a GPU, an event in its queue, since the host is far ahead and does not wait."""
     if device.type != "cuda":
         return clock()
-    event = torch.cuda.Event(enable_timing=True)
+    event = torch.cuda.Event(enable_timing=True, blocking=True)  # whoever waits for it leaves the core to others
     event.record(torch.cuda.current_stream(device))
     return event
 
 
-def _seconds_between(before: float | torch.cuda.Event, after: float | torch.cuda.Event) -> float:
+def _seconds_between(before: _Moment, after: _Moment) -> float:
     """Return the time between two moments of one kind. Events must be over."""
     if isinstance(before, torch.cuda.Event) and isinstance(after, torch.cuda.Event):
         return float(before.elapsed_time(after)) / 1000

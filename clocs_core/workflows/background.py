@@ -17,11 +17,14 @@ import torch
 
 @cache
 def import_pictures(device: torch.device) -> Thread | None:
-    """Import what draws pictures, which takes a second. Begin when graphs are captured: then the host mostly waits."""
+    """Import what draws pictures, which takes a second. Begin with the evaluation, in which the host mostly waits.
+
+    Beside the training, it kept the GPU of short epochs waiting: a library that is loaded holds the interpreter.
+    """
 
     def work() -> None:
         before = sys.getswitchinterval()
-        sys.setswitchinterval(5e-4)  # the training must not wait 5 ms, the default, whenever it needs the interpreter
+        sys.setswitchinterval(5e-5)  # the run must not wait 5 ms, the default, whenever it needs the interpreter
         try:
             import clocs_core.report.pictures  # noqa: F401
         finally:
@@ -31,10 +34,17 @@ def import_pictures(device: torch.device) -> Thread | None:
 
 
 @cache
-def identify_triton(device: torch.device) -> Thread | None:
-    """Let Triton compute the checksum of its own files, 0.4 s: it looks for its compiled kernels by it."""
+def load_gpu_libraries(device: torch.device) -> Thread | None:
+    """Let CUDA, cuBLAS, cuDNN and Triton load what they need at their first call, while recordings are read.
+
+    Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute.
+    """
 
     def work() -> None:
+        with suppress(Exception):  # the run meets the same problem, and says so
+            some = torch.zeros(1, 1, 16, device=device)
+            torch.nn.functional.conv1d(some, some[:, :, :3])
+            torch.mm(some[0], some[0].T)
         with suppress(Exception):  # an older or newer Triton may have it elsewhere, and then does it when it needs it
             import_module("triton.runtime.cache").triton_key()
 

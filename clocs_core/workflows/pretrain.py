@@ -25,6 +25,7 @@ from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
 from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_sentence
+from clocs_core.workflows.background import import_pictures
 from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.encoders import BestEncoder, best_encoders, encoder_notes, score_encoder, score_other
 from clocs_core.workflows.environment import environment, now
@@ -71,6 +72,8 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
             keeper.keep_encoder(one.saved, one.card, one.part.name)
         pretrained = clock()
         show.stage("evaluating")
+        if plan.evaluate.pictures:
+            import_pictures(ready.device)
         watch = Watch(clock, show.tick, lambda done: None, show.warn)
         scored = score_encoder(ready, first, watch)
         scored_others = tuple(score_other(ready, one, watch) for one in others)

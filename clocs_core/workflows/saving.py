@@ -43,10 +43,9 @@ class EpochSaver:
     _held: Snapshot | None = None
     _packed: list[dict[str, object]] = attrs.field(factory=list, init=False)  # rows of the log
 
-    def hold(self, learner: Learner) -> None:
-        """Keep the state of the learner for the next `save`: by then, the next epoch may have changed it."""
-        if self.pool is not None and self._path is not None:
-            self._held = take_snapshot(learner)
+    def hold(self, state: Snapshot) -> None:
+        """Keep a state for the next `save`: by then, the next epoch has changed the learner."""
+        self._held = state
 
     def save(self, done: EpochDone, learner: Learner, log: TrainingLog) -> None:
         """Finish with the epoch before, then begin to save this one. log: with all epochs so far."""

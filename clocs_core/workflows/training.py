@@ -37,7 +37,7 @@ from clocs_core.train.loop import Extras, train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker, share_statistics
-from clocs_core.workflows.background import identify_triton, import_pictures
+from clocs_core.workflows.background import load_gpu_libraries
 from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -80,6 +80,8 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
     group = around.group
+    if group is None:  # several processes have a GPU each, which a new thread does not know
+        load_gpu_libraries(device)
     run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
     plan, cohort = find_recordings(plan, around, device)
@@ -212,7 +214,6 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     """Train the learner, from the checkpoint if there is one. Changes the learner, which keeps its best weights."""
     plan, cohort, learner, show, began = ready.plan, ready.cohort, ready.learner, around.show, around.clock()
     profiler = _profiler(keeper, ready.device) if profile else None
-    identify_triton(ready.device)  # while frames are copied to the GPU
     store = fill_store(cohort.pretrain, cohort.labels, plan.task, cohort.channels, ready.device, cohort.about)
     training = Training(
         store=store,
@@ -250,12 +251,10 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
         alarms = 0
         with saving(run, keeper, around, ready.device) as saver:
             steps = (learner, training, run_epoch, around.clock, show.tick)
-            for done in train_epochs(*steps, extras=Extras(watch, lambda: saver.hold(learner))):
+            for done in train_epochs(*steps, extras=Extras(watch, saver.hold)):
                 log = log.after(done)
                 saver.save(done, learner, so_far())
                 show.epoch(done, plan.train.epochs)
-                if plan.evaluate.pictures:
-                    import_pictures(ready.device)  # once, when the first epoch has captured its graphs
                 problem = done.health.warning()
                 alarms = alarms + 1 if problem else 0
                 if problem and alarms == _ALARMS:

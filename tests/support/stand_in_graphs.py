@@ -16,23 +16,29 @@ from clocs_core.train import captured, captured_validation
 
 @attrs.frozen
 class Graph:
-    """Stands in for torch.cuda.CUDAGraph: has a step that was captured, and runs it when it is replayed."""
+    """Stands in for torch.cuda.CUDAGraph: runs what was captured when it is replayed."""
 
-    step: Callable[[], None]
-    steps: int
+    content: Callable[[], None]
 
     def replay(self) -> None:
-        for _ in range(self.steps):
-            self.step()
+        self.content()
 
 
-def note(step: Callable[[], None], steps: int, generator: torch.Generator, pool: Any) -> Graph:
+def note(content: Callable[[], None], generator: torch.Generator, pool: Any) -> Graph:
     """Stand in for `graphs.capture`."""
-    return Graph(step, steps)
+    return Graph(content)
 
 
+@attrs.frozen
 class _Stream:
+    """All of them are the same one."""
+
     def wait_stream(self, other: _Stream) -> None: ...
+
+    def wait_event(self, event: object) -> None: ...
+
+    def record_event(self) -> object:
+        return self
 
 
 def capture_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

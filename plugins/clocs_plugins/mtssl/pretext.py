@@ -12,7 +12,7 @@ task recognises the original, and a head has two hidden layers. Here layer 4 of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -56,10 +56,38 @@ class Pretext(nn.Module):
                 "with the views `original`."
             )
         z = encode(views.signal)  # (view, batch, dim)
-        heads = self.heads.values()
-        logits = [head(torch.stack((z[0], z[view]))) for view, head in enumerate(heads, start=1)]  # (2, batch, 1) each
-        loss = pretext_loss(torch.stack(logits).squeeze(-1))  # (task, 2, batch)
+        loss = pretext_loss(self._logits(z))
         return loss if ranks is None else ranks.share_of_mean(loss)
+
+    def _logits(self, z: Tensor) -> Tensor:
+        """Give embeddings (view, batch, dim) of the original and of each perturbation to their heads.
+
+        Returns (task, 2, batch).
+        """
+        return self.at_once(z) if z.is_cuda else self.one_by_one(z)
+
+    def one_by_one(self, z: Tensor) -> Tensor:
+        """Compute the logits head by head."""
+        heads = enumerate(self.heads.values(), start=1)
+        each = [head(torch.stack((z[0], z[view]))) for view, head in heads]  # (2, batch, 1)
+        return torch.stack(each).squeeze(-1)  # (task, 2, batch)
+
+    def at_once(self, z: Tensor) -> Tensor:
+        """Compute the logits of all heads in one product per layer: a step of six has 150 launches less on a GPU."""
+        pairs = torch.stack((z[:1].expand_as(z[1:]), z[1:]), dim=1)  # (task, 2, batch, dim)
+        return _heads_at_once(list(self.heads.values()), pairs.flatten(1, 2)).unflatten(1, pairs.shape[1:3])
+
+
+def _heads_at_once(heads: Sequence[nn.Module], features: Tensor) -> Tensor:
+    """Compute logits (task, n) of features (task, n, dim), each by the head of its task."""
+    for layers in zip(*(head if isinstance(head, nn.Sequential) else [head] for head in heads), strict=True):
+        if isinstance(layers[0], nn.Linear):
+            weight = torch.stack([layer.weight for layer in layers])  # (task, after, before)
+            bias = torch.stack([layer.bias for layer in layers]).unsqueeze(1)  # (task, 1, after)
+            features = torch.baddbmm(bias, features, weight.mT)  # (task, n, after)
+        else:
+            features = layers[0](features)
+    return features.squeeze(-1)
 
 
 def pretext_loss(logits: Tensor) -> Tensor:

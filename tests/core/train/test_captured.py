@@ -153,11 +153,11 @@ def test_a_schedule_decay_and_clipping_are_captured(training):
 @pytest.mark.cuda
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_steps_that_are_replayed_together_are_the_plain_ones(training, dropout):
-    """Small batches, so that an epoch has replays of ten steps, of one, and of the ragged one."""
+    """Small batches, so that an epoch has replays of eleven steps, of one, and of the ragged one."""
     small = attrs.evolve(training, settings=TrainSettings(batch_size=3))
     runner, learner = CapturedEpochs(nothing), learner_of(dropout)
     found, expected = losses_of(learner, small, runner), losses_of(learner_of(dropout), small, plain_epoch)
-    assert {replay.steps for replay in runner.steps.replays} == {1, 10}
+    assert {replay.steps for replay in runner.steps.replays} == {1, 11}
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-3)
 
 
@@ -299,30 +299,30 @@ def test_a_captured_run_goes_on_from_its_checkpoint(training, tmp_path):
 
 
 @pytest.mark.cuda
-def test_epochs_that_begin_before_the_last_one_is_seen_are_the_same(training):
+@pytest.mark.parametrize("patience", [15, 1])
+def test_epochs_that_begin_before_the_last_one_is_read_are_the_same(training, patience):
     """And what is held is the state at the end of an epoch, though the next one is under way. Rounding may differ."""
-    settings = TrainSettings(batch_size=8, epochs=4)
+    settings = TrainSettings(batch_size=8, epochs=6, patience=patience)
     runs = []
     for ahead in (False, True):
-        who, rows, held, seen = learner_of(0.3), [], [], []
+        who, rows, held = learner_of(0.3, follow=True), [], []
         made = train_epochs(
             who,
             attrs.evolve(training, settings=settings),
             CapturedEpochs(nothing),
             lambda: 0.0,
             lambda *_: None,
-            extras=Extras(hold=(lambda who=who, held=held: held.append(take_snapshot(who))) if ahead else None),
+            extras=Extras(hold=held.append if ahead else None),
         )
+        states = []
         for done in made:
             rows.append((done.train_loss, done.validation_loss, done.losses.tolist()))
-            if not ahead:
-                seen.append(take_snapshot(who))
-        runs.append((rows, held or seen))
+            states.append(held.pop() if held else take_snapshot(who))
+        runs.append((rows, [*states, take_snapshot(who)]))
     torch.testing.assert_close(runs[1][0], runs[0][0], rtol=1e-3, atol=1e-4)
     for one, other in zip(runs[0][1], runs[1][1], strict=True):
         assert one.progress.epoch == other.progress.epoch
-        weights = {name: tensor for name, tensor in one.tensors.items() if name.startswith("encoders.")}
-        torch.testing.assert_close({name: other.tensors[name] for name in weights}, weights, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(other.tensors, one.tensors, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.cuda

@@ -16,7 +16,7 @@ from clocs_core.errors import NonFiniteLoss, RunFolderError
 from clocs_core.settings.sections import TrainSettings
 from clocs_core.train import loop
 from clocs_core.train.adam import Update
-from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint, save_snapshot
 from clocs_core.train.epochs import Training, plain_epoch
 from clocs_core.train.learner import Progress, start
 from clocs_core.train.loop import Extras, train_epochs
@@ -110,8 +110,8 @@ def test_the_same_seed_gives_the_same_weights_to_the_last_bit_and_another_seed_o
 def test_the_next_epoch_may_begin_before_the_caller_gets_the_last_one(cohort, monkeypatch):
     """As on a GPU. What the caller holds is of the epoch that has ended, and nothing else changes."""
     plain, states = learner(), []
-    expected = [(numbers(done), states.append(weights(plain))) for done in epochs_of(plain, cohort)]
-    monkeypatch.setattr(loop, "_goes_ahead", lambda training, lasted: True)
+    expected = [(numbers(done), states.append((weights(plain), plain.best))) for done in epochs_of(plain, cohort)]
+    monkeypatch.setattr(loop, "_goes_ahead", lambda training, last: True)
     who, held, order = learner(), [], []
 
     def begins(learner, training, epoch, tick):
@@ -119,19 +119,52 @@ def test_the_next_epoch_may_begin_before_the_caller_gets_the_last_one(cohort, mo
         return plain_epoch(learner, training, epoch, tick)
 
     found = []
-    for done in epochs_of(who, cohort, run_epoch=begins, hold=lambda: held.append((weights(who), who.progress.epoch))):
+    for done in epochs_of(who, cohort, run_epoch=begins, hold=held.append):
         order.append(f"got {done.epoch}")
         found.append(numbers(done))
     assert found == [row for row, _ in expected]
-    assert all(same(one, other) for (one, _), other in zip(held, states, strict=True))
-    assert [epoch for _, epoch in held] == [1, 2, 3, 4, 5, 6]
+    assert [one.progress.epoch for one in held] == [1, 2, 3, 4, 5]  # after the last epoch nothing changes
+    for one, (last, best) in zip(held, states, strict=False):
+        assert same(part_of(one, "encoders"), last)
+        assert same(part_of(one, "best"), best)
     assert order[:4] == ["begin 1", "begin 2", "got 1", "begin 3"]
     assert order[-2:] == ["got 5", "got 6"]
     assert same(weights(who), weights(plain))
+    assert same(who.best, plain.best)
+
+
+@pytest.mark.parametrize("change", [Update(), CHANGING])
+def test_an_epoch_that_began_in_vain_leaves_no_trace(cohort, monkeypatch, tmp_path, change):
+    """Early stopping is seen when the next epoch has begun: weights, target, optimiser are put back."""
+    files = []
+    for ahead in (False, True):
+        monkeypatch.setattr(loop, "_goes_ahead", lambda training, last, ahead=ahead: ahead)
+        who, held = learner(update=change), []
+        told = [numbers(done) for done in epochs_of(who, cohort, epochs=30, patience=1, hold=held.append)]
+        assert who.progress.finished
+        assert len(told) < 30
+        save_checkpoint(who, tmp_path / f"{ahead}")
+        if ahead:
+            save_snapshot(held[-1], tmp_path / "held")
+        files.append((told, (tmp_path / f"{ahead}").read_bytes()))
+    assert files[0] == files[1]
+    assert (tmp_path / "held").read_bytes() == files[1][1]
+
+
+def part_of(snapshot, part):
+    start = f"{part}."
+    return {name.removeprefix(start): one for name, one in snapshot.tensors.items() if name.startswith(start)}
+
+
+def test_an_epoch_that_began_early_counts_from_the_end_of_the_last(cohort, monkeypatch):
+    """The clock ticks once per look: the times of all epochs together are those of the training."""
+    monkeypatch.setattr(loop, "_goes_ahead", lambda training, last: True)
+    seconds = [done.seconds for done in epochs_of(learner(), cohort, hold=lambda state: None)]
+    assert sum(seconds) == 6 * 5 - 1  # looks: when an epoch begins, three moments in it, and its end
 
 
 def test_an_epoch_that_fails_costs_the_caller_none_that_has_ended(cohort, monkeypatch):
-    monkeypatch.setattr(loop, "_goes_ahead", lambda training, lasted: True)
+    monkeypatch.setattr(loop, "_goes_ahead", lambda training, last: True)
 
     def fails(learner, training, epoch, tick):
         if epoch == 3:
@@ -140,7 +173,7 @@ def test_an_epoch_that_fails_costs_the_caller_none_that_has_ended(cohort, monkey
 
     got = []
     with pytest.raises(RuntimeError, match="the device is gone"):
-        got.extend(done.epoch for done in epochs_of(learner(), cohort, run_epoch=fails, hold=lambda: None))
+        got.extend(done.epoch for done in epochs_of(learner(), cohort, run_epoch=fails, hold=lambda state: None))
     assert got == [1, 2]
 
 

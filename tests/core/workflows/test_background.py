@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import clocs_core.report.pictures
-from clocs_core.workflows.background import identify_triton, import_pictures
+from clocs_core.workflows.background import import_pictures, load_gpu_libraries
 
 
 @pytest.fixture(autouse=True)
 def first_time() -> None:
     import_pictures.cache_clear()
-    identify_triton.cache_clear()
+    load_gpu_libraries.cache_clear()
 
 
 def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +41,8 @@ def test_triton_reads_its_files_beside_the_preparation(monkeypatch: pytest.Monke
     for name in ("triton", "triton.runtime"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "triton.runtime.cache", cache)
-    assert identify_triton(torch.device("cpu")) is None
-    thread = identify_triton(torch.device("cuda"))
+    assert load_gpu_libraries(torch.device("cpu")) is None
+    thread = load_gpu_libraries(torch.device("cuda"))
     assert thread is not None
     thread.join()
     assert asked == ["key"] * there

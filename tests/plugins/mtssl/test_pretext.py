@@ -141,6 +141,22 @@ def test_each_head_sees_the_original_and_its_own_view(hidden):
     assert loss_of(made, views).item() == pytest.approx(oracle(torch.stack(logits)), rel=1e-5)
 
 
+@pytest.mark.parametrize("hidden", [0, 7])
+def test_heads_at_once_are_the_heads_one_by_one(hidden):
+    """As on a GPU: logits, and gradients of every head and of the embeddings."""
+    made = build(hidden=hidden).double()
+    z = torch.randn(1 + len(NAMES), 8, DIM, dtype=torch.float64, requires_grad=True)
+    found = []
+    for way in (made.one_by_one, made.at_once):
+        logits = way(z)
+        z.grad = None
+        made.zero_grad()
+        (logits * torch.arange(logits.numel()).view_as(logits)).sum().backward()
+        found.append((logits.detach(), z.grad, [one.grad for one in made.parameters()]))
+    assert found[0][0].shape == (len(NAMES), 2, 8)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
+
+
 def test_a_view_gives_a_gradient_to_its_own_head_alone():
     """A head that learnt from the wrong view would recognise the wrong perturbation."""
     made, views = learner(), views_of()
