@@ -65,13 +65,16 @@ def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> l
     """Take the next piece of work and others of its kind that read the same recordings, `most` in all.
 
     They share frames where their leads, framing and split are the same too; others of the data set cost no more than
-    alone.
+    alone. Where the pieces of the same leads need several jobs, each job takes one of every few, so that the runs of a
+    method that takes long are not all in one.
     """
-    first = ready.popleft()
+    first = ready[0]
     alike = [one for one in ready if _reads(one) == _reads(first)]
-    alike.sort(key=lambda one: _leads(one) != _leads(first))  # stable: those of the same leads first
-    found = [first, *alike[: most - 1]]
-    for one in found[1:]:
+    close = [one for one in alike if _leads(one) == _leads(first)]
+    others = [one for one in alike if _leads(one) != _leads(first)]
+    jobs = -(-len(close) // most)
+    found = close[::jobs] if jobs > 1 else [*close, *others][:most]
+    for one in found:
         ready.remove(one)
     return found
 

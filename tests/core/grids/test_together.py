@@ -113,3 +113,15 @@ def test_the_command_of_several_evaluations_evaluates(tmp_path: Path) -> None:
     assert command is not None
     assert command[:2] == ("evaluate", "--together")
     assert json.loads(command[2]) == [[*words, "a"], [*words, "b"]]
+
+
+def test_the_seeds_of_a_method_are_divided_among_jobs() -> None:
+    """Two methods of five seeds in jobs of at most four: three jobs, of both methods each."""
+    methods = ("mt-ssl", "cmsc")
+    runs = [Pretraining(method=name, dataset="a", seed=seed, leads="4") for name in methods for seed in range(5)]
+    ready: deque[Pretraining | tuple[GridCell, ...]] = deque(runs)
+    jobs = [take_alike(ready, 4) for _ in range(3)]
+    assert not ready
+    assert sorted(len(job) for job in jobs) == [3, 3, 4]
+    assert {one for job in jobs for one in job} == set(runs)
+    assert [{run.method for run in job if isinstance(run, Pretraining)} for job in jobs] == [set(methods)] * 3
