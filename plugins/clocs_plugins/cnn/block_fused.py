@@ -1,4 +1,4 @@
-"""The blocks of the encoder in training on a GPU: nine Triton kernels instead of some sixty of torch.
+"""The blocks of the encoder on a GPU: in training nine Triton kernels instead of some sixty of torch.
 
 `fused_blocks` computes nn.Conv1d, nn.BatchNorm1d, nn.ReLU, nn.MaxPool1d(2) and nn.Dropout, block after block, and
 updates the running statistics; formulas: fused_forward.py and fused_gradients.py. Differences from torch's modules:
@@ -11,6 +11,9 @@ updates the running statistics; formulas: fused_forward.py and fused_gradients.p
 
 There is no host sync and no shape depends on data, so a step can be captured in a CUDA graph. Every sum has a fixed
 order, so the same input gives the same bits.
+
+`evaluated_blocks` computes them in evaluation by the four kernels of the forward pass. torch's own convolutions are in
+TF32 there, which is within 1e-3.
 """
 
 from __future__ import annotations
@@ -79,6 +82,16 @@ def fused_blocks(
     return cast(Tensor, output)
 
 
+def evaluated_blocks(signal: Tensor, layers: Sequence[Layer], *, stride: int, eps: float = 1e-5) -> Tensor:
+    """Compute features (n, channel, sample) of signals (n, channel, sample) in evaluation, without gradients."""
+    one = signal.new_ones(1)
+    means = torch._foreach_sub([layer.running_mean for layer in layers], [layer.bias for layer in layers])
+    moments = [(mean, layer.running_var, one) for mean, layer in zip(means, layers, strict=True)]
+    flat = torch.cat([piece for three in moments for piece in three])  # one launch for all blocks
+    weights, gammas, betas = ([layer[field] for layer in layers] for field in (0, 2, 3))
+    return cast(Tensor, torch.ops.clocs.conv_blocks_evaluated(signal, weights, gammas, betas, flat, stride, eps))
+
+
 def can_fuse(signal: Tensor, weights: Sequence[Tensor], stride: int) -> bool:
     """Return whether fused_blocks supports signals (n, channel, sample) and filters: float32, on a GPU, not large."""
     if not signal.is_cuda or any(one.dtype != torch.float32 for one in (signal, *weights)):
@@ -139,6 +152,42 @@ def _(
     last = plan.blocks[-1]
     output = signal.new_empty(last.signals, last.after, last.pooled)
     return output, signal.new_empty(plan.statistics_size), signal.new_empty(plan.kept_size)
+
+
+@gpu_operator("clocs::conv_blocks_evaluated")
+def _conv_blocks_evaluated(
+    signal: Tensor,
+    weights: Sequence[Tensor],
+    gammas: Sequence[Tensor],
+    betas: Sequence[Tensor],
+    moments: Tensor,
+    stride: int,
+    eps: float,
+) -> Tensor:
+    from clocs_plugins.cnn.fused_forward import run_evaluation
+
+    plan = geometry.make_plan(signal, weights, stride, False)
+    parameters = [Parameters(*three) for three in zip(weights, gammas, betas, strict=True)]
+    each = moments.split([2 * len(gamma) + 1 for gamma in gammas])
+    with torch.cuda.device_of(signal):
+        return run_evaluation(signal, parameters, plan, each, eps)
+
+
+@_conv_blocks_evaluated.register_fake
+def _(
+    signal: Tensor,
+    weights: Sequence[Tensor],
+    gammas: Sequence[Tensor],
+    betas: Sequence[Tensor],
+    moments: Tensor,
+    stride: int,
+    eps: float,
+) -> Tensor:
+    last = geometry.make_plan(signal, weights, stride, False).blocks[-1]
+    return signal.new_empty(last.signals, last.after, last.pooled)
+
+
+_conv_blocks_evaluated.refuse_gradient()
 
 
 @gpu_operator("clocs::conv_blocks_backward")

@@ -9,6 +9,9 @@ variance are over all positions, also an odd last one, which pooling drops. Each
 pools, drops and leaves shares of the statistics. Every program of the next kernel adds the shares up and normalises
 while it loads. A last kernel normalises the last block. BatchNorm cancels the bias of a convolution; only the running
 mean contains it.
+
+In evaluation the running statistics, with the mean less the bias, are given as the only share; nothing is left for a
+backward pass.
 """
 
 # Triton compiles kernels: arguments are device pointers and numbers, capitals are compile-time constants.
@@ -45,17 +48,18 @@ from clocs_plugins.cnn.fused_tiles import (
 
 @triton.jit
 def _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C: tl.constexpr, CP: tl.constexpr,
-            PARTS: tl.constexpr):  # fmt: skip
-    """Return mean, slope and shift (CP,) of a block's normalisation; the first program stores the statistics."""
+            PARTS: tl.constexpr, TRAINS: tl.constexpr):  # fmt: skip
+    """Return mean, slope and shift (CP,) of a block's normalisation; in training, program 0 stores the statistics."""
     mean, variance = merge_moments(partial, parts, total, C, CP, PARTS)
     inverse = 1.0 / tl.sqrt(variance + eps)
-    if tl.program_id(0) == 0:
-        channel = tl.arange(0, CP)
-        real = channel < C
-        tl.store(statistics + channel, mean, mask=real)
-        tl.store(statistics + C + channel, inverse, mask=real)
-        tl.store(statistics + 2 * C + channel, mean + load_channels(bias, C, CP), mask=real)
-        tl.store(statistics + 3 * C + channel, variance * (total / (total - 1.0)), mask=real)
+    if TRAINS:  # noqa: SIM102  known when the kernel is compiled
+        if tl.program_id(0) == 0:
+            channel = tl.arange(0, CP)
+            real = channel < C
+            tl.store(statistics + channel, mean, mask=real)
+            tl.store(statistics + C + channel, inverse, mask=real)
+            tl.store(statistics + 2 * C + channel, mean + load_channels(bias, C, CP), mask=real)
+            tl.store(statistics + 3 * C + channel, variance * (total / (total - 1.0)), mask=real)
     return mean, load_channels(gamma, C, CP) * inverse * scale, load_channels(beta, C, CP) * scale
 
 
@@ -66,14 +70,14 @@ def convolve_kernel(
     weight, gamma, noise, threshold, pooled_out, raw_out, partial_out, signals, length, positions,
     K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, CIP: tl.constexpr, ENTRIES: tl.constexpr,
     CHUNK: tl.constexpr, COP: tl.constexpr, FIRST: tl.constexpr, DROP: tl.constexpr, PARTS_BEFORE: tl.constexpr,
-    PRECISION: tl.constexpr, ROWS: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr, TRAINS: tl.constexpr,
 ):  # fmt: skip
-    """Convolve, pool and store z; leave count, mean and squared deviations of a share of the rows."""
+    """Convolve and pool; in training, store z, and leave count, mean and squared deviations of a share of the rows."""
     mean_in, slope_in, shift_in = 0.0, 0.0, 0.0
     if not FIRST:
         mean_c, slope_c, shift_c = _settle(
             partial_before, parts_before, total_before, gamma_before, beta_before, bias_before, statistics_before,
-            scale, eps, CI, CIP, PARTS_BEFORE,
+            scale, eps, CI, CIP, PARTS_BEFORE, TRAINS,
         )  # fmt: skip
         mean_in = repeat_channels(mean_c, CIP, CHUNK // CIP)
         slope_in = repeat_channels(slope_c, CIP, CHUNK // CIP)
@@ -96,24 +100,28 @@ def convolve_kernel(
             windows = load_windows(source, signal, 2 * pair + 1, odd, length, stride_n, stride_c, stride_l,
                                    mean_in, slope_in, shift_in, begin, K, S, CI, CIP, CHUNK, FIRST)  # fmt: skip
             z1 = multiply(windows, filters, z1, PRECISION)
-        count, mean, square = add_tile(z0, z1, even[:, None], odd[:, None], tile * ROWS, rows, pairs, positions,
-                                       count, mean, square, ROWS, 0)  # fmt: skip
+        if TRAINS:
+            count, mean, square = add_tile(z0, z1, even[:, None], odd[:, None], tile * ROWS, rows, pairs, positions,
+                                           count, mean, square, ROWS, 0)  # fmt: skip
         real = odd[:, None] & (channel < CO)
         at = (signal * pooled + pair)[:, None] * CO + channel
         store_pooled(z0, z1, side, noise, threshold, pooled_out, at, real, DROP)
-        at = (signal * positions + 2 * pair)[:, None] * CO + channel
-        tl.store(raw_out + at, z0, mask=even[:, None] & (channel < CO))
-        tl.store(raw_out + at + CO, z1, mask=real)
-    store_moments(partial_out, count, mean, square, CO, COP)
+        if TRAINS:
+            at = (signal * positions + 2 * pair)[:, None] * CO + channel
+            tl.store(raw_out + at, z0, mask=even[:, None] & (channel < CO))
+            tl.store(raw_out + at + CO, z1, mask=real)
+    if TRAINS:
+        store_moments(partial_out, count, mean, square, CO, COP)
 
 
 @triton.jit
 def normalise_kernel(
     pooled, partial, parts, total, gamma, beta, bias, statistics, scale, eps, output, signals, samples,
-    C: tl.constexpr, CP: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
+    C: tl.constexpr, CP: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, TRAINS: tl.constexpr,
 ):  # fmt: skip
     """Normalise the last block's pooled samples (signal, sample, channel); store them as (signal, channel, sample)."""
-    mean, slope, shift = _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C, CP, PARTS)
+    mean, slope, shift = _settle(partial, parts, total, gamma, beta, bias, statistics, scale, eps, C, CP, PARTS,
+                                 TRAINS)  # fmt: skip
     channel = tl.arange(0, CP)[None, :]
     for tile in range(tl.program_id(0), tl.cdiv(signals * samples, ROWS), tl.num_programs(0)):
         row = tile * ROWS + tl.arange(0, ROWS)
@@ -132,6 +140,7 @@ class _Shares(NamedTuple):
     total: float  # positions in the batch
     own: Parameters
     statistics: Tensor  # buffer for the merged statistics
+    trains: bool = True
 
     @property
     def arguments(self) -> tuple[Tensor | int | float | None, ...]:
@@ -159,28 +168,47 @@ def run_forward(
     return _normalise(source, plan.blocks[-1], shares, dropout.scale, eps), statistics, kept
 
 
+def run_evaluation(
+    signal: Tensor, parameters: Sequence[Parameters], plan: Plan, moments: Sequence[Tensor], eps: float
+) -> Tensor:
+    """Return the output (n, channel, sample) in evaluation.
+
+    moments: of each block, the running mean less the bias, the running variance, and a one.
+    """
+    dropout, source, shares = Dropout(0, 1.0), signal, None
+    for number, (block, own, known) in enumerate(zip(plan.blocks, parameters, moments, strict=True)):
+        pooled = signal.new_empty(block.signals * block.pooled * block.after)
+        if number == 0 and plan.thin:
+            _convolve_thin(source, block, own, pooled, dropout, pooled, trains=False)
+        else:
+            _convolve(source, block, own, shares, pooled, dropout, eps, pooled, pooled, trains=False)
+        source, shares = pooled, _Shares(known, 1, 1.0, own, known, trains=False)
+    assert shares is not None
+    return _normalise(source, plan.blocks[-1], shares, 1.0, eps)
+
+
 def _convolve_thin(
-    signal: Tensor, block: Block, own: Parameters, noise: Tensor, dropout: Dropout, pooled: Tensor
+    signal: Tensor, block: Block, own: Parameters, noise: Tensor, dropout: Dropout, pooled: Tensor, trains: bool = True
 ) -> tuple[Tensor, int]:
     programs = geometry.cut(block.signals * block.pairs, geometry.THIN_CONVOLVE.rows, block.after)
-    partial = signal.new_empty(programs * (2 * block.after + 1))
+    partial = signal.new_empty(programs * (2 * block.after + 1)) if trains else pooled
     launch(
         convolve_thin_kernel, programs,
         signal, *signal.stride(), own.weight, own.gamma, noise, dropout.threshold, pooled, partial, block.signals,
         block.positions,
         K=block.kernel, S=block.stride, CI=block.before, CO=block.after, COP=geometry.power_of_two(block.after),
-        DROP=dropout.scale > 1, ROWS=geometry.THIN_CONVOLVE.rows, num_warps=geometry.THIN_CONVOLVE.warps,
+        DROP=dropout.scale > 1, ROWS=geometry.THIN_CONVOLVE.rows, TRAINS=trains, num_warps=geometry.THIN_CONVOLVE.warps,
     )  # fmt: skip
     return partial, programs
 
 
 def _convolve(
     source: Tensor, block: Block, own: Parameters, before: _Shares | None, noise: Tensor, dropout: Dropout, eps: float,
-    pooled: Tensor, raw: Tensor,
+    pooled: Tensor, raw: Tensor, trains: bool = True,
 ) -> tuple[Tensor, int]:  # fmt: skip
     tile = geometry.tile_for(geometry.CONVOLVE, block)
     programs = geometry.cut(block.signals * block.pairs, tile.rows, block.after)
-    partial = source.new_empty(programs * (2 * block.after + 1))
+    partial = source.new_empty(programs * (2 * block.after + 1)) if trains else pooled
     strides = source.stride() if before is None else (0, 0, 0)
     shares = before or _Shares(partial, 1, 0.0, own, partial)  # the first block does not read them
     launch(
@@ -192,7 +220,7 @@ def _convolve(
         ENTRIES=block.window_padded, CHUNK=geometry.chunk_for(block, geometry.CONVOLVE_CHUNK),
         COP=block.after_padded, FIRST=before is None, DROP=dropout.scale > 1,
         PARTS_BEFORE=geometry.power_of_two(shares.programs), PRECISION=geometry.CONVOLVE_PRECISION, ROWS=tile.rows,
-        num_warps=tile.warps,
+        TRAINS=trains, num_warps=tile.warps,
     )  # fmt: skip
     return partial, programs
 
@@ -204,6 +232,6 @@ def _normalise(pooled: Tensor, block: Block, shares: _Shares, scale: float, eps:
         normalise_kernel, geometry.cut(block.signals * block.pooled, tile.rows, block.after),
         pooled, *shares.arguments, scale, eps, output, block.signals, block.pooled,
         C=block.after, CP=geometry.power_of_two(block.after), PARTS=geometry.power_of_two(shares.programs),
-        ROWS=tile.rows, num_warps=tile.warps,
+        ROWS=tile.rows, TRAINS=shares.trains, num_warps=tile.warps,
     )  # fmt: skip
     return output

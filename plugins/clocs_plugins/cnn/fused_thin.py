@@ -52,9 +52,9 @@ def _load_tap(weight, before, tap, K: tl.constexpr, CI: tl.constexpr, CO: tl.con
 def convolve_thin_kernel(
     source, stride_n, stride_c, stride_l, weight, gamma, noise, threshold, pooled_out, partial_out, signals, positions,
     K: tl.constexpr, S: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, COP: tl.constexpr, DROP: tl.constexpr,
-    ROWS: tl.constexpr,
+    ROWS: tl.constexpr, TRAINS: tl.constexpr,
 ):  # fmt: skip
-    """Convolve and pool signals; leave count, mean and squared deviations of a share of the rows."""
+    """Convolve and pool signals; in training, leave count, mean and squared deviations of a share of the rows."""
     side, after = load_channels(gamma, CO, COP)[:, None], tl.arange(0, COP)[:, None]
     pairs, pooled = (positions + 1) // 2, positions // 2
     rows = signals * pairs
@@ -66,11 +66,13 @@ def convolve_thin_kernel(
         odd = even & (pair < pooled)
         here = source + signal * stride_n + pair * (2 * S) * stride_l
         z0, z1 = _convolve_pairs(here, weight, even, odd, stride_c, stride_l, K, S, CI, CO, COP, ROWS)
-        count, mean, square = add_tile(z0, z1, even[None, :], odd[None, :], tile * ROWS, rows, pairs, positions,
-                                       count, mean, square, ROWS, 1)  # fmt: skip
+        if TRAINS:
+            count, mean, square = add_tile(z0, z1, even[None, :], odd[None, :], tile * ROWS, rows, pairs, positions,
+                                           count, mean, square, ROWS, 1)  # fmt: skip
         at = (signal * pooled + pair)[None, :] * CO + after
         store_pooled(z0, z1, side, noise, threshold, pooled_out, at, odd[None, :] & (after < CO), DROP)
-    store_moments(partial_out, count, mean, square, CO, COP)
+    if TRAINS:
+        store_moments(partial_out, count, mean, square, CO, COP)
 
 
 @triton.jit

@@ -3,7 +3,8 @@
 plain   torch's modules, one after another: anywhere
 rows    `block_rows`: on a CPU, where a batch of 512 frames takes less than 0.4 of the plain time. Below some twenty
         frames its many small operations take longer than they save
-fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs, in training. If chosen by name, they train or refuse
+fused   `block_fused` and `linear_fused`: kernels for NVIDIA GPUs. If chosen by name, they train or refuse. In
+        evaluation torch's modules compute what they cannot
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from clocs_core import SettingsError, Unavailable, missing_for_triton
 from clocs_plugins.cnn.block import Block
-from clocs_plugins.cnn.block_fused import can_fuse, fused_blocks, layer_of
+from clocs_plugins.cnn.block_fused import can_fuse, evaluated_blocks, fused_blocks, layer_of
 from clocs_plugins.cnn.block_rows import evaluate_block, train_block
 from clocs_plugins.cnn.fused_geometry import LONGEST_WINDOW, WIDEST
 from clocs_plugins.cnn.linear_fused import can_fuse_linear, fused_linear
@@ -38,11 +39,11 @@ def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked
 
     Raise SettingsError if `fused` was asked for and cannot train this layer.
     """
-    if asked in ("auto", "fused") and _in_training(linear, features):
+    if asked in ("auto", "fused") and _can_have_kernels(linear, features):
         if not (refusal := _linear_refusal(linear, activation, features)):
             assert linear.bias is not None  # otherwise there is a refusal
             return fused_linear(features, linear.weight, linear.bias, isinstance(activation, nn.ReLU))
-        if asked == "fused":
+        if asked == "fused" and linear.training:
             raise SettingsError(f"The encoder cnn was asked for implementation=fused, which {refusal}. Use auto.")
     representation: Tensor = activation(linear(features))
     return representation
@@ -51,8 +52,8 @@ def run_linear(linear: nn.Linear, activation: nn.Module, features: Tensor, asked
 def choose(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Way:
     """Choose the implementation: the one asked for if it can run, or for `auto` the fastest that can.
 
-    Evaluation is never fused. Raise Unavailable if `rows` was asked for and the signals are on a GPU, or `fused` and
-    they are not; SettingsError if `fused` cannot train these blocks on these signals.
+    Raise Unavailable if `rows` was asked for and the signals are on a GPU, or `fused` and they are not. Raise
+    SettingsError if `fused` cannot train these blocks on these signals.
     """
     if asked == "plain" or signal.device.type == "meta":
         return "plain"
@@ -70,10 +71,8 @@ def choose(blocks: nn.Sequential, signal: Tensor, asked: Implementation) -> Way:
     if on_cpu and asked != "fused":
         large = asked == "rows" or signal.numel() >= ENOUGH
         return "rows" if large and not refusal and _rows_can(blocks) else "plain"
-    if not blocks.training:
-        return "plain"
     refusal = refusal or _fused_refusal(blocks, signal)
-    if refusal and asked == "fused":
+    if refusal and asked == "fused" and blocks.training:
         raise SettingsError(f"The encoder cnn was asked for implementation=fused, which {refusal}. Use auto.")
     return "plain" if refusal else "fused"
 
@@ -92,10 +91,12 @@ def _run_rows(blocks: nn.Sequential, signal: Tensor) -> Tensor:
 
 def _run_fused(blocks: nn.Sequential, signal: Tensor) -> Tensor:
     built = _built(blocks)
-    first = built[0]
+    first, layers = built[0], [layer_of(block.conv, block.norm) for block in built]
+    if not blocks.training:
+        return evaluated_blocks(signal, layers, stride=first.conv.stride[0], eps=first.norm.eps)
     return fused_blocks(
         signal,
-        [layer_of(block.conv, block.norm) for block in built],
+        layers,
         stride=first.conv.stride[0],
         dropout=first.dropout.p,
         momentum=first.norm.momentum or 0.0,  # never None: such blocks are not chosen
@@ -178,9 +179,10 @@ def _fused_refusal(blocks: nn.Sequential, signal: Tensor) -> str:
     return ""
 
 
-def _in_training(linear: nn.Linear, features: Tensor) -> bool:
-    """Return whether kernels apply: tensors with values on a GPU, in training, not in torch.compile."""
-    return type(features) is Tensor and features.is_cuda and linear.training and not torch.compiler.is_compiling()
+def _can_have_kernels(linear: nn.Linear, features: Tensor) -> bool:
+    """Return whether kernels apply: tensors with values on a GPU, not in torch.compile, no gradient in evaluation."""
+    computes = type(features) is Tensor and features.is_cuda and not torch.compiler.is_compiling()
+    return computes and (linear.training or not torch.is_grad_enabled())
 
 
 def _linear_refusal(linear: nn.Linear, activation: nn.Module, features: Tensor) -> str:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from clocs_plugins.cnn import fused_geometry as geometry
-from clocs_plugins.cnn.block_fused import can_fuse, fused_blocks, layer_of
+from clocs_plugins.cnn.block_fused import can_fuse, evaluated_blocks, fused_blocks, layer_of
 from clocs_plugins.cnn.dropout_bits import draw_noise
 
 triton = pytest.importorskip("triton", reason="triton is not installed")
@@ -170,6 +170,35 @@ def test_the_blocks_are_those_of_the_plain_modules(case, device):
     compare(signal, blocks, stride, device, dropout, wants_signal)
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(pytest.param(case, id=name) for name, case in CASES.items()),
+        *(pytest.param(case, id=name, marks=pytest.mark.slow) for name, case in MORE.items()),
+    ],
+)
+def test_blocks_in_evaluation_are_those_of_the_plain_modules(case, device):
+    """By running statistics that are not those of the signals; for one signal as for several."""
+    n, channels, samples, widths, kernel, stride, _, _ = case
+    generator = torch.Generator().manual_seed(3)
+    signal = torch.randn(n, channels, samples, generator=generator)
+    blocks = make_blocks(channels, widths, kernel, stride)
+    for _, norm in blocks:
+        norm.eval()
+        norm.running_mean.normal_(generator=generator)
+        norm.running_var.uniform_(0.1, 4, generator=generator)
+    layers = layers_of(blocks, device)
+    with torch.no_grad():
+        expected = run_plain(signal.double(), blocks)
+        found = evaluated_blocks(signal.to(device), layers, stride=stride)
+        alone = evaluated_blocks(signal[:1].to(device), layers, stride=stride)
+    agree(found, expected)
+    agree(alone, expected[:1])
+    for layer, (_, norm) in zip(layers, blocks, strict=True):
+        agree(layer.running_mean, norm.running_mean)
+        assert layer.batches.item() == 0
+
+
 @pytest.mark.parametrize("wants_signal", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_first_of_equal_positions_is_pooled(wants_signal, device):
     """Flat stretches, such as a lead that is off: MaxPool1d takes the first, and so the gradient goes there."""
@@ -273,6 +302,10 @@ def test_the_operator_keeps_torchs_contracts(device):
     arguments = (signal, *lists, noise, 2, 0.1, 1e-5, True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.clocs.conv_blocks.default, arguments, test_utils=checks)
+    weights, _, gammas, betas = lists
+    moments = torch.ones(sum(2 * len(gamma) + 1 for gamma in gammas), device=device)
+    arguments = (signal, weights, gammas, betas, moments, 2, 1e-5)
+    torch.library.opcheck(torch.ops.clocs.conv_blocks_evaluated.default, arguments, test_utils=checks)
 
 
 @pytest.mark.slow
@@ -416,7 +449,7 @@ import torch, triton
 from torch import nn
 from triton.backends.compiler import GPUTarget
 from clocs_plugins.cnn import fused_backward, fused_forward, linear_kernels
-from clocs_plugins.cnn.block_fused import fused_blocks, layer_of
+from clocs_plugins.cnn.block_fused import evaluated_blocks, fused_blocks, layer_of
 from clocs_plugins.cnn.linear_fused import fused_linear
 
 class NoDriver:
@@ -440,6 +473,8 @@ fused_forward.launch = fused_backward.launch = linear_kernels.launch = compile_o
 widths = ((1, 4), (4, 16), (16, 32))
 layers = [layer_of(nn.Conv1d(before, after, 7, 3), nn.BatchNorm1d(after)) for before, after in widths]
 signal = torch.zeros(512, 1, 2500)
+with torch.no_grad():
+    evaluated_blocks(signal, layers, stride=3)
 features = fused_blocks(signal, layers, stride=3, dropout=0.1).flatten(1)
 fused_linear(features, nn.Parameter(torch.zeros(128, 320)), nn.Parameter(torch.zeros(128)), True).sum().backward()
 """
@@ -453,4 +488,4 @@ def test_the_kernels_compile_without_spills(capability):
     command = [sys.executable, "-c", COMPILE, str(capability)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 9 + 2
+    assert len(done.stdout.splitlines()) == 4 + 9 + 2

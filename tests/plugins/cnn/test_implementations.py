@@ -202,8 +202,8 @@ def test_on_a_gpu_a_last_layer_that_somebody_listens_to_is_refused_by_name():
 
 
 @pytest.mark.cuda
-def test_on_a_gpu_training_is_fused_and_evaluation_plain():
-    """And training is plain where blocks differ from each other, or are not what they were built of."""
+def test_on_a_gpu_training_is_fused_and_evaluation_too_where_no_gradient_is_wanted():
+    """And both are plain where blocks differ from each other, or are not what they were built of."""
     made, signal = network().cuda(), torch.randn(8, 1, 500, device="cuda")
     assert way(made, signal) == "fused"
     assert way(made.double(), signal.double()) == "plain"
@@ -214,6 +214,19 @@ def test_on_a_gpu_training_is_fused_and_evaluation_plain():
     listen(made)
     assert way(made, signal) == "plain"
     assert way(network().cuda().eval(), signal) == "plain"
+    with torch.no_grad():
+        assert way(network().cuda().eval(), signal) == "fused"
+        assert way(made.eval(), signal) == "plain"
+
+
+@pytest.mark.cuda
+def test_on_a_gpu_evaluation_is_as_exact_as_in_float64():
+    """As on a CPU: torch's convolutions on a GPU are in TF32."""
+    made, signal = network().cuda(), torch.randn(64, 1, 500, device="cuda")
+    made(signal)  # for running statistics
+    with torch.no_grad():
+        found, expected = made.eval()(signal), copy.deepcopy(made).double()(signal.double())
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
 
 
 def test_the_option_reaches_the_network_and_its_choices_are_to_be_compared():
