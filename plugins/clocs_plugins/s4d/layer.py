@@ -51,7 +51,7 @@ class StateSpace(nn.Module):
         time, device = features.shape[1], features.device.type
         with torch.autocast(device, enabled=False):
             at_lags = self._at_lags(time)
-        if not len(features):  # as one of several processes may have it; FFTs of MKL refuse it
+        if features.shape[0] == 0:  # as one of several processes may have it; FFTs of MKL refuse it
             return features * self.skip
         if torch.onnx.is_in_onnx_export():
             return _by_convolution(features.transpose(1, 2).float(), at_lags, self.both).transpose(1, 2)

@@ -18,6 +18,7 @@ from clocs_core.errors import SettingsError, Unavailable
 from clocs_core.inference import onnx_file as export
 from clocs_core.inference.onnx_file import as_module, choose_window, export_onnx
 from clocs_core.plan.data import resolve_data
+from clocs_core.plan.pretraining import resolve
 
 REAL = {"chapman": ("chapman", 500.0), "cardiology": ("cardiology", 200.0)}
 
@@ -198,3 +199,23 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, cata
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(Unavailable, match=r"^Exporting needs onnx: `pip install clocs\[onnx\]`\.$"):
         export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "options"),
+    [
+        ("s4d", {"layers": 1, "state": 4, "stride": 16}),
+        pytest.param("vit1d", {"layers": 1, "heads": 2, "patch": 50}, marks=pytest.mark.slow),
+        pytest.param("xresnet1d", {"blocks": [1, 1, 1, 1]}, marks=pytest.mark.slow),
+    ],
+)
+def test_encoders_of_all_leads_are_the_same_as_onnx(tmp_path, catalogue, encoder, options):
+    """Windows of other numbers than the example has, one among them."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    run = {"method": "supervised", "dataset": "demo", "encoder": encoder, "embedding_dim": 16}
+    plan = resolve(
+        catalogue, {"run": run, "encoder": options, "data": {"channels": ["I", "II"], "normalise": "min-max"}}
+    )
+    write_encoder(tmp_path, plan)
+    loaded = load_encoder(tmp_path, catalogue, CPU)
+    assert export_onnx(loaded, choose_window(loaded.card, 500.0), tmp_path / "encoder.onnx") <= export.TOLERANCE
