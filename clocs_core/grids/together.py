@@ -73,7 +73,7 @@ def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> l
     close = [one for one in alike if _leads(one) == _leads(first)]
     others = [one for one in alike if _leads(one) != _leads(first)]
     jobs = -(-len(close) // most)
-    found = close[::jobs] if jobs > 1 else [*close, *others][:most]
+    found = sorted(close, key=_method)[::jobs] if jobs > 1 else [*close, *others][:most]
     for one in found:
         ready.remove(one)
     return found
@@ -84,6 +84,10 @@ def _reads(piece: Pretraining | tuple[GridCell, ...]) -> tuple[str, ...]:
     if isinstance(piece, Pretraining):
         return "pretrain", piece.dataset
     return "evaluate", piece[0].downstream, piece[0].protocol
+
+
+def _method(piece: Pretraining | tuple[GridCell, ...]) -> str:
+    return piece.method if isinstance(piece, Pretraining) else piece[0].pretraining.method
 
 
 def _leads(piece: Pretraining | tuple[GridCell, ...]) -> str:

@@ -62,7 +62,10 @@ class Held:
         """Let a learner be as it was."""
         with torch.no_grad():
             for name, tensor in _changing(learner).items():
-                tensor.copy_(self.tensors[name])
+                if name in self.tensors:
+                    tensor.copy_(self.tensors[name])
+                else:  # Adam's averages of a weight that had no gradient before
+                    tensor.zero_()
 
     def encoders(self) -> dict[str, Tensor]:
         """Return the weights of the encoders."""

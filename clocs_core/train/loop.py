@@ -18,7 +18,7 @@ from clocs_core.errors import NonFiniteLoss, OutOfMemory
 from clocs_core.progress import Stopwatch, Tick
 from clocs_core.train import health
 from clocs_core.train.agreement import agree_on_epoch
-from clocs_core.train.checkpoint import Held, Snapshot, hold
+from clocs_core.train.checkpoint import Held, hold
 from clocs_core.train.epochs import RunEpoch, Training, order_of
 from clocs_core.train.learner import Learner
 from clocs_core.train.validation import validate, weighted_mean
@@ -42,11 +42,11 @@ class Extras:
 
     spent: gets the time of `training` and of `validation`, which on a GPU is by the clock of the device.
     hold: gets the state at the end of an epoch, before the epoch is yielded. With it, the next epoch may begin before
-    this one is read: a GPU then always has work. The learner is already changing when the caller gets the epoch.
+    this one is read: a GPU then always has work. The weights are already changing when the caller gets the epoch.
     """
 
     spent: Stopwatch | None = None
-    hold: Callable[[Snapshot], None] | None = None
+    hold: Callable[[Held], None] | None = None
 
 
 def train_epochs(
@@ -81,10 +81,10 @@ def train_epochs(
                 problem = found
         ended = _finish(learner, training, begun, held, ended, clock, score)
         if extras.spent is not None:
-            extras.spent.add("training", ended.seconds - ended.validating)
+            extras.spent.add("training", max(0.0, ended.seconds - ended.validating))
             extras.spent.add("validation", ended.validating)
         if held is not None and extras.hold is not None:
-            extras.hold(held.snapshot(learner))
+            extras.hold(held)
             if learner.progress.finished:  # early: the next epoch is not wanted
                 held.put_back(learner)
         yield ended.judged()  # takes the host a millisecond or two, in which the device has work
@@ -104,6 +104,7 @@ class _Begun:
     read: Tensor  # on the host: numbers, losses and what health follows from, one after the other
     parts: tuple[int, ...]  # length of each of them
     dtype: torch.dtype  # of losses
+    components: tuple[str, ...]  # names of the last numbers
     there: _Moment  # from then on, `read` has its values
 
 
@@ -149,10 +150,10 @@ def _begin(
         parts = torch.stack(numbers), losses, measured
         # The copy is part of the device's work, so that nothing has to wait for what it is told to do after it.
         read = torch.cat([part.double() for part in parts]).to("cpu", non_blocking=True)
-        there = _moment(training.store.device, clock)
+        lengths, there = tuple(len(part) for part in parts), _moment(training.store.device, clock)
     except torch.OutOfMemoryError:
         raise OutOfMemory(_too_large(training)) from None
-    return _Begun(began, z, trained, validated, read, tuple(len(part) for part in parts), losses.dtype, there)
+    return _Begun(began, z, trained, validated, read, lengths, losses.dtype, tuple(learner.components.sums), there)
 
 
 def _finish(
@@ -200,7 +201,7 @@ def _finish(
         instances=count,
         seconds=lasted,
         last=learner.progress.finished,
-        components=dict(zip(learner.components.sums, components, strict=True)),
+        components=dict(zip(begun.components, components, strict=True)),
     )
     return _Ended(done, lasted, validating, now, measured, begun.z.shape[2], train_loss, min(together, count))
 

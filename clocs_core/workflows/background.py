@@ -40,20 +40,22 @@ def load_gpu_libraries(device: torch.device) -> Thread | None:
     Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute.
     """
 
+    number = torch.cuda.current_device() if torch.cuda.is_initialized() else 0  # a new thread would begin with 0
+
     def work() -> None:
-        with suppress(Exception):  # the run meets the same problem, and says so
+        with suppress(Exception), torch.cuda.device(number):  # the run meets the same problem, and says so
             some = torch.zeros(1, 1, 16, device=device)
             torch.nn.functional.conv1d(some, some[:, :, :3])
             torch.mm(some[0], some[0].T)
         with suppress(Exception):  # an older or newer Triton may have it elsewhere, and then does it when it needs it
             import_module("triton.runtime.cache").triton_key()
 
-    return _beside(work, device)
+    return _beside(work, device, daemon=False)  # a process must not end while a library is loaded
 
 
-def _beside(work: Callable[[], None], device: torch.device) -> Thread | None:
+def _beside(work: Callable[[], None], device: torch.device, daemon: bool = True) -> Thread | None:
     if device.type == "cpu":
         return None
-    thread = Thread(target=work, daemon=True)
+    thread = Thread(target=work, daemon=daemon)
     thread.start()
     return thread

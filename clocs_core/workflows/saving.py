@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from clocs_core.artifacts.run_keeper import RunKeeper
     from clocs_core.contracts.events import EpochDone, RunStarted
-    from clocs_core.train.checkpoint import Snapshot
+    from clocs_core.train.checkpoint import Held, Snapshot
     from clocs_core.train.learner import Learner
     from clocs_core.workflows.surroundings import Surroundings
 
@@ -40,24 +40,24 @@ class EpochSaver:
     pool: ThreadPoolExecutor | None
     _writing: Future[None] | None = None
     _untold: EpochDone | None = None
-    _held: Snapshot | None = None
+    _held: Held | None = None
     _packed: list[dict[str, object]] = attrs.field(factory=list, init=False)  # rows of the log
 
-    def hold(self, state: Snapshot) -> None:
-        """Keep a state for the next `save`: by then, the next epoch has changed the learner."""
+    def hold(self, state: Held) -> None:
+        """Keep a state for the next `save`: by then, the next epoch has changed the weights."""
         self._held = state
 
     def save(self, done: EpochDone, learner: Learner, log: TrainingLog) -> None:
         """Finish with the epoch before, then begin to save this one. log: with all epochs so far."""
         self.finish()
         if self.pool is not None and self._path is not None:
-            held, self._held = self._held or take_snapshot(learner), None  # the next epoch changes the learner
-            self._writing = self.pool.submit(self._write, held, log, self._path)
+            state = take_snapshot(learner) if self._held is None else self._held.snapshot(learner)
+            self._writing = self.pool.submit(self._write, state, log, self._path)
         else:
             self.keeper.keep_epoch(log.rows[-1])
             if self._path is not None:
                 save_checkpoint(learner, self._path, pack_log(log, self._packed))
-        self._untold = done
+        self._untold, self._held = done, None
         if self.pool is None:
             self.finish()
 

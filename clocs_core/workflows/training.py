@@ -80,10 +80,10 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     watch.add("prepare", 0.0)  # before its part
     device = choose_device(plan.run.device)
     group = around.group
-    if group is None:  # several processes have a GPU each, which a new thread does not know
-        load_gpu_libraries(device)
     run_epoch = choose_epochs(plan, device, show.warn, group)  # fail before reading anything
     refuse_lone_instances(plan, device)
+    if group is None:  # the GPU of several processes was chosen in their main threads
+        load_gpu_libraries(device)
     plan, cohort = find_recordings(plan, around, device)
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)

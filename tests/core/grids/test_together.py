@@ -116,7 +116,7 @@ def test_the_command_of_several_evaluations_evaluates(tmp_path: Path) -> None:
 
 
 def test_the_seeds_of_a_method_are_divided_among_jobs() -> None:
-    """Two methods of five seeds in jobs of at most four: three jobs, of both methods each."""
+    """Two methods of five seeds in jobs of at most four: three jobs, of both methods each, whatever their order."""
     methods = ("mt-ssl", "cmsc")
     runs = [Pretraining(method=name, dataset="a", seed=seed, leads="4") for name in methods for seed in range(5)]
     ready: deque[Pretraining | tuple[GridCell, ...]] = deque(runs)

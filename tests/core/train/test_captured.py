@@ -312,7 +312,7 @@ def test_epochs_that_begin_before_the_last_one_is_read_are_the_same(training, pa
             CapturedEpochs(nothing),
             lambda: 0.0,
             lambda *_: None,
-            extras=Extras(hold=held.append if ahead else None),
+            extras=Extras(hold=(lambda state, who=who, held=held: held.append(state.snapshot(who))) if ahead else None),
         )
         states = []
         for done in made:

@@ -9,7 +9,7 @@ from torch import nn
 from clocs_core.artifacts.tensors import read_tensors, save_tensors
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.sections import TrainSettings
-from clocs_core.train.checkpoint import load_checkpoint, save_checkpoint
+from clocs_core.train.checkpoint import hold, load_checkpoint, save_checkpoint
 from clocs_core.train.learner import Learner, start
 
 
@@ -91,3 +91,17 @@ def test_a_checkpoint_that_was_changed_is_refused_with_what_is_wrong(tmp_path, w
     save_tensors(tensors, about, tmp_path / "checkpoint.safetensors")
     with pytest.raises(RunFolderError, match=f"checkpoint.safetensors .*{message}"):
         load_checkpoint(learner(), tmp_path / "checkpoint.safetensors")
+
+
+def test_a_state_that_was_held_is_put_back_though_the_optimiser_knew_no_weight_yet():
+    """Adam's averages of a weight begin with its first gradient, which may be in the epoch that is taken back."""
+    made, other = learner(), learner()
+    held = hold(made)
+    made.objective(made.encoders[0](torch.randn(4, 3))).sum().backward()
+    made.optimiser.step()
+    assert not torch.equal(made.objective.bias, other.objective.bias)
+    held.put_back(made)
+    for found, expected in ((made.encoders, other.encoders), (made.objective, other.objective)):
+        assert all(map(torch.equal, found.state_dict().values(), expected.state_dict().values()))
+    assert made.optimiser.state
+    assert not any(value.any() for state in made.optimiser.state.values() for value in state.values())

@@ -119,7 +119,7 @@ def test_the_next_epoch_may_begin_before_the_caller_gets_the_last_one(cohort, mo
         return plain_epoch(learner, training, epoch, tick)
 
     found = []
-    for done in epochs_of(who, cohort, run_epoch=begins, hold=held.append):
+    for done in epochs_of(who, cohort, run_epoch=begins, hold=lambda state: held.append(state.snapshot(who))):
         order.append(f"got {done.epoch}")
         found.append(numbers(done))
     assert found == [row for row, _ in expected]
@@ -140,7 +140,8 @@ def test_an_epoch_that_began_in_vain_leaves_no_trace(cohort, monkeypatch, tmp_pa
     for ahead in (False, True):
         monkeypatch.setattr(loop, "_goes_ahead", lambda training, last, ahead=ahead: ahead)
         who, held = learner(update=change), []
-        told = [numbers(done) for done in epochs_of(who, cohort, epochs=30, patience=1, hold=held.append)]
+        keep = lambda state, who=who, held=held: held.append(state.snapshot(who))  # noqa: E731
+        told = [numbers(done) for done in epochs_of(who, cohort, epochs=30, patience=1, hold=keep)]
         assert who.progress.finished
         assert len(told) < 30
         save_checkpoint(who, tmp_path / f"{ahead}")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from clocs_core.artifacts.training_log import TrainingLog
-from clocs_core.train.checkpoint import load_checkpoint, take_snapshot
+from clocs_core.train.checkpoint import hold, load_checkpoint
 from clocs_core.train.learner import Learner, Progress, start
 from clocs_core.workflows import saving
 
@@ -106,7 +106,7 @@ def test_weights_that_were_held_are_saved_whatever_came_later(tmp_path: Path, mo
     expected = made.encoders[0].weight.detach().clone()
     with saving.saving(None, any_kept, any_kept, GPU) as saver:  # type: ignore[arg-type]
         made.progress = Progress(epoch=1)
-        saver.hold(take_snapshot(made))
+        saver.hold(hold(made))
         with torch.no_grad():
             made.encoders[0].weight.add_(1.0)
         row: Any = SimpleNamespace(epoch=1)
