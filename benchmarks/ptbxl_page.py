@@ -108,8 +108,9 @@ labels, but for `supervised`, which has the labels of `superclass`. Here folds 1
 recordings; folds 9 and 10 are complete. One recording of fold 10 has the signal of one in folds 1-8 (13796 and 01371).
 
 Rows of [the last table](#chosen-on-fold-9) were compared on fold 9. The others ran once, with the defaults of their
-methods. Each row was scored on fold 10 once. The scores of 30 epochs, and of `mae` with gaps of 1 s, were known when
-100 epochs, and shorter gaps, were tried on fold 9.
+methods but for the epochs in the table; all rows have bf16 and batches of 256, and `supervised` has the settings of
+`benchmarks/ptbxl.toml`. Each row was scored on fold 10 once. The scores of 30 epochs, and of `mae` with gaps of 1 s,
+were known when 100 epochs, and shorter gaps, were tried on fold 9.
 
 The mean over seeds comes with its 95 % interval over seeds and patients. One seed has an interval over patients only.
 The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training; most of them
@@ -241,7 +242,9 @@ def _unfinished(tables: Iterable[dict[str, Any]]) -> str:
     names = [name for name in rows if any(one.startswith(f"{name}, seed ") for one in failed)]
     if not names:
         return ""
-    return f"Rows that lack some of their seeds or evaluations, for which time was up: {'; '.join(names)}.\n"
+    return (
+        f"Rows that lack some of their seeds or evaluations, for which time was up (`--until`): {'; '.join(names)}.\n"
+    )
 
 
 def _supervised(found: dict[str, Any] | None) -> str:
@@ -289,7 +292,8 @@ def _choices(tables: Iterable[dict[str, Any]]) -> str:
             "",
             "AUROC on fold 9, one seed of each, linear models with C = 0.01. These figures chose settings; they carry"
             " no claim. `times per block`: factor of the learning rate from a block of the encoder to the one"
-            " before it.",
+            " before it. The rows were collected from several calls of `benchmarks/ptbxl.py --part validation`, some of"
+            " which a limit of time (`--until`) ended.",
             "",
             *_table(["method, encoder", "evaluation", *(TASKS[place] for place in kept)], lines),
             "",
@@ -318,7 +322,7 @@ def _fractions(rows: Iterable[dict[str, Any]]) -> str:
             "## Fewer labels",
             "",
             "The linear model sees the labels of a part of the patients of folds 1-8. C is 0.01 and not chosen, so that"
-            " the scores of all patients differ from those of the first table.",
+            " the scores of all patients may differ from those of the first table.",
             "",
             f"![AUROC by the fraction of labels, of each method and of its untrained encoder](pictures/{FRACTIONS})",
             "",

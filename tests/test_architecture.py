@@ -337,6 +337,13 @@ def test_the_card_of_a_plugin_is_light() -> None:
 # ---------------------------------------------------------------------------------------------------------- size, names
 
 
+@pytest.mark.parametrize("folder", ["cpc", "masked_prediction", "vicreg", "pclr", "vectorcardiogram", "moco", "comet"])
+def test_a_method_takes_at_most_250_lines(folder: str) -> None:
+    """As a stranger would write it. `masked_prediction` has two, `jepa` and `mae`, which share their masks."""
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in PLUGINS if path.parent.name == folder)
+    assert 0 < lines <= (500 if folder == "masked_prediction" else 250)
+
+
 def test_files_are_small_and_named_for_what_they_hold() -> None:
     """A file of 400 lines tells two stories; utils.py tells none."""
     long = [

@@ -30,8 +30,15 @@ ENCODERS = {
     "resnet1d": ("--encoder", "resnet1d", "-o", "widths=4,8", "-o", "blocks=1"),
 }
 SMALL = ("--dataset", "demo", "-o", "patients=20", "--epochs", "1", "--batch-size", "16", "-o", "resamples=10")
+PREDICTING = ("stride=16", "layers=1", "state=4", "ahead=4", "normalise=min-max", "embedding_dim=16")
+MASKING = ("layers=1", "heads=2", "patch=50", "normalise=min-max", "embedding_dim=16")
 SMALLER = {
-    "moco": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16")
+    "moco": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16"),
+    "comet": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16"),
+    "cpc": PREDICTING,
+    "rhythm-and-patient": PREDICTING,
+    "jepa": MASKING,
+    "mae": MASKING,
 }  # smaller networks; no constant to measure first
 ONE_CHANNEL = {
     "moco": ("blocks=1,1,1,1",),
@@ -39,6 +46,8 @@ ONE_CHANNEL = {
     "vicreg-many": ("blocks=1,1,1,1",),
     "comet": ("blocks=1,1,1,1",),
     "rhythm-and-patient": ("stride=16", "layers=1", "state=4", "ahead=4"),
+    "cpc": ("stride=16", "layers=1", "state=4", "ahead=4"),
+    "jepa": ("layers=1", "heads=2"),
 }  # methods of all leads, with what makes them small
 FOUR_SEGMENTS = ("-o", "frame_samples=1250")  # the simulated recordings have two frames of 2500 samples
 
@@ -159,7 +168,11 @@ def test_choices_can_be_made_on_validation_patients(tmp_path, data_root):
     assert "Test patients only" not in page
 
 
-@pytest.mark.parametrize("method", ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm", "moco"])
+@pytest.mark.parametrize(
+    "method",
+    ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm"]
+    + [slow(name) if name in ("comet", "rhythm-and-patient", "mae") else name for name in SMALLER],
+)
 def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     """Targets, heads, their optimiser and the random numbers of views: all of it is where it was."""
     run = {"method": method, "dataset": "demo", "embedding_dim": 8, "device": "cpu"}

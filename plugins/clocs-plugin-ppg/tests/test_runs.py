@@ -47,6 +47,18 @@ def test_a_run_on_pulse_waves_ends_with_scores_beside_an_untrained_encoder(pulse
     assert inits(pulses / "run") >= {"cmsc", "random"}
 
 
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("cpc", ("stride=16", "layers=1", "state=4", "ahead=2")), ("jepa", ("layers=1", "heads=2", "stretch=2"))],
+)
+def test_methods_that_predict_and_mask_run_on_pulse_waves(
+    made_ppg_bp: Path, tmp_path: Path, method: str, options: tuple[str, ...]
+):
+    """They know nothing of leads or of ECGs."""
+    run(tmp_path, made_ppg_bp, method, "ppg-bp", *(word for one in options for word in ("-o", one)))
+    assert inits(tmp_path / "run") >= {method, "random"}
+
+
 def test_a_run_of_ecg_against_ppg_keeps_an_encoder_of_each(modalities: Path):
     """The run's file holds both; the first one is evaluated."""
     from safetensors import safe_open

@@ -6,9 +6,8 @@ cross-entropy of telling that target from those of all other positions of the sa
 
     - log  exp(z[t+k] . W_k c[t] / sqrt(d))  /  sum over s of exp(z[s] . W_k c[t] / sqrt(d))
 
-averaged over t, k, recordings and views. In a run with bf16, networks and products are computed in it, the
-cross-entropy in float32. Negatives come from the same recording, so that neither patient nor leads tell
-them apart: the encoder has to follow the heart beat. It must be causal: it must not see the samples that it predicts.
+averaged over t, k, recordings and views; in float32, also in a run with bf16. Negatives are of the same recording, so
+that neither patient nor leads tell them apart. The encoder must be causal: it must not see what it predicts.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ class MaskedSignals:
         count = int(masked * positions) // stretch
         if count < 1 or count * stretch >= positions:
             raise ValueError(
-                f"a frame of {setup.signals.samples} samples has {positions} positions of {stride} samples, of which "
-                f"at most {masked:g} may be hidden, {stretch} in a row: that hides {'none' if count < 1 else 'all'} of "
-                "them. Change `masked` or `stretch`, or use longer frames"
+                f"a frame of {setup.signals.samples} samples has {positions} position{'s' * (positions > 1)} of "
+                f"{stride} samples, of which at most {masked:g} may be hidden, {stretch} in a row: that hides "
+                f"{'none' if count < 1 else 'all'} of them. Change `masked` or `stretch`, or use longer frames"
             )
         return cls(count, stretch, stride)
 
