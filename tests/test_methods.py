@@ -171,7 +171,7 @@ def test_choices_can_be_made_on_validation_patients(tmp_path, data_root):
 @pytest.mark.parametrize(
     "method",
     ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm"]
-    + [slow(name) if name in ("comet", "rhythm-and-patient", "mae") else name for name in SMALLER],
+    + [slow(name) if name in ("comet", "rhythm-and-patient", "mae", "cpc") else name for name in SMALLER],
 )
 def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     """Targets, heads, their optimiser and the random numbers of views: all of it is where it was."""

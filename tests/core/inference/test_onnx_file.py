@@ -201,12 +201,13 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, cata
         export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoder", "options"),
     [
         ("s4d", {"layers": 1, "state": 4, "stride": 16}),
-        pytest.param("vit1d", {"layers": 1, "heads": 2, "patch": 50}, marks=pytest.mark.slow),
-        pytest.param("xresnet1d", {"blocks": [1, 1, 1, 1]}, marks=pytest.mark.slow),
+        ("vit1d", {"layers": 1, "heads": 2, "patch": 50}),
+        ("xresnet1d", {"blocks": [1, 1, 1, 1]}),
     ],
 )
 def test_encoders_of_all_leads_are_the_same_as_onnx(tmp_path, catalogue, encoder, options):
