@@ -112,6 +112,9 @@ methods but for the epochs in the table; all rows have bf16 and batches of 256, 
 `benchmarks/ptbxl.toml`. Each row was scored on fold 10 once. The scores of 30 epochs, and of `mae` with gaps of 1 s,
 were known when 100 epochs, and shorter gaps, were tried on fold 9.
 
+Rows of `rhythm-and-patient` without a part show what the part is worth. Without the rhythm, the patient's part has
+weight 1, as the only one.
+
 The mean over seeds comes with its 95 % interval over seeds and patients. One seed has an interval over patients only.
 The control is the same encoder untrained, under the same protocol. Minutes are those of one pre-training; most of them
 shared the GPU with others ({machines}).

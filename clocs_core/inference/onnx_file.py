@@ -159,7 +159,13 @@ def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> float:
     worst = 0.0
     for n in _TRIED:
         signal = _example(n, loaded.card.input_channels, window.samples)
-        (found,) = session.run(None, {"signal": signal})
+        try:
+            (found,) = session.run(None, {"signal": signal})
+        except Exception as problem:  # onnxruntime's own, which have no common base
+            raise SettingsError(
+                f"The encoder {loaded.card.encoder!r} as ONNX cannot compute a batch of {n}, and was not written: "
+                f"something in it cannot be exported faithfully ({str(problem).strip().splitlines()[0]})."
+            ) from problem
         frames = np.concatenate([_frame(one, window.framing) for one in signal])
         expected = outputs_of(as_trained(loaded.encoder, loaded.card), frames, torch.device("cpu"))
         worst = float(np.maximum(worst, np.abs(found - expected).max() / max(1.0, np.abs(expected).max())))

@@ -194,6 +194,25 @@ def test_a_file_that_disagrees_with_pytorch_is_not_written(tmp_path, catalogue, 
     assert not (tmp_path / "e.onnx").exists()
 
 
+def test_a_file_that_takes_one_number_of_windows_only_is_not_written(tmp_path, catalogue, monkeypatch):
+    """As where an encoder asks for the length of a batch: the export keeps that of the example."""
+    from types import ModuleType, SimpleNamespace
+
+    def refuse(_names, given):
+        raise RuntimeError(f"Got: {len(given['signal'])} Expected: 2\nmore")
+
+    runtime = ModuleType("onnxruntime")
+    runtime.SessionOptions = SimpleNamespace
+    runtime.InferenceSession = lambda *_, **__: SimpleNamespace(run=refuse)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    monkeypatch.setattr(export, "_refuse_without", lambda: None)
+    monkeypatch.setattr(export, "_to_onnx", lambda loaded, window: b"")
+    loaded = open_encoder(tmp_path, catalogue)
+    with pytest.raises(SettingsError, match=r"cannot compute a batch of 1, and was not written.*Expected: 2\)\.$"):
+        export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx")
+    assert not (tmp_path / "e.onnx").exists()
+
+
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, catalogue, monkeypatch):
     loaded = open_encoder(tmp_path, catalogue)
     monkeypatch.setitem(sys.modules, "onnx", None)
