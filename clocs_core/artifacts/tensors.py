@@ -7,7 +7,7 @@ checksum of the whole file, computed with 64 zeros in the place of the checksum.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,21 @@ def to_host(tensors: Mapping[str, Tensor], copy: bool = False) -> dict[str, Tens
     """
     found = {name: tensor.detach() for name, tensor in tensors.items()}
     found |= {name: tensor.clone() for name, tensor in found.items() if copy and not tensor.is_cuda}
-    for dtype in {tensor.dtype for tensor in found.values() if tensor.is_cuda}:
-        some = {name: tensor for name, tensor in found.items() if tensor.is_cuda and tensor.dtype == dtype}
-        flat = torch.cat([tensor.flatten() for tensor in some.values()]).cpu()
-        pieces = flat.split([tensor.numel() for tensor in some.values()])
-        found |= {name: piece.view(some[name].shape) for name, piece in zip(some, pieces, strict=True)}
+    found |= copied_at_once({name: tensor for name, tensor in found.items() if tensor.is_cuda}, torch.Tensor.cpu)
     return {name: tensor.contiguous() for name, tensor in found.items()}
+
+
+def copied_at_once(
+    tensors: Mapping[str, Tensor], move: Callable[[Tensor], Tensor] = lambda flat: flat
+) -> dict[str, Tensor]:
+    """Copy tensors, all of one device and type in one launch. move: takes each of these copies elsewhere."""
+    copies: dict[str, Tensor] = {}
+    for device, dtype in dict.fromkeys((tensor.device, tensor.dtype) for tensor in tensors.values()):
+        some = {name: one for name, one in tensors.items() if (one.device, one.dtype) == (device, dtype)}
+        flat = move(torch.cat([tensor.flatten() for tensor in some.values()]))
+        pieces = flat.split([tensor.numel() for tensor in some.values()])
+        copies |= {name: piece.view(some[name].shape) for name, piece in zip(some, pieces, strict=True)}
+    return copies
 
 
 def save_tensors(tensors: Mapping[str, Tensor], description: Mapping[str, object], path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clocs_core.artifacts.networks import load_weights
-from clocs_core.artifacts.tensors import read_tensors, save_tensors, to_host
+from clocs_core.artifacts.tensors import copied_at_once, read_tensors, save_tensors, to_host
 from clocs_core.errors import RunFolderError
 from clocs_core.settings.options import structure
 from clocs_core.settings.toml_file import SCHEMA
@@ -50,9 +50,9 @@ def save_snapshot(held: Snapshot, path: Path, log: dict[str, object] | None = No
 
 @attrs.frozen(eq=False)
 class Held:
-    """What training changes, copied on the device at the end of an epoch, so that the next one may begin.
+    """A copy, on the device, of all that a step changes: made at the end of an epoch, so that the next one may begin.
 
-    there: the moment on the device from which on the copies can be read; None on a CPU.
+    there: the moment on the device from which on the copy can be read; None on a CPU.
     """
 
     tensors: dict[str, Tensor]
@@ -87,13 +87,7 @@ class Held:
 
 def hold(learner: Learner) -> Held:
     """Copy the state of a learner on its device. No host sync."""
-    copies: dict[str, Tensor] = {}
-    changing = {name: tensor.detach() for name, tensor in _changing(learner).items()}
-    for dtype in dict.fromkeys(tensor.dtype for tensor in changing.values()):  # one launch for all of a type
-        some = {name: tensor for name, tensor in changing.items() if tensor.dtype == dtype}
-        flat = torch.cat([tensor.flatten() for tensor in some.values()])
-        pieces = flat.split([tensor.numel() for tensor in some.values()])
-        copies |= {name: piece.view(some[name].shape) for name, piece in zip(some, pieces, strict=True)}
+    copies = copied_at_once({name: tensor.detach() for name, tensor in _changing(learner).items()})
     there = None if learner.device.type == "cpu" else torch.cuda.current_stream(learner.device).record_event()
     return Held(copies, there)
 
