@@ -110,22 +110,23 @@ def plan_of(method: str, leads: tuple[str, ...], options: list[str], device: tor
 def training_on(plan: Plan, instances: int, device: torch.device, batch: int = 256) -> Training:
     """Put noise on the device as instances of the plan's method; every 64th patient comes twice."""
     needs, channels, samples = plan.needs, len(plan.data.channels), plan.pretrain_framing.frame_samples
-    frames = instances * needs.segments
-    number = torch.arange(instances, device=device).repeat_interleave(needs.segments)
+    each = needs.segments * needs.recordings
+    frames = instances * each
+    number = torch.arange(instances, device=device).repeat_interleave(each)
     source = torch.Generator(device).manual_seed(0)
     store = Store(
         signal=torch.randn(frames, channels, samples, device=device, generator=source),
         gain=torch.ones(frames, device=device),
         column=torch.arange(channels, device=device),
         patient=number - (number % 64 == 1).long(),
-        record=number,
+        record=torch.arange(frames, device=device) // needs.segments,
         position=torch.arange(frames, device=device) % needs.segments,
         label=torch.zeros(frames, dtype=torch.int64, device=device),
         patients=(),
         records=(),
         device=device,
     )
-    frame = torch.arange(frames, device=device).view(instances, needs.segments)
+    frame = torch.arange(frames, device=device).view(instances, each)
     channel = torch.arange(channels, device=device).expand(instances, -1).contiguous()
     chosen = Instances(frame, channel)
     settings = attrs.evolve(plan.train, batch_size=batch)

@@ -29,6 +29,7 @@ WHOLE, HALVES, QUARTERS = 1000, 500, 250
 METHODS = {
     "supervised": WHOLE,
     "cmsc": HALVES,
+    "pclr": WHOLE,
     "simclr": WHOLE,
     "byol": WHOLE,
     "vicreg": HALVES,
@@ -73,7 +74,8 @@ def measure(method: str, encoder: str, given: argparse.Namespace, device: torch.
     options = [f"encoder={encoder}", f"frame_samples={METHODS[method]}", "autocast=bf16", "constant=1"]
     try:
         plan = plan_of(method, LEADS, options, device)
-        training = training_on(plan, given.batch * given.steps, device, given.batch)
+        batch = max(1, given.batch // plan.needs.recordings)  # `pclr` has two recordings in an instance
+        training = training_on(plan, batch * given.steps, device, batch)
         how = "captured" if device.type == "cuda" else "plain"
         try:
             seconds = timed_epochs(plan, training, _runner(device), device, given.repeats)
@@ -83,7 +85,7 @@ def measure(method: str, encoder: str, given: argparse.Namespace, device: torch.
             how, seconds = f"plain: {problem}", timed_epochs(plan, training, plain_epoch, device, given.repeats)
     except (ClocsError, ValueError) as problem:
         return {"refused": str(problem).splitlines()[0]}
-    size = given.batch * given.steps
+    size = batch * plan.needs.recordings * given.steps
     return {"recordings_per_second": [round(size / one) for one in reversed(seconds)], "steps": how}
 
 

@@ -284,6 +284,8 @@ def _refuse_no_sequence(method: Method, objective: Offer | None, encoder: str, c
         return
     if not catalogue.encoders.get(encoder).offer.sequence:
         able = sorted(item.offer.name for item in catalogue.encoders if item.offer.sequence)
+        if method.encoder in able:  # an objective may need more than a sequence, and the method's own encoder has it
+            able = [method.encoder]
         instead = " or ".join(f"`encoder={name!r}`" for name in able) or "a plugin that offers such an encoder"
         raise SettingsError(
             f"Method {method.name!r} reads an encoder's sequence over time, and the encoder {encoder!r} has none; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_a_row_is_above_or_below_its_control_where_the_interval_excludes_0() -> 
 def test_the_page_says_how_far_a_row_is_above_others() -> None:
     above = {"mae, vit1d": {"all": [0.05, 0.01, 0.09]}, "jepa, vit1d": {"form": [-0.01, -0.02, 0.0]}}
     page = page_of({**TABLE, "against": "cpc, s4d", "above": above})
-    assert "How far cpc, s4d is above other rows" in page
+    assert "How far `cpc, s4d` is above other rows" in page
     assert ["mae, vit1d", "+0.050 [+0.010, +0.090]", "", "", "", "", ""] in cells(page)
     assert ["jepa, vit1d", "", "", "", "", "-0.010 [-0.020, +0.000]", ""] in cells(page)
     assert "How far" not in page_of(TABLE)
@@ -139,13 +140,52 @@ def test_rows_that_lack_a_seed_or_an_evaluation_are_named() -> None:
 
 
 def test_files_of_a_folder_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
-    held = {"a": TABLE, "b": {**TABLE, "part": "validation"}, "supervised": {"seeds": 1}}
+    held = {
+        "a": TABLE,
+        "b": {**TABLE, "part": "validation"},
+        "c": {**TABLE, "part": "earlier"},
+        "supervised": {"seeds": 1},
+    }
     for name, one in held.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
     found = ptbxl_page.read(tmp_path)
     assert [one["part"] for one in found.tables] == ["test"]
     assert [one["part"] for one in found.choices] == ["validation"]
+    assert [one["part"] for one in found.earlier] == ["earlier"]
     assert found.supervised == {"seeds": 1}
+
+
+def test_the_first_scores_of_rows_that_ran_again_stand_apart() -> None:
+    first = {**TABLE, "part": "earlier", "rows": [{**ROW, "scores": [score("all", 1.0, 0.77)]}]}
+    found = ptbxl_page.Found((TABLE,), earlier=(first,))
+    before, _, after = ptbxl_page.page(found, ptbxl_page.published(), []).partition("## Earlier scores")
+    assert "0.770" not in before
+    assert cells(after)[2:] == [["cpc, s4d", "2", "0.770 [0.760, 0.780]", "", "", "", "", ""]]
+    assert "## Earlier" not in page_of(TABLE)
+
+
+def test_committed_commands_name_the_rows_of_their_files() -> None:
+    folder = ptbxl_rows.HERE / "results" / "ptbxl"
+    for path in sorted(folder.glob("*.json")):
+        table = json.loads(path.read_text(encoding="utf-8"))
+        if table.get("part") == "test":
+            words = shlex.split(table["command"])
+            start = words.index("--only") + 1
+            names = words[start : next(place for place in range(start, len(words)) if words[place].startswith("--"))]
+            assert names == [row["name"] for row in table["rows"]]
+            assert words[-1] == f"benchmarks/results/ptbxl/{path.name}"
+            assert ("--against" in words) == ("above" in table)
+
+
+def test_the_page_of_methods_has_the_figures_of_the_ablation() -> None:
+    """What leaving out a part costs, over seeds and patients."""
+    found = json.loads((ptbxl_rows.HERE / "results" / "ptbxl" / "ablation.json").read_text(encoding="utf-8"))
+    page = " ".join((ptbxl_page.DOCS / "methods.md").read_text(encoding="utf-8").split())
+    for part, task in (("rhythm", "rhythm"), ("rhythm", "all"), ("patient", "superclass"), ("patient", "rhythm")):
+        change = [-value for value in found["above"][f"rhythm-and-patient without the {part}, s4d"][task]]
+        mean, high, low = change
+        assert low * high > 0
+        assert f"`{task}` {mean:+.3f} [{low:+.3f}, {high:+.3f}]" in page
 
 
 def test_the_committed_page_is_the_one_that_the_committed_results_make() -> None:

@@ -121,10 +121,10 @@ def test_without_a_method_it_is_tried_with_a_small_encoder_that_has_one(objectiv
 
 
 def test_an_encoder_without_a_sequence_is_refused_before_anything_is_read():
-    """By one sentence, which names the encoders that have one."""
+    """By one sentence. It names the method's own encoder alone: the objective may refuse others that have a sequence."""
     catalogue = catalogue_with(FUTURE)
     tables = {"run": {"method": "future", "dataset": "demo", "encoder": "cnn"}}
-    with pytest.raises(SettingsError, match=r"the encoder 'cnn' has none; use `encoder='resnet1d'` or"):
+    with pytest.raises(SettingsError, match=r"the encoder 'cnn' has none; use `encoder='resnet1d'`\.$"):
         resolve(catalogue, tables)
     assert resolve(catalogue, {"run": {"method": "future", "dataset": "demo"}}).encoder.offer.name == "resnet1d"
 
