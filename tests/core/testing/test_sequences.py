@@ -121,7 +121,7 @@ def test_without_a_method_it_is_tried_with_a_small_encoder_that_has_one(objectiv
 
 
 def test_an_encoder_without_a_sequence_is_refused_before_anything_is_read():
-    """By one sentence. It names the method's own encoder alone: the objective may refuse others that have a sequence."""
+    """By one sentence. It names the method's own encoder: the objective may refuse others with a sequence."""
     catalogue = catalogue_with(FUTURE)
     tables = {"run": {"method": "future", "dataset": "demo", "encoder": "cnn"}}
     with pytest.raises(SettingsError, match=r"the encoder 'cnn' has none; use `encoder='resnet1d'`\.$"):
