@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from clocs_plugins.perturbations.pieces import by_kernels, permuted
+
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
@@ -17,9 +19,11 @@ def permute(signal: Tensor, generator: Generator, *, pieces: int) -> Tensor:
     some are empty. Every sample is kept once.
     """
     samples, device = signal.shape[-1], signal.device
+    chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=device)
+    if by_kernels(signal, pieces):
+        return permuted(signal, chance)
     borders = torch.arange(pieces + 1, device=device) * samples // pieces  # (piece + 1,)
     begin, length = borders[:-1], borders.diff()  # (piece,), (piece,)
-    chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=device)
     order = chance.argsort(-1)  # (..., piece): the piece that comes first, second, ...
     length_in_order = length[order]
     begin_in_order = length_in_order.cumsum(-1) - length_in_order  # (..., piece)

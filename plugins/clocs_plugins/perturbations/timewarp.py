@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from clocs_plugins.perturbations.pieces import by_kernels, warped
+
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
@@ -24,9 +26,12 @@ def warp_time(signal: Tensor, generator: Generator, *, pieces: int, stretch: flo
 
     The half is drawn for each signal. Values between samples are interpolated linearly.
     """
+    chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=signal.device)
+    if by_kernels(signal, pieces):
+        return warped(signal, chance, stretch)
     last = signal.shape[-1] - 1
     value = signal.to(torch.promote_types(signal.dtype, torch.float32))  # float16 cannot represent all integers to 2500
-    time = _warped_time(_draw_factors(value, generator, pieces, stretch), signal.shape[-1])  # (..., sample)
+    time = _warped_time(_factors(chance, stretch, value.dtype), signal.shape[-1])  # (..., sample)
     before = time.floor().clamp(0, last)
     first = before.long()
     second = (first + 1).clamp(max=last)
@@ -34,10 +39,10 @@ def warp_time(signal: Tensor, generator: Generator, *, pieces: int, stretch: flo
     return (here + (time - before) * (there - here)).to(signal.dtype)
 
 
-def _draw_factors(signal: Tensor, generator: Generator, pieces: int, stretch: float) -> Tensor:
-    factors = torch.full((pieces,), 1 / stretch, dtype=signal.dtype, device=signal.device)
+def _factors(chance: Tensor, stretch: float, dtype: torch.dtype) -> Tensor:
+    pieces = chance.shape[-1]
+    factors = torch.full((pieces,), 1 / stretch, dtype=dtype, device=chance.device)
     factors[: (pieces + 1) // 2] = stretch
-    chance = torch.rand((*signal.shape[:-1], pieces), generator=generator, device=signal.device)
     return factors[chance.argsort(-1)]  # (..., piece)
 
 
