@@ -4,8 +4,9 @@
     python benchmarks/ptbxl.py --root $CLOCS_DATA/ptbxl --out runs/ptbxl --part validation --rows mine.toml
 
 The rows of the table are in benchmarks/ptbxl.toml: a method with an encoder and settings, and its seeds. Each is
-pre-trained on folds 1-8 once for each seed, without labels; then the frozen encoder is evaluated by a linear model on
-one vector per recording (`linear-record`, C chosen on fold 9), task by task, beside the same encoder untrained.
+pre-trained on folds 1-8 once for each seed, without labels but for `supervised`; then the frozen encoder is evaluated
+by a linear model on one vector per recording (`linear-record`, C chosen on fold 9), task by task, beside the same
+encoder untrained.
 `--part validation` scores fold 9 instead, with C = 0.01, to choose settings without looking at fold 10. Both can share
 `--out`: a run that is chosen is not trained again. A row can ask for more evaluations. What is finished is not done
 again.

@@ -35,6 +35,7 @@ MASKING = ("layers=1", "heads=2", "patch=50", "normalise=min-max", "embedding_di
 SMALLER = {
     "moco": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16"),
     "comet": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16"),
+    "vicreg-many": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16", "frame_samples=500"),
     "cpc": PREDICTING,
     "rhythm-and-patient": PREDICTING,
     "jepa": MASKING,
@@ -168,10 +169,13 @@ def test_choices_can_be_made_on_validation_patients(tmp_path, data_root):
     assert "Test patients only" not in page
 
 
+LONG = ("comet", "vicreg-many", "rhythm-and-patient", "mae", "cpc")  # seconds each
+
+
 @pytest.mark.parametrize(
     "method",
     ["byol", "mt-ssl", "supervised", "vicreg", "cmsmlc", "cmsc-rlm"]
-    + [slow(name) if name in ("comet", "rhythm-and-patient", "mae", "cpc") else name for name in SMALLER],
+    + [slow(name) if name in LONG else name for name in SMALLER],
 )
 def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
     """Targets, heads, their optimiser and the random numbers of views: all of it is where it was."""

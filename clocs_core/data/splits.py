@@ -38,7 +38,7 @@ def published_split(parts: Mapping[str, Part], seed: int) -> Split:
     split = Split(dict(parts), seed, PUBLISHED)
     empty = [part for part, count in split.counts().items() if not count]
     if empty:
-        raise DataError(f"The split that comes with the data has no {empty[0]} patient here; use the patient split.")
+        raise DataError(f"The split that comes with the data has no {empty[0]} patient here; use `split='60/20/20'`.")
     return split
 
 

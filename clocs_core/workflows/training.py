@@ -184,10 +184,11 @@ def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
     """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
     segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
     if (several := plan.needs.recordings) > 1:
+        each = "one frame" if segments == 1 else f"{segments} frames in a row"
         return (
-            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {segments} frames in a row "
-            f"each, and no patient of the {part} part has as many; choose recordings that were repeated, or a method "
-            "that needs one recording."
+            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {each} each, and no patient "
+            f"of the {part} part has as many; choose recordings that were repeated, or a method that needs one "
+            "recording."
         )
     way_out = "use shorter frames (`frame_samples=...`)"
     if shortest is not None:

@@ -2,10 +2,10 @@
 
     L = rhythm · CPC(sequences of all views) + patient · patient-NCE(projected embeddings of the views)
 
-Patient-NCE alone is soon solved by a network of all leads: the axis of the heart tells patients apart, and nothing else
-need be learnt. CPC's negatives are positions of the same recording, which neither patient nor leads can tell apart, so
-the encoder has to follow the beats. Patient-NCE acts on the output of a projector, so the embedding need not lose what
-only CPC uses. The projector is not evaluated.
+Patient-NCE alone is soon solved by a network of all leads: little more than the axis of the heart may be needed to tell
+patients apart, and the rhythm is not. CPC's negatives are positions of the same recording, which neither patient nor
+leads can tell apart, so the encoder has to follow the beats. Patient-NCE acts on the output of a projector, so the
+embedding need not lose what only CPC uses. The projector is not evaluated.
 
 An encoder that can make embeddings of its sequences, as s4d can, reads the signals once for both parts.
 """

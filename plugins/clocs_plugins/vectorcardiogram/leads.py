@@ -45,7 +45,9 @@ def mixing_of(signals: SignalFacts) -> Mixing:
     missing = [lead for lead in ("I", "II", "V1", "V2", "V3", "V4", "V5", "V6") if lead not in names]
     unknown = [own for own, name in zip(signals.channels, names, strict=True) if name not in (*DOWER, *LIMBS)]
     if missing or unknown:
-        found = f"has no {', '.join(missing)}" if missing else f"has {', '.join(unknown)}"
+        found = f"has {', '.join(unknown)}"
+        if missing:
+            found = f"has no {', '.join(missing)}; name them with `channels=...`"
         raise ValueError(
             "a vectorcardiogram needs the leads I, II and V1 to V6 by name, and of other channels only III, aVR, aVL "
             f"and aVF; the run {found}"
