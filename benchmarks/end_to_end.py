@@ -9,8 +9,9 @@ Rows, each of which `--only` makes alone:
     demo      the command of `make demo`, frames prepared
     classes   evaluation of 71 any-of classes on 17,000 x 512 features (benchmarks/linear_solver.py)
     table     the paper's linear table of benchmarks/paper_linear.toml, scores and page
+    jobs      a grid of twelve small jobs, two at a time, on a CPU: what the start of a job costs
 
-The first three run old and new in turn; the last two are new alone. One round before each row is not counted: it
+`classes` and `table` are new alone, the others run old and new in turn. One round before each row is not counted: it
 prepares frames and compiles kernels. Of the others the medians count, with quartiles. Stages are those that a run
 writes into its report; memory is the largest resident set of the run or of one of its workers.
 """
@@ -43,7 +44,23 @@ from clocs_core.files import write_atomically
 from clocs_core.grids.machine import describe_machine
 
 HERE = Path(__file__).resolve().parent
-ROWS = ("run", "prepare", "demo", "classes", "table")
+ROWS = ("run", "prepare", "demo", "classes", "table", "jobs")
+JOBS = """
+[axes]
+method = ["cmsc", "simclr"]
+dataset = "demo"
+embedding_dim = 16
+seed = [0, 1, 2]
+
+[run]
+epochs = 1
+patients = 40
+resamples = 10
+
+[evaluate]
+patients = 40
+resamples = 10
+"""
 
 Measured = dict[str, float]
 """Seconds by stage, `wall` among them, and `resident_megabytes`."""
@@ -129,7 +146,10 @@ def measure(row: str, bench: Bench, sides: Sequence[Side]) -> dict[str, Any]:
     for number in (1,) if bench.smoke else range(1 + bench.repeats):
         for side in sides if number <= bench.old_repeats else sides[-1:]:  # in turn: both meet the same machine
             data = bench.scratch / row / side.name / (f"data {number}" if row == "prepare" else "data")
-            found = time_run(row, bench, side, data, warm_up=number == 0)
+            if row == "jobs":
+                found = time_jobs(bench, side, data)
+            else:
+                found = time_run(row, bench, side, data, warm_up=number == 0)
             if number:
                 rounds[side.name].append(found)
     return {name: summarise(of_side) for name, of_side in rounds.items()}
@@ -181,6 +201,17 @@ def time_table(bench: Bench, side: Side) -> dict[str, dict[str, float]]:
         rounds.append({"wall": wall, "resident_megabytes": megabytes})
         print(f"table {number + 1} of {bench.repeats}: {wall:.1f} s", flush=True)
     return summarise(rounds)
+
+
+def time_jobs(bench: Bench, side: Side, data: Path) -> Measured:
+    """Run the grid of small jobs."""
+    with tempfile.TemporaryDirectory(dir=bench.scratch) as folder:
+        file = Path(folder, "jobs.toml")
+        file.write_text(JOBS, encoding="utf-8")
+        command = ["grid", "run", str(file), "--data-root", str(data), "--device", "cpu", "--jobs", "2"]
+        command += ["--axis", "seed=0", "--axis", "method=cmsc"] if bench.smoke else []
+        wall, megabytes = run([sys.executable, "-m", "clocs_core", *command, "--out", f"{folder}/grid"], side)
+    return {"wall": wall, "resident_megabytes": megabytes}
 
 
 def run(command: Sequence[str], side: Side) -> tuple[float, float]:

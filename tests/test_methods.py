@@ -40,6 +40,8 @@ SMALLER = {
     "rhythm-and-patient": PREDICTING,
     "jepa": MASKING,
     "mae": MASKING,
+    "pclr": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16"),
+    "3kg": ("blocks=1,1,1,1", "normalise=min-max", "embedding_dim=16", "channels=12"),
 }  # smaller networks; no constant to measure first
 ONE_CHANNEL = {
     "moco": ("blocks=1,1,1,1",),
@@ -194,6 +196,7 @@ def test_a_method_that_is_resumed_goes_on_exactly(tmp_path, data_root, method):
             plan.needs.segments,
             together,
             device,
+            plan.needs.recordings,
         )[0]
         for part in ("train", "validation")
     )

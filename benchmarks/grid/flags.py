@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ import attrs
 from clocs_core.errors import SettingsError
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.choose import Axes
+from clocs_core.grids.executor import OWN_COMMAND
 from clocs_core.grids.measure import Measure
 
 Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
@@ -169,7 +169,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
         workers=given.workers,
         data_root=str(Path(given.data_root).absolute()) if given.data_root else None,
         roots=_roots(given.root),
-        command=_words(given.command) if given.command else (sys.executable, "-m", "clocs_core"),
+        command=_words(given.command) if given.command else OWN_COMMAND,
     )
 
 

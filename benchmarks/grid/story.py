@@ -61,7 +61,7 @@ OpenExecutor = Callable[[Request, Callable[[str], None]], Executor]
 
 def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
     """Run jobs as processes of this machine."""
-    return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say)
+    return LocalProcesses(request.command, request.jobs, time.monotonic, request.threads, say, many=True)
 
 
 def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_processes) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,9 +47,9 @@ class Engine:
     def open(self, at_once: int, threads: int, say: Callable[[str], None]) -> Executor:
         """Open it for so many jobs at a time, with so many threads each."""
         from clocs_core.contracts.jobs import Workplace
+        from clocs_core.grids.executor import OWN_COMMAND
 
-        command = (sys.executable, "-m", "clocs_core")
-        workplace = Workplace(command=command, at_once=at_once, threads=threads, plugins=self.plugins, say=say)
+        workplace = Workplace(command=OWN_COMMAND, at_once=at_once, threads=threads, plugins=self.plugins, say=say)
         return self.offer.open(self.options, workplace)
 
 

@@ -3,6 +3,8 @@
 An executor first takes the lock of a job, looks at its folder again, and then starts, resumes or skips the job. The
 lock is an open file that the command inherits, so the command holds it as long as it lives, even if its grid was
 killed. So no two processes ever work on one folder, and the next grid waits for such a command instead of repeating it.
+
+Commands of clocs itself are forks of a process that has loaded the libraries: forks.py.
 """
 
 from __future__ import annotations
@@ -11,21 +13,26 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import IO, Any, Protocol
 
 from clocs_core.contracts.jobs import Executor, ExecutorOffer, Job, Outcome, Workplace
 from clocs_core.contracts.offers import NoOptions
 from clocs_core.errors import SettingsError
+from clocs_core.grids.forks import Forks, can_fork
 from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
 from clocs_core.plugins.host import Plugin
 from clocs_core.settings.options import field_types, from_text, structure
+
+OWN_COMMAND = (sys.executable, "-m", "clocs_core")
+"""The words before those of a job, where nobody asked for others."""
 
 _TAIL = 2000  # characters of a log in which the error stands
 _PATIENCE = 20.0  # seconds for a command that is asked to stop, before it is killed
@@ -65,11 +72,25 @@ def run_job(job: Job, workplace: Workplace) -> Outcome:
         return running.result()
 
 
+class Process(Protocol):
+    """A command that runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, negative for a signal. Raise subprocess.TimeoutExpired after so many seconds."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal to the command, unless it has ended."""
+
+    def kill(self) -> None:
+        """Kill the command."""
+
+
 class LocalProcesses:
     """Jobs as processes of this machine, `at_once` of them. Jobs that wait go in the order in which they came.
 
     prefix: what stands before a command, such as `python -m clocs_core`. say: is told, once a job, of a command of an
-    earlier grid that is waited for; called from the threads that wait.
+    earlier grid that is waited for; called from the threads that wait. many: whether jobs are so many that libraries
+    are worth loading before the first, where the prefix is that of this program.
     """
 
     def __init__(
@@ -79,15 +100,18 @@ class LocalProcesses:
         clock: Callable[[], float],
         threads: int | None = None,
         say: Callable[[str], None] = lambda text: None,
+        many: bool = False,
     ) -> None:
         self.at_once = at_once
         self._prefix, self._clock, self._say = tuple(prefix), clock, say
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="job", initializer=_let_interrupts_pass)
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Process] = set()
         self._guard = threading.Lock()
         self._stopped = threading.Event()
         # Several processes, each with a thread per core, only get in each other's way.
         self._environment = {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+        self._can_fork = many and can_fork() and self._prefix == OWN_COMMAND
+        self._forks: Forks | None = None
 
     def __enter__(self) -> LocalProcesses:
         return self
@@ -103,6 +127,8 @@ class LocalProcesses:
         for process in running:
             _end(process)
         self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._forks is not None:
+            self._forks.close()
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Run a job when one of the places is free."""
@@ -147,20 +173,28 @@ class LocalProcesses:
             with self._guard:
                 if self._stopped.is_set():
                     return -signal.SIGINT
-                process = subprocess.Popen(
-                    [*self._prefix, *command],
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    pass_fds=locks,  # the command holds the locks too: it may outlive this process
-                )
+                process = self._start(command, file, locks)
                 self._running.add(process)
             try:
                 return process.wait()
             finally:
                 with self._guard:
                     self._running.discard(process)
+
+    def _start(self, command: Sequence[str], log: IO[bytes], locks: Sequence[int]) -> Process:
+        """Start a command that holds the locks too: it may outlive this process."""
+        if self._can_fork:
+            self._forks = self._forks or Forks(self._environment)
+            with suppress(OSError):  # somebody killed what forks: a process of its own does as well
+                return self._forks.start(command, log, locks)
+        return subprocess.Popen(
+            [*self._prefix, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self._environment,
+            pass_fds=locks,
+        )
 
 
 def _let_interrupts_pass() -> None:
@@ -171,7 +205,7 @@ def _let_interrupts_pass() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -209,7 +243,9 @@ def _error(code: int, log: Path, said_before: int) -> str:
 
 
 def _open_local(options: NoOptions, workplace: Workplace) -> Executor:
-    return LocalProcesses(workplace.command, workplace.at_once, time.monotonic, workplace.threads, workplace.say)
+    return LocalProcesses(
+        workplace.command, workplace.at_once, time.monotonic, workplace.threads, workplace.say, many=True
+    )
 
 
 LOCAL = ExecutorOffer(name="local", summary="Processes of this machine, which share its GPUs.", open=_open_local)

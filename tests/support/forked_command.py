@@ -1,0 +1,47 @@
+"""A command for tests of `clocs_core.grids.forks`: its first word says what it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def main(words: list[str]) -> int:
+    """Do what the first word says with the others."""
+    found = _DO[words[0]](*words[1:])
+    return found if isinstance(found, int) else 0
+
+
+def _say(*words: str) -> None:
+    sys.stdout.write(f"{' '.join(words)} {os.environ.get('OMP_NUM_THREADS')} {sys.stdin.read()!r}\n")
+    sys.stderr.write("and an error\n")
+
+
+def _sleep(began: str, seconds: str) -> int:
+    """Write the file when it has begun. Return 7 where an interrupt comes."""
+    try:
+        Path(began).write_text(str(os.getpid()))
+        time.sleep(float(seconds))
+    except KeyboardInterrupt:
+        return 7
+    Path(began).with_suffix(".ended").touch()
+    return 0
+
+
+def _tell_signals() -> None:
+    ignored = [signal.getsignal(number) == signal.SIG_IGN for number in (signal.SIGHUP, signal.SIGTERM)]
+    sys.stdout.write(f"{ignored}\n")
+
+
+_DO: dict[str, Callable[..., int | None]] = {
+    "say": _say,
+    "sleep": _sleep,
+    "signals": _tell_signals,
+    "leave": lambda code: int(code),
+    "raise": lambda: [][0],
+    "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
+}
