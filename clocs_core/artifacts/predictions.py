@@ -1,7 +1,8 @@
 """Keep the predictions of every row in one .npz file without pickles, so that they can be analysed later.
 
-Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class). Beside
-them `classes` (class,), and `channel` and `start` of each row: the name, and the first sample in the recording.
+Arrays: `patient`, `record` (names), `label`, and for each classifier `probability/PROTOCOL/INIT/F` (n, class) and, of a
+fine-tuned one, `log_sum/PROTOCOL/INIT/F` (n,). Beside them `classes` (class,), and `channel` and `start` of each row:
+the name, and the first sample in the recording.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Predictions:
 
     probability: of every class; for a number, the predicted value as its only column.
     validation: what the same classifier predicts of the validation rows, to choose thresholds; kept in no file.
+    log_sum: log of the sum of the exponentials of a row's logits, where classes exclude each other and a network has
+    made the logits: they are log(probability) + log_sum.
     """
 
     probability: NDArray[np.float64]  # (n, output)
@@ -44,6 +47,7 @@ class Predictions:
     record: NDArray[np.int64]  # (n,)
     notes: tuple[str, ...] = ()
     validation: Predictions | None = None
+    log_sum: NDArray[np.float64] | None = None  # (n,)
 
 
 def save_predictions(
@@ -73,6 +77,8 @@ def _as_arrays(
     }
     for (protocol, init, fraction), rows in predicted.items():
         arrays[f"probability/{protocol}/{init}/{fraction:g}"] = rows.probability
+        if rows.log_sum is not None:
+            arrays[f"log_sum/{protocol}/{init}/{fraction:g}"] = rows.log_sum
     return arrays
 
 
@@ -132,5 +138,9 @@ def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
             _, protocol, init, fraction = name.split("/")
             if probability.dtype != np.float64 or probability.shape[:1] != label.shape[:1] or probability.ndim != 2:
                 raise ValueError(f"{name} holds {probability.dtype} {probability.shape} for {len(label)} rows")
-            found[protocol, init, float(fraction)] = Predictions(probability, label, patient, record)
+            log_sum = arrays.get(name.replace("probability/", "log_sum/", 1))
+            if log_sum is not None and (log_sum.dtype != np.float64 or log_sum.shape != probability.shape[:1]):
+                raise ValueError(f"the log_sum of {name} holds {log_sum.dtype} {log_sum.shape} for {len(label)} rows")
+            rows = Predictions(probability, label, patient, record, log_sum=log_sum)
+            found[protocol, init, float(fraction)] = rows
     return PredictedRows(found, arrays["patient"], arrays["record"], label)

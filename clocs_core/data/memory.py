@@ -32,13 +32,18 @@ def within_memory(work: Callable[[torch.device, float], Result], device: torch.d
             # The tensors of a failed call are free after this block. The work waits for the GPU most of the time.
             with suppress(torch.OutOfMemoryError), waiting():
                 return work(device, share)
-        warnings.warn(
-            f"The memory of {device} does not suffice to evaluate on it: what does not fit is computed on the CPU. "
-            "Nothing else changes; other programs on this GPU may hold its memory.",
-            ClocsWarning,
-            stacklevel=2,
-        )
+        warn_of_memory(device)
     return work(torch.device("cpu"), 1.0)
+
+
+def warn_of_memory(device: torch.device) -> None:
+    """Warn that something is computed on the CPU, since a device has too little memory."""
+    warnings.warn(
+        f"The memory of {device} does not suffice to evaluate on it: what does not fit is computed on the CPU. "
+        "Nothing else changes; other programs on this GPU may hold its memory.",
+        ClocsWarning,
+        stacklevel=3,
+    )
 
 
 def physical_memory() -> float:

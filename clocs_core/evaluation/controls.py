@@ -23,7 +23,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = 2  # raise it when the same facts give another classifier or another file; older controls are then ignored
+_REVISION = 3  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:

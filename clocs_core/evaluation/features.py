@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
+import attrs
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from clocs_core.contracts.batches import Batch
 from clocs_core.contracts.kinds import as_rows
 from clocs_core.contracts.protocols import Features as Features
+from clocs_core.data.memory import warn_of_memory
 from clocs_core.data.store import Instances, Store
 from clocs_core.train.normalise import Normalise
 from clocs_core.train.ranks import Group
@@ -58,17 +62,34 @@ def embed(
 def _embed_rows(
     encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor
 ) -> list[_Rows]:
-    """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training."""
+    """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training.
+
+    A row that does not fit on a GPU by itself is embedded on the CPU, with a warning.
+    """
     try:
         return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
     except torch.OutOfMemoryError:
-        if len(rows) == 1:
+        if len(rows) == 1 and store.device.type == "cpu":
             raise
-    halves = rows.chunk(2)  # not inside `except`: its traceback would keep the tensors alive
+    # Not inside `except`: its traceback would keep the tensors alive.
+    if len(rows) == 1:
+        warn_of_memory(store.device)
+        return [_embed_on_cpu(encoder, store, instances, normalise, rows)]
+    halves = rows.chunk(2)
     return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
 
 
-def _embed_batch(encoder: nn.Module, batch: Batch, normalise: Normalise) -> _Rows:
+def _embed_on_cpu(encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor) -> _Rows:
+    """Embed rows on the CPU, and return them on the device of the store. The encoder stays where it is."""
+    batch = store.gather(instances, rows)
+    moved = attrs.evolve(batch, signal=batch.signal.cpu())
+    weights = {name: one.cpu() for name, one in (*encoder.named_parameters(), *encoder.named_buffers())}
+    z, *ids = _embed_batch(partial(functional_call, encoder, weights), moved, normalise)
+    label, patient, record = ids
+    return z.to(store.device), label, patient, record
+
+
+def _embed_batch(encoder: Callable[[Tensor], Tensor], batch: Batch, normalise: Normalise) -> _Rows:
     signal = batch.signal[:, 0]  # (batch, channel, sample)
     z = encoder(normalise(signal))  # (batch, dim)
     label = batch.label if batch.label is not None else torch.full_like(batch.patient, -1)

@@ -214,8 +214,11 @@ def predict(
 ) -> Predictions:
     """Predict the labelled frames of a part in eval mode. group: processes that share the work."""
     rows = embed(classifier, frames.store, frames.parts[part], frames.normalise, tick, group)
-    probability = probability_of(torch.from_numpy(rows.embedding), frames.task)
-    return Predictions(probability, rows.label, rows.patient, rows.record)
+    logits = torch.from_numpy(rows.embedding)  # (n, output)
+    # The paper's released code ranks logits, which a softmax alone does not give back.
+    log_sum = logits.double().logsumexp(1).numpy() if frames.task.kind == "one_of" else None
+    probability = probability_of(logits, frames.task)
+    return Predictions(probability, rows.label, rows.patient, rows.record, log_sum=log_sum)
 
 
 def probability_of(logits: Tensor, task: Task) -> NDArray[np.float64]:

@@ -7,23 +7,26 @@ recording is in it.
 A folder of an export has small files, from which pages are made without the folders of the runs:
 
 scores.csv     one line a score
-patients.csv   the spread over patients of every mean and of every paired difference; verdicts follow from both files
+patients.csv   the spread over patients of every mean and of every paired difference, and of which repetitions they are;
+               verdicts follow from both files
 runs.csv       epochs of every pre-training, and how its encoders separate patients
 calls.csv      the calls that ran jobs: command, time and machine
+beside.csv     scores of the same cells by other measures, with the columns of scores.csv; others write it, if anybody
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
-from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.grids import RANDOM, Condition
 from clocs_core.contracts.scores import Score
+from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.grids.cells import GridCell, Pretraining
 from clocs_core.grids.definition import Grid, is_grid, load_grid
@@ -48,6 +51,7 @@ RUNS = (
 CALLS = tuple(field.name for field in attrs.fields(Invocation))
 
 Row = tuple[str, ...]
+Repetition = tuple[int, int]  # split, seed
 
 
 def score_rows(grids: Iterable[Path], measure: Measure | None = None) -> list[Row]:
@@ -64,15 +68,24 @@ def as_csv(rows: Iterable[Row], columns: Row = COLUMNS) -> str:
 
 
 def write_export(grid: Grid, inputs: Inputs, folder: Path) -> int:
-    """Write the files of an export for the tables of a grid, as far as they are done. Returns the number of scores."""
+    """Write the files of an export for the tables of a grid, as far as they are done. Returns the number of scores.
+
+    Raises SettingsError where nothing is done of what was asked for: the folder is that of another grid.
+    """
     out = inputs.results.out
     scores = score_rows([out], grid.measure)
     tables = [summarise(preset.conditions, inputs) for preset in grid.presets if preset.needs_scores]
+    runs = sorted(set(_run_rows(grid, inputs.results)))
+    if not runs and not any(line.done for table in tables for line in table.lines):
+        raise SettingsError(
+            f"{out} has {len(scores):,} scores, and nothing is done of the tables that were asked for. Name the file "
+            "of the grid that was run there: --asked FILE."
+        )
     calls = [tuple(str(value) for value in attrs.astuple(one)) for one in read_invocations(out)]
     files = {
         "scores.csv": as_csv(scores),
-        "patients.csv": as_csv(sorted({row for one in tables for row in _patient_rows(one, grid)}), PATIENTS),
-        "runs.csv": as_csv(sorted(set(_run_rows(grid, inputs.results))), RUNS),
+        "patients.csv": as_csv(sorted({row for one in tables for row in _patient_rows(one, grid, scores)}), PATIENTS),
+        "runs.csv": as_csv(runs, RUNS),
         "calls.csv": as_csv(calls, CALLS),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +108,24 @@ def place_of(cell: GridCell) -> Row:
     )
 
 
+def score_key(cell: GridCell, random: bool = False) -> tuple[Row, Repetition]:
+    """Return what names a score in scores.csv: the method with the values of `PLACE`, and the repetition."""
+    place = place_of(cell)
+    if random or not cell.pretraining.trains:
+        return (RANDOM, "", *place[1:]), repetition_of(cell)
+    return (say_method(cell.pretraining), *place), repetition_of(cell)
+
+
+def repetition_of(cell: GridCell) -> Repetition:
+    """Return the split and the seed of a cell."""
+    return cell.pretraining.split_seed, cell.pretraining.seed
+
+
+def say_repetitions(made: Iterable[Repetition]) -> str:
+    """Write repetitions as split/seed, with spaces between."""
+    return " ".join(f"{split}/{seed}" for split, seed in sorted(made))
+
+
 def _rows(grid: Path, measure: Measure | None) -> Iterator[Row]:
     names, results = _names(grid), Results(grid)
     for folder, note in read_notes(grid):
@@ -102,7 +133,7 @@ def _rows(grid: Path, measure: Measure | None) -> Iterator[Row]:
         if note.cells and evaluation.report.exists():
             scores = evaluation.read_report().scores
             asked = [one for one in scores if measure is None or (one.metric, one.level) == measure.of]
-            yield from _rows_of(note, asked, names, seen_by(results.trained(note.run)))
+            yield from rows_of(note, asked, names, seen_by(results.trained(note.run)))
 
 
 def _names(out: Path) -> dict[GridCell, str]:
@@ -113,7 +144,10 @@ def _names(out: Path) -> dict[GridCell, str]:
     return {cell: one.row for one in conditions for cell in grid.repeats.cells(one)}
 
 
-def _rows_of(note: Note, scores: Iterable[Score], names: dict[GridCell, str], seen: Seen | None) -> Iterator[Row]:
+def rows_of(
+    note: Note, scores: Iterable[Score], names: Mapping[GridCell, str], seen: Seen | None = None
+) -> Iterator[Row]:
+    """List scores of one evaluation as lines of scores.csv. names: of the rows of tables, by cell."""
     run, cell = note.run, note.cells[0]
     for score in scores:
         if score.protocol != cell.protocol:
@@ -132,27 +166,36 @@ def _rows_of(note: Note, scores: Iterable[Score], names: dict[GridCell, str], se
         )
 
 
-def _patient_rows(table: Summary, grid: Grid) -> Iterator[Row]:
+def _patient_rows(table: Summary, grid: Grid, scores: Iterable[Row]) -> Iterator[Row]:
     """List the spreads over patients: of each mean, of each gain over the untrained encoder, of each difference."""
-    by_row: dict[tuple[Condition, str], tuple[str, GridCell]] = {}
+    scored = {_scored(row) for row in scores}
+    by_row: dict[tuple[Condition, str], tuple[str, GridCell, tuple[Repetition, ...]]] = {}
     for line in table.lines:
-        cell = grid.repeats.cells(line.condition)[0]
-        name = say_method(cell.pretraining)
-        by_row[line.condition.context, line.condition.row] = name, cell
-        yield from _patient_row(name, "", cell, line.interval, line.done, grid.measure)
-        yield from _patient_row(name, "random", cell, line.gain, line.done, grid.measure)
+        cells = grid.repeats.cells(line.condition)
+        name, random = say_method(cells[0].pretraining), not line.condition.trains
+        made = tuple(repetition_of(cell) for cell in cells if score_key(cell, random) in scored)
+        by_row[line.condition.context, line.condition.row] = name, cells[0], made
+        yield from _patient_row(name, "", cells[0], line.interval, made, grid.measure)
+        yield from _patient_row(name, "random", cells[0], line.gain, made, grid.measure)
     for one in table.differences:
-        (a, cell), (b, _) = (by_row[one.context, side] for side in (one.a, one.b))
-        yield from _patient_row(a, b, cell, one.interval, one.repetitions, grid.measure)
+        (a, cell, ours), (b, _, theirs) = (by_row[one.context, side] for side in (one.a, one.b))
+        both = tuple(at for at in ours if at in theirs)
+        if len(both) == one.repetitions:  # else some are of other patients
+            yield from _patient_row(a, b, cell, one.interval, both, grid.measure)
 
 
 def _patient_row(
-    a: str, b: str, cell: GridCell, found: Judged | None, repetitions: int, measure: Measure
+    a: str, b: str, cell: GridCell, found: Judged | None, made: tuple[Repetition, ...], measure: Measure
 ) -> Iterator[Row]:
     if found is not None:
         numbers = [f"{one:.7g}" for one in (found.sd, found.overlap)]
-        ends = (f"{found.low:.6f}", f"{found.high:.6f}") if repetitions == 1 else ("", "")  # else they follow
-        yield (a, b, *place_of(cell), *measure.of, str(repetitions), *numbers, *ends)
+        ends = (f"{found.low:.6f}", f"{found.high:.6f}") if len(made) == 1 else ("", "")  # else they follow
+        yield (a, b, *place_of(cell), *measure.of, say_repetitions(made), *numbers, *ends)
+
+
+def _scored(row: Row) -> tuple[Row, Repetition]:
+    about = dict(zip(COLUMNS, row, strict=True))
+    return (about["method"], *(about[name] for name in PLACE)), (int(about["split"]), int(about["seed"]))
 
 
 def _run_rows(grid: Grid, results: Results) -> Iterator[Row]:

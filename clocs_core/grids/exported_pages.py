@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from clocs_core.contracts.grids import nothing_published
+from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import summarise_distances
@@ -19,6 +20,10 @@ from clocs_core.grids.rows import Sheet, markdown
 from clocs_core.grids.summary import tabulate
 
 INDEX = "index.md"
+UNTOLD = (
+    "Rows without an interval: {count}. Their seeds were exported apart, and an interval needs all seeds of a row in "
+    "one export."
+)
 
 
 @attrs.frozen
@@ -45,9 +50,18 @@ def count_made(preset: Preset, grid: Grid, kept: Kept) -> Count:
 
 
 def write_kept_pages(grid: Grid, kept: Kept, published: Mapping[str, Lookup], folder: Path) -> dict[str, Count]:
-    """Write NAME.md for each table of which something is made, index.md, and figures. Returns the counts by name."""
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    """Write NAME.md for each table of which something is made, index.md, and figures. Returns the counts by name.
+
+    Raises SettingsError where nothing is made of what was asked for: the exports are of another grid.
+    """
     counts = {preset.name: count_made(preset, grid, kept) for preset in grid.presets}
+    if not any(count.made for count in counts.values()):
+        scores = sum(map(len, kept.scores.values()))
+        raise SettingsError(
+            f"The exports have {scores:,} scores of {kept.measure.metric}, and none is of a cell that was asked for. "
+            "Name the file of the grid that they are of: --asked FILE."
+        )
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
     for preset in grid.presets:
         if counts[preset.name].made:
             section = make_section(preset, grid, kept, published)
@@ -63,7 +77,10 @@ def make_section(preset: Preset, grid: Grid, kept: Kept, published: Mapping[str,
     if not preset.needs_scores:
         return distance_section(preset, summarise_distances(preset.conditions, grid.repeats, kept))
     found = KeptLines(kept, grid.repeats, published.get(preset.offer, nothing_published))
-    return score_section(preset, tabulate(preset.conditions, found), kept.measure.metric)
+    table = tabulate(preset.conditions, found)
+    section = score_section(preset, table, kept.measure.metric)
+    untold = sum(line.done > 0 and line.interval is None for line in table.lines)
+    return attrs.evolve(section, notes=(*section.notes, UNTOLD.format(count=untold))) if untold else section
 
 
 def _page(section: Section, count: Count, kept: Kept) -> str:

@@ -1,15 +1,16 @@
 """Read the files of exports, and make tables from them alone: no folder of a run is needed.
 
 A mean and its spread over seeds are those of scores.csv. Its interval follows from these and from the spread over
-patients in patients.csv. Where the two files are of different repetitions, there is no interval.
+patients in patients.csv. There is no interval where patients.csv is of other repetitions than the mean.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -21,13 +22,25 @@ from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell, Pretraining
 from clocs_core.grids.distances import TrainedRun
-from clocs_core.grids.export import CALLS, COLUMNS, PATIENTS, PLACE, RUNS, SEEN, place_of, say_method
+from clocs_core.grids.export import (
+    CALLS,
+    COLUMNS,
+    PATIENTS,
+    PLACE,
+    RUNS,
+    SEEN,
+    Repetition,
+    Row,
+    repetition_of,
+    say_method,
+    say_repetitions,
+    score_key,
+)
 from clocs_core.grids.invocations import Invocation
 from clocs_core.grids.measure import Lookup, Measure
 from clocs_core.grids.summary import Difference, Judged, Line, Seen, mean_seen, spread
 
-Repetition = tuple[int, int]  # split, seed
-Place = tuple[str, ...]
+Parsed = TypeVar("Parsed")
 
 
 @attrs.frozen
@@ -40,9 +53,8 @@ class KeptScore:
 
 @attrs.frozen
 class OverPatients:
-    """The spread over patients of a mean over so many repetitions. low, high: its interval where there is one."""
+    """The spread over patients of a mean over repetitions. low, high: its interval where there is one repetition."""
 
-    repetitions: int
     sd: float
     overlap: float
     low: float | None
@@ -51,14 +63,18 @@ class OverPatients:
 
 @attrs.frozen(eq=False)
 class Kept:
-    """The content of exports, by (method, place) and (a, b, place)."""
+    """The content of exports. scores: by (method, place) and repetition. patients: by (a, b, place, repetitions).
+
+    beside: scores by other measures, by their name.
+    """
 
     measure: Measure
-    scores: dict[tuple[str, Place], dict[Repetition, KeptScore]]
-    patients: dict[tuple[str, str, Place], OverPatients]
-    runs: dict[tuple[str, ...], TrainedRun]
+    scores: dict[Row, dict[Repetition, KeptScore]]
+    patients: dict[Row, OverPatients]
+    runs: dict[Row, TrainedRun]
     calls: tuple[Invocation, ...]
     commits: tuple[str, ...]
+    beside: dict[str, dict[Row, dict[Repetition, float]]] = attrs.field(factory=dict)
 
     def trained(self, run: Pretraining) -> TrainedRun | None:
         """Find a pre-training."""
@@ -66,30 +82,32 @@ class Kept:
 
     def has(self, cell: GridCell) -> bool:
         """Tell whether a cell was scored."""
-        return _repetition(cell) in self.scores.get(_key(cell, False), {})
+        about, repetition = score_key(cell)
+        return repetition in self.scores.get(about, {})
 
 
 def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
-    """Read the files of one or more exports together. Raises RunFolderError where one is missing or is no such file."""
-    scores: dict[tuple[str, Place], dict[Repetition, KeptScore]] = {}
-    patients: dict[tuple[str, str, Place], OverPatients] = {}
+    """Read the files of one or more exports together.
+
+    Raises RunFolderError where one is missing, damaged or no such file, and where two have different scores of a cell.
+    """
+    scores: dict[Row, dict[Repetition, KeptScore]] = {}
     commits: dict[str, None] = {}
-    for row in _read(folders, "scores.csv", COLUMNS):
-        if (row["metric"], row["level"]) == measure.of:
-            key, repetition = (row["method"], _place(row)), (int(row["split"]), int(row["seed"]))
-            scores.setdefault(key, {})[repetition] = KeptScore(float(row["score"]), _seen(row))
-            commits |= {row["commit"]: None} if row["commit"] else {}
-    for row in _read(folders, "patients.csv", PATIENTS):
-        if (row["metric"], row["level"]) == measure.of:
-            found = OverPatients(
-                *(int(row["repetitions"]), float(row["sd"]), float(row["overlap"])),
-                *(float(row[end]) if row[end] else None for end in ("low", "high")),
+    for path, row in _read(folders, "scores.csv", COLUMNS, _score_of):
+        if (row.metric, row.level) != measure.of:
+            continue
+        there = scores.setdefault(row.about, {}).setdefault(row.repetition, row.score)
+        if there.value != row.score.value:
+            raise RunFolderError(
+                f"{path} has the score {row.score.value} of {' '.join(filter(None, row.about))}, split and seed "
+                f"{say_repetitions([row.repetition])}, and another export has {there.value}. Leave one of the two out."
             )
-            names = row["a"], row["b"], _place(row)
-            if names not in patients or patients[names].repetitions < found.repetitions:
-                patients[names] = found
-    calls = {row["began"]: _call(row) for row in _read(folders, "calls.csv", CALLS)}
-    return Kept(measure, scores, patients, _read_runs(folders), tuple(calls.values()), tuple(commits))
+        commits |= {row.commit: None} if row.commit else {}
+    spreads = [row for _, row in _read(folders, "patients.csv", PATIENTS, _spread_of) if row[0] == measure.of]
+    calls = {call.began: call for _, call in _read(folders, "calls.csv", CALLS, _call)}
+    patients = {about: found for _, about, found in spreads}
+    runs, beside = _read_runs(folders), _read_beside(folders, measure.level)
+    return Kept(measure, scores, patients, runs, tuple(calls.values()), tuple(commits), beside)
 
 
 @attrs.frozen
@@ -105,7 +123,7 @@ class KeptLines:
         cells = self.repeats.cells(condition)
         own, random = self._scores(cells, False), self._scores(cells, True)
         gains = {at: score.value - random[at].value for at, score in own.items() if at in random}
-        name, place = _key(cells[0], False)
+        name, *place = score_key(cells[0])[0]
         return Line(
             condition=condition,
             spread=spread(_by_split({at: score.value for at, score in own.items()})),
@@ -116,6 +134,7 @@ class KeptLines:
             done=len(own),
             wanted=len(cells),
             seen=mean_seen([score.seen for score in own.values()]),
+            beside=self._beside(name, place, own),
         )
 
     def random_line(self, context: Condition, rows: Sequence[Condition]) -> Line:
@@ -123,7 +142,7 @@ class KeptLines:
         condition = attrs.evolve(context, method=RANDOM)
         cells = self.repeats.cells(rows[0])
         found = {at: score.value for at, score in self._scores(cells, True).items()}
-        _, place = _key(self.repeats.cells(condition)[0], True)
+        _, *place = score_key(self.repeats.cells(condition)[0], True)[0]
         return Line(
             condition=condition,
             spread=spread(_by_split(found)),
@@ -133,7 +152,18 @@ class KeptLines:
             printed=self.published(condition),
             done=len(found),
             wanted=len(cells),
+            beside=self._beside(RANDOM, place, found),
         )
+
+    def _beside(self, name: str, place: Sequence[str], made: Iterable[Repetition]) -> dict[str, float]:
+        """Average the scores by other measures over the same repetitions; none where one of them is missing."""
+        each = {measure: found.get((name, *place), {}) for measure, found in self.kept.beside.items()}
+        wanted = list(made)
+        return {
+            measure: float(np.mean([by[at] for at in wanted]))
+            for measure, by in each.items()
+            if wanted and all(at in by for at in wanted)
+        }
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
         """Compare the methods of these conditions over the repetitions that both have."""
@@ -141,18 +171,18 @@ class KeptLines:
         for a, b in combinations(cells, 2):
             ours, theirs = (self._scores(cells[one], False) for one in (a, b))
             apart = {at: ours[at].value - theirs[at].value for at in ours if at in theirs}
-            (name, place), (other, _) = (_key(cells[one][0], False) for one in (a, b))
+            (name, *place), (other, *_) = (score_key(cells[one][0])[0] for one in (a, b))
             found = self._judge(name, other, place, apart)
             if found is not None:
                 yield Difference(context=context, a=a, b=b, interval=found, repetitions=len(apart))
 
     def _scores(self, cells: Iterable[GridCell], random: bool) -> dict[Repetition, KeptScore]:
-        found = ((_repetition(cell), self.kept.scores.get(_key(cell, random), {})) for cell in cells)
+        found = ((repetition_of(cell), self.kept.scores.get(score_key(cell, random)[0], {})) for cell in cells)
         return {at: by[at] for at, by in found if at in by}
 
-    def _judge(self, a: str, b: str, place: Place, values: dict[Repetition, float]) -> Judged | None:
-        found = self.kept.patients.get((a, b, place))
-        if found is None or found.repetitions != len(values):
+    def _judge(self, a: str, b: str, place: Sequence[str], values: dict[Repetition, float]) -> Judged | None:
+        found = self.kept.patients.get((a, b, *place, say_repetitions(values)))
+        if found is None:
             return None
         rows = list(_by_split(values))
         each = [float(np.mean(row)) for row in rows] if len(rows) > 1 else list(rows[0])
@@ -166,57 +196,91 @@ class KeptLines:
         return Judged(mean, low, high, found.sd, found.overlap)
 
 
-def _key(cell: GridCell, random: bool) -> tuple[str, Place]:
-    if random or not cell.pretraining.trains:
-        return RANDOM, ("", *place_of(cell)[1:])
-    return say_method(cell.pretraining), place_of(cell)
-
-
-def _repetition(cell: GridCell) -> Repetition:
-    return cell.pretraining.split_seed, cell.pretraining.seed
-
-
 def _by_split(values: dict[Repetition, float]) -> Iterator[tuple[float, ...]]:
     for split in dict.fromkeys(split for split, _ in values):
         yield tuple(value for (at, _), value in values.items() if at == split)
 
 
-def _run_key(run: Pretraining) -> tuple[str, ...]:
+def _run_key(run: Pretraining) -> Row:
     about = (say_method(run), run.dataset, run.leads, str(run.embedding_dim))
     return (*about, str(run.split_seed), str(run.seed))
 
 
-def _read_runs(folders: Sequence[Path]) -> dict[tuple[str, ...], TrainedRun]:
-    found: dict[tuple[str, ...], TrainedRun] = {}
-    for row in _read(folders, "runs.csv", RUNS):
-        key = tuple(row[name] for name in RUNS[:6])
-        within, between, apart = (float(row[name]) for name in ("within", "between", "separation"))
-        one = PatientSeparation(init=row["init"], intra_mean=within, inter_mean=between, separation=apart)
-        before = found.get(key, TrainedRun(int(row["best_epoch"]), int(row["epochs"]), ()))
+def _read_runs(folders: Sequence[Path]) -> dict[Row, TrainedRun]:
+    found: dict[Row, TrainedRun] = {}
+    for _, (key, best, epochs, one) in _read(folders, "runs.csv", RUNS, _run_of):
+        before = found.get(key, TrainedRun(best, epochs, ()))
         if one not in before.patients:
             found[key] = attrs.evolve(before, patients=(*before.patients, one))
     return found
 
 
-def _read(folders: Sequence[Path], name: str, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _read_beside(folders: Sequence[Path], level: str) -> dict[str, dict[Row, dict[Repetition, float]]]:
+    found: dict[str, dict[Row, dict[Repetition, float]]] = {}
+    there = [folder for folder in folders if (folder / "beside.csv").exists()]
+    for _, row in _read(there, "beside.csv", COLUMNS, _score_of):
+        if row.level == level:
+            found.setdefault(row.metric, {}).setdefault(row.about, {})[row.repetition] = row.score.value
+    return found
+
+
+def _read(
+    folders: Sequence[Path], name: str, columns: Row, parse: Callable[[dict[str, str]], Parsed]
+) -> Iterator[tuple[Path, Parsed]]:
+    """Read a file of every export, line by line. A file without the end of its last line was cut off."""
     for folder in folders:
         path = folder / name
         try:
             text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise RunFolderError(
+                f"{folder} is no export: it has no {name}. `clocs grid export GRID --folder {folder}` makes one."
+            ) from None
         except (OSError, ValueError) as problem:
             raise RunFolderError(f"Cannot read {path}, which `clocs grid export` writes: {problem}.") from None
         rows = csv.DictReader(text.splitlines())
         if tuple(rows.fieldnames or ()) != columns:
             raise RunFolderError(f"{path} has other columns than `clocs grid export` writes: export the grid again.")
-        yield from rows
+        for row in rows:
+            try:
+                if None in row or None in row.values() or not text.endswith("\n"):
+                    raise ValueError
+                yield path, parse(row)
+            except ValueError:
+                raise RunFolderError(
+                    f"{path} is damaged or cut off, at line {rows.line_num}: export the grid again."
+                ) from None
 
 
-def _place(row: dict[str, str]) -> Place:
-    return tuple(row[name] for name in PLACE)
+@attrs.frozen
+class _ScoreLine:
+    """A line of scores.csv."""
+
+    metric: str
+    level: str
+    about: Row
+    repetition: Repetition
+    score: KeptScore
+    commit: str
 
 
-def _seen(row: dict[str, str]) -> Seen | None:
-    return Seen(*(float(row[name]) for name in SEEN)) if row["steps"] else None
+def _score_of(row: dict[str, str]) -> _ScoreLine:
+    about = (row["method"], *(row[name] for name in PLACE))
+    seen = Seen(*(float(row[name]) for name in SEEN)) if row["steps"] else None
+    score = KeptScore(float(row["score"]), seen)
+    return _ScoreLine(row["metric"], row["level"], about, (int(row["split"]), int(row["seed"])), score, row["commit"])
+
+
+def _spread_of(row: dict[str, str]) -> tuple[tuple[str, str], Row, OverPatients]:
+    low, high = (float(row[end]) if row[end] else None for end in ("low", "high"))
+    about = (row["a"], row["b"], *(row[name] for name in PLACE), row["repetitions"])
+    return (row["metric"], row["level"]), about, OverPatients(float(row["sd"]), float(row["overlap"]), low, high)
+
+
+def _run_of(row: dict[str, str]) -> tuple[Row, int, int, PatientSeparation]:
+    within, between, apart = (float(row[name]) for name in ("within", "between", "separation"))
+    one = PatientSeparation(init=row["init"], intra_mean=within, inter_mean=between, separation=apart)
+    return tuple(row[name] for name in RUNS[:6]), int(row["best_epoch"]), int(row["epochs"]), one
 
 
 def _call(row: dict[str, str]) -> Invocation:

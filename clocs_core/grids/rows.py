@@ -43,9 +43,11 @@ def score_sheet(summary: Summary) -> Sheet:
     splits = any(line.spread and line.spread.sd_splits is not None for line in summary.lines)
     printed = any(line.printed for line in summary.lines)
     seen = any(line.seen for line in summary.lines)
+    others = tuple(dict.fromkeys(name for line in summary.lines for name in line.beside))
     headings = (
         *(*places, "method", "ours, mean ± sd over seeds", *(("sd over splits",) if splits else ())),
         *(INTERVAL, "above random", *(("the paper", "ours - paper") if printed else ())),
+        *(heading for name in others for heading in (name, *((f"{name} - paper",) if printed else ()))),
         *(*(SEEN if seen else ()), "runs"),
     )
     rows = tuple(
@@ -57,6 +59,7 @@ def score_sheet(summary: Summary) -> Sheet:
             _range(line.interval),
             _gain(line),
             *(_printed(line) if printed else ()),
+            *(cell for name in others for cell in _beside(line, name)[: 2 if printed else 1]),
             *(_seen(line) if seen else ()),
             _runs(line),
         )
@@ -145,6 +148,14 @@ def _gain(line: Line) -> str:
 
 def _printed(line: Line) -> tuple[str, str]:
     return line.printed.printed if line.printed else "", "" if line.off is None else f"{line.off:+.3f}"
+
+
+def _beside(line: Line, name: str) -> tuple[str, str]:
+    """Write the mean by another measure, and how far it is from the paper's."""
+    value = line.beside.get(name)
+    if value is None:
+        return "", ""
+    return show_number(value), f"{value - line.printed.mean:+.3f}" if line.printed else ""
 
 
 def _seen(line: Line) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Protocol
@@ -63,6 +63,7 @@ class Line:
     """A line of a table. interval: 95 % over seeds and patients, of the mean. gain: over the untrained encoder, paired.
 
     done, wanted: repetitions. errors: why others are missing. seen: by the pre-training; None where a report lacks it.
+    beside: means by other measures, by their name.
     """
 
     condition: Condition
@@ -75,6 +76,7 @@ class Line:
     wanted: int
     errors: tuple[str, ...] = ()
     seen: Seen | None = None
+    beside: Mapping[str, float] = attrs.field(factory=dict)
 
     @property
     def off(self) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 
 import attrs
@@ -32,8 +34,8 @@ def line(condition: Condition, score: float, printed: float | None = None, gain:
         gain=None if gain is None else judged(gain),
         gain_value=gain,
         printed=None if printed is None else Published(printed, 0.01, ""),
-        done=1,
-        wanted=1,
+        done=5,
+        wanted=5,
     )
 
 
@@ -43,22 +45,76 @@ def tables(**scores: Summary) -> Tables:
 
 
 def test_a_claim_is_judged_by_counts() -> None:
+    """Of 40 comparisons, three above are no more than chance makes, and four are."""
     claim = Claim("one is above the other", "section 9", lambda _: [])
-    above, below = Compared((0.1, 0.05, 0.15), (0.2, -0.1)), Compared((-0.1, -0.15, -0.05))
-    untold, missing = Compared((0.1, -0.05, 0.25)), Compared(None, (0.3,))
-    said = {
-        "Holds": [above, above],
-        "Holds in part": [above, untold],
-        "Holds here and not there": [above, below, untold],
-        "Does not hold": [below, untold],
-        "Cannot be told": [untold],
-        "Not made": [missing],
-    }
-    for word, compared in said.items():
+    above, below = Compared((0.1, 0.05, 0.15), 5, (0.2, -0.1)), Compared((-0.1, -0.15, -0.05), 5)
+    untold, missing = Compared((0.1, -0.05, 0.25), 5), Compared(None, 0, (0.3,))
+    single = Compared((0.1, 0.05, 0.15), 1)
+    cases = [
+        ("Holds", [above]),
+        ("Holds", [above, above, missing]),
+        ("Holds in part", [above] * 4 + [untold] * 36),
+        ("Cannot be told", [above] * 3 + [untold] * 37),
+        ("Holds here and not there", [above] * 4 + [below] * 4 + [untold] * 32),
+        ("Holds in part", [above] * 4 + [below] * 3 + [untold] * 33),
+        ("Does not hold", [below] * 4 + [untold] * 36),
+        ("Cannot be told", [below] * 3 + [untold] * 37),
+        ("Cannot be told", [above, untold]),
+        ("Cannot be told", [untold]),
+        ("Cannot be told", [single] * 50),
+        ("Not made", [missing]),
+    ]
+    for word, compared in cases:
         assert say(claim, compared).startswith(f"**{word}**: one is above the other (section 9)")
-    assert say(claim, [above, below, untold, missing]).endswith(
-        ": above in 1 of 3 comparisons, below in 1, not to be told in 1, not made in 1; in the paper above in 2 of 3."
+    assert say(claim, [above, below, untold, single, missing]).endswith(
+        ": above in 1 of 3 comparisons, below in 1, not told in 1, of one seed alone in 1, not made in 1; "
+        "in the paper above in 2 of 3."
     )
+
+
+def test_chance_is_counted_as_a_binomial_is() -> None:
+    """As many above, of n with a chance of one in forty each, as come less than once in forty times."""
+    for judged in (1, 2, 9, 40, 396):
+        chance = [math.comb(judged, k) * 0.025**k * 0.975 ** (judged - k) for k in range(judged + 1)]
+        few = next(k for k in range(judged + 1) if sum(chance[k:]) <= 0.025 + 1e-12)
+        for above in (few - 1, few):
+            word = paper_claims._word(Counter({"above": above, "open": judged - above}), judged)
+            assert (word in ("Holds", "Holds in part")) == (above == few), (judged, above)
+
+
+def test_fine_tuning_on_the_recordings_of_the_pre_training_does_not_count() -> None:
+    """PTB-XL stands in for both sets of a transfer: that is none."""
+    lines = []
+    for downstream in ("ptbxl", "cardiology"):
+        place = attrs.evolve(PLACE, downstream=downstream, protocol="finetune")
+        lines += [line(place, 0.8, gain=0.1), line(attrs.evolve(place, method="random"), 0.7)]
+    found = tables(transfer_4_leads=Summary(tuple(lines), ()))
+    assert len(paper_claims.over_random(found, ["transfer-4-leads"], ["cmsc"])) == 1
+
+
+def test_byol_is_judged_by_the_papers_rule() -> None:
+    """The other row of BYOL has no number of the paper beside it."""
+    from clocs_plugins.paper_tables.published import PAPERS_RULE
+
+    condition = attrs.evolve(PLACE, method="byol", options=PAPERS_RULE)
+    assert condition.row == paper_claims.BYOL
+
+
+def test_seeds_that_one_method_lacks_leave_distances_open() -> None:
+    spread = [Spread((row,), 0.0, None, None) for row in ((0.9, 0.8, 0.7), (0.5, 0.45))]
+    lines = tuple(
+        DistanceLine(PLACE, name, each, each, each) for name, each in zip(("cmsc", "simclr"), spread, strict=True)
+    )
+    half = attrs.evolve(tables(), distances={"patient-distances": lines})
+    assert [one.outcome for one in paper_claims.separations(half, "patient-distances")] == ["missing"]
+
+
+def test_files_of_another_grid_are_said_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = Path(paper_claims.__file__).parent / "paper.toml"
+    given = [str(tmp_path), "--asked", str(asked), "--out", str(tmp_path / "claims.md")]
+    assert paper_claims.main(given) == 2
+    assert "Error: " in capsys.readouterr().err
+    assert page(Tables({}, {}), "").count("**Not made**") == 10
 
 
 def test_differences_are_found_in_either_order_and_a_stand_in_for_two_counts_once() -> None:

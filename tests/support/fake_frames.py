@@ -55,9 +55,10 @@ def fake_store(
     channels: Sequence[str] = CHANNELS,
     task: Task = TASK,
     labels: Mapping[str, Label] | None = None,
+    device: torch.device = CPU,
 ) -> Store:
     labels = labels or {entry.record: entry.label for entry in fake_entries()}
-    return fill_store(prepared, labels, task, channels, CPU)
+    return fill_store(prepared, labels, task, channels, device)
 
 
 def fake_cohort(folder: Path, without: Iterable[str] = (), task: Task = TASK) -> Cohort:

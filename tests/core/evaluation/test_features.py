@@ -10,15 +10,18 @@ from torch import nn
 
 from clocs_core.contracts.records import Task
 from clocs_core.data.store import list_instances
+from clocs_core.errors import ClocsWarning
+from clocs_core.evaluation import features
 from clocs_core.evaluation.features import Features, add_rows, embed, pool_records
 from clocs_core.evaluation.labelled_frames import take
 from clocs_core.testing.threads import on_ranks
 from clocs_core.train.normalise import leave, min_max
 
 
-def two_patients(prepared):
-    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, torch.device("cpu"))
-    return fake_store(prepared), instances
+def two_patients(prepared, device="cpu"):
+    where = torch.device(device)
+    instances, _ = list_instances(prepared, frozenset({"p0", "p1"}), CHANNELS, 1, False, where)
+    return fake_store(prepared, device=where), instances
 
 
 def rows_of(label):
@@ -113,6 +116,39 @@ def test_a_frame_that_does_not_fit_by_itself_is_an_error(prepared):
     store, instances = two_patients(prepared)
     with pytest.raises(torch.OutOfMemoryError):
         embed(Short(0), store, instances, leave, lambda done, total: None)
+
+
+def test_on_the_cpu_an_encoder_gives_what_it_gives_elsewhere(prepared):
+    """For frames that do not fit on a GPU by themselves. Its own weights stay where they are."""
+    store, instances = two_patients(prepared)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(FRAME, 4), nn.BatchNorm1d(4)).eval()
+    before = [one.data_ptr() for one in encoder.parameters()]
+    rows = torch.arange(3)
+    found = features._embed_on_cpu(encoder, store, instances, min_max, rows)
+    batch = store.gather(instances, rows)
+    assert torch.equal(found[0], encoder(min_max(batch.signal[:, 0])))
+    assert torch.equal(found[2], batch.patient)
+    assert [one.data_ptr() for one in encoder.parameters()] == before
+
+
+@pytest.mark.cuda
+def test_a_frame_that_does_not_fit_on_a_gpu_is_embedded_on_the_cpu(prepared):
+    store, instances = two_patients(prepared, "cuda")
+
+    class Small(nn.Linear):
+        def forward(self, signal):
+            if signal.is_cuda:
+                raise torch.OutOfMemoryError
+            return super().forward(signal.flatten(1))
+
+    encoder = Small(FRAME, 4).cuda()
+    with pytest.warns(ClocsWarning, match="what does not fit is computed on the CPU"):
+        found = embed(encoder, store, instances, leave, lambda done, total: None)
+    signal = torch.cat(
+        [store.gather(instances, torch.tensor([row]).cuda()).signal[:, 0] for row in range(len(instances))]
+    )
+    expected = nn.functional.linear(signal.flatten(1), encoder.weight, encoder.bias).detach().cpu()
+    np.testing.assert_allclose(found.embedding, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_recording_has_the_mean_of_its_embeddings_and_the_label_of_its_rows():

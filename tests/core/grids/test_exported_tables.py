@@ -15,7 +15,7 @@ from grid_folders import write_evaluation, write_run
 from clocs_core.artifacts.reports import PatientSeparation
 from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.scores import Score
-from clocs_core.errors import RunFolderError
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.definition import Grid
@@ -145,9 +145,96 @@ def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path
     assert not (tmp_path / "pages" / "other.md").exists()
 
 
+def test_seeds_that_were_exported_apart_have_no_interval_of_other_seeds(tmp_path: Path, no_figures: None) -> None:
+    """The spread over patients of one seed, or of two others, is not that of the seeds that are shown."""
+    whole = make_grid(tmp_path / "out", Repeats(seeds=(0, 1, 2)))
+    for name, seeds in (("s0", (0,)), ("s1", (1,)), ("s01", (0, 1)), ("s12", (1, 2))):
+        export(tmp_path / "out", attrs.evolve(whole, repeats=Repeats(seeds=seeds)), tmp_path / name)
+    for seeds, alone in (((1,), "s1"), ((1, 2), "s12")):
+        grid = attrs.evolve(whole, repeats=Repeats(seeds=seeds))
+        expected = from_files(grid, tmp_path / alone)
+        assert expected.lines[1].interval is not None
+        for folders in (("s0", "s1", "s01", "s12"), ("s12", "s01", "s1", "s0")):
+            found = from_files(grid, *(tmp_path / name for name in folders))
+            assert score_sheet(found) == score_sheet(expected)
+            assert difference_sheet(found) == difference_sheet(expected)
+    apart = from_files(whole, tmp_path / "s0", tmp_path / "s12")
+    assert apart.lines[1].done == 3
+    assert apart.lines[1].interval is None
+    assert not apart.differences
+    write_kept_pages(whole, read_kept([tmp_path / "s0", tmp_path / "s12"], MEASURE), {}, tmp_path / "pages")
+    assert "Rows without an interval: 3." in (tmp_path / "pages" / "two.md").read_text()
+
+
+def test_scores_by_another_measure_stand_beside_and_are_of_the_same_seeds(tmp_path: Path) -> None:
+    """Their mean is shown where all seeds of a row have one, with its distance from the paper's number."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    rows = list(csv.reader((tmp_path / "files" / "scores.csv").read_text().splitlines()))
+    at = {name: place for place, name in enumerate(rows[0])}
+    others = [row for row in rows[1:] if row[0] == "cmsc" or (row[0], row[at["seed"]]) == ("simclr", "1")]
+    for row in others:
+        row[at["metric"]], row[at["score"]] = "auroc of logits", f"0.{5 + int(row[at['seed']])}"
+    (tmp_path / "files" / "beside.csv").write_text("\n".join(",".join(row) for row in [rows[0], *others]) + "\n")
+    sheet = score_sheet(from_files(grid, tmp_path / "files"))
+    place = sheet.headings.index("auroc of logits")
+    assert sheet.headings[place + 1] == "auroc of logits - paper"
+    (printed,) = [line.printed for line in from_files(grid, tmp_path / "files").lines if line.condition.row == "cmsc"]
+    assert printed is not None
+    found = {row[sheet.headings.index("method")]: row[place : place + 2] for row in sheet.rows}
+    assert found == {"random": ("", ""), "cmsc": ("0.550", f"{0.55 - printed.mean:+.3f}"), "simclr": ("", "")}
+
+
+def test_two_scores_of_one_cell_are_refused(tmp_path: Path) -> None:
+    """Which of them counts is not for us to choose."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    for name in ("a", "b"):
+        export(tmp_path / "out", grid, tmp_path / name)
+    assert from_files(grid, tmp_path / "a", tmp_path / "b") == from_files(grid, tmp_path / "a")
+    path = tmp_path / "b" / "scores.csv"
+    rows = list(csv.reader(path.read_text().splitlines()))
+    rows[1][rows[0].index("score")] = "0.999999"
+    path.write_text("\n".join(",".join(row) for row in rows) + "\n")
+    with pytest.raises(RunFolderError, match=r"b/scores.csv has the score 0.999999 of cmsc .* 0/0, and another export"):
+        read_kept([tmp_path / "a", tmp_path / "b"], MEASURE)
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "patients.csv", "runs.csv", "calls.csv"])
+def test_a_file_that_was_cut_off_or_edited_badly_is_refused(tmp_path: Path, name: str) -> None:
+    """A cut number is a number: without the end of its line it does not count."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    path = tmp_path / "files" / name
+    if name == "calls.csv":
+        path.write_text(f"{path.read_text()}clocs grid run,2026-01-01T00:00:00+00:00,1.5,2,3,0,a machine,finished\n")
+    whole = path.read_text()
+    read_kept([tmp_path / "files"], MEASURE)
+    lines = whole.splitlines(keepends=True)
+    number = {"scores.csv": "score", "patients.csv": "sd", "runs.csv": "within", "calls.csv": "seconds"}[name]
+    cells = lines[1].split(",")
+    cells[lines[0].strip().split(",").index(number)] = "abc"
+    for damaged in (whole[:-1], whole[:-4], "".join([lines[0], ",".join(cells), *lines[2:]])):
+        path.write_text(damaged)
+        with pytest.raises(RunFolderError, match=rf"{name} is damaged or cut off, at line \d+: export the grid again"):
+            read_kept([tmp_path / "files"], MEASURE)
+
+
+def test_files_of_another_grid_are_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0,)))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    other = Preset(name="other", title="Other", conditions=(attrs.evolve(PLACE, method="byol"),))
+    asked = attrs.evolve(grid, presets=(other,))
+    with pytest.raises(SettingsError, match="The exports have 3 scores of auroc, and none is of a cell"):
+        write_kept_pages(asked, read_kept([tmp_path / "files"], MEASURE), {}, tmp_path / "pages")
+    with pytest.raises(SettingsError, match="has 3 scores, and nothing is done of the tables"):
+        export(tmp_path / "out", asked, tmp_path / "more")
+    assert not (tmp_path / "pages").exists()
+    assert not (tmp_path / "more").exists()
+
+
 def test_a_folder_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
     """And a file of an older version is not read as if it were a new one."""
-    with pytest.raises(RunFolderError, match=r"Cannot read .*scores.csv, which `clocs grid export` writes"):
+    with pytest.raises(RunFolderError, match=r"is no export: it has no scores.csv. `clocs grid export GRID"):
         read_kept([tmp_path], MEASURE)
     (tmp_path / "scores.csv").write_text("method,score\n")
     with pytest.raises(RunFolderError, match="has other columns"):
