@@ -22,6 +22,8 @@ import time
 from datetime import date
 from pathlib import Path
 
+from command_line import command_line
+
 from clocs_core.data.prepared import FRAMES
 from clocs_core.files import write_atomically
 
@@ -41,7 +43,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as scratch:
             rows.append(measure(patients, given.device, Path(scratch)))
     found = {
-        "command": "python benchmarks/memory.py --out benchmarks/results/memory.json",
+        "command": command_line(__file__),
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "device": given.device,

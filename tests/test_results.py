@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import runpy
+import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -48,7 +51,7 @@ def grid_command(command: str) -> str:
     flags, _, rows = command.partition(" --rows ")
     words = flags.split()[2:]
     given = dict(zip(words[::2], words[1::2], strict=True))
-    methods = ",".join(row.replace(",", ":") for row in rows.split())
+    methods = by_the_papers_rule(",".join(row.replace(",", ":") for row in rows.split()))
     dataset, part = given["--dataset"], given["--part"]
     separation = f" --pretrain-option part={part}" if part == "test" else ""  # of the same patients as the scores
     leads, fraction, seeds = given["--leads"].replace(",", "+"), given["--fraction"], given["--seeds"]
@@ -57,6 +60,11 @@ def grid_command(command: str) -> str:
         f"--leads {leads} --label-fractions {fraction} --seeds {seeds} --part {part}{separation} "
         f"--device {given['--device']} --jobs {given['--jobs']} --threads 1"
     )
+
+
+def by_the_papers_rule(methods: str) -> str:
+    """The methods of a command that was typed when `keep=loss` was the default of `byol`, as they are named now."""
+    return re.sub(r"\bbyol\b", "byol:keep=loss", methods)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +161,32 @@ def test_the_rules_of_byol_have_the_scores_that_were_exported():
     assert all(a >= b for a, b in zip(means["byol keep=separation"], means["byol keep=loss"], strict=True))
 
 
+def test_the_rules_of_byol_on_simulated_ecgs_have_the_scores_of_the_commands_that_are_shown():
+    with (RESULTS / "byol_keep" / "demo.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if (row["metric"], row["level"]) == ("auroc", "frame")]
+    commands = list(dict.fromkeys(row["command"] for row in rows))
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert "".join(f"$ {command}\n" for command in commands) in page
+    assert {row["threads"] for row in rows} == {"1"}
+    loss, separation, last = [float(row["score"]) for row in rows if row["init"] == "byol"]
+    (untrained,) = {row["score"] for row in rows if row["init"] == "random"}
+    text = words("docs/methods.md")
+    said = f"`loss` has an AUROC of frames of {loss:.3f}, `separation` {separation:.3f}, `last` {last:.3f}, and the unt"
+    assert f"{said}rained encoder {float(untrained):.3f}" in text
+    assert separation == min(loss, separation, last)
+    assert "Here the default has the lowest score of the three." in text
+
+
 def test_the_areas_of_logits_are_as_much_lower_as_is_said():
     with (RESULTS / "byol_keep" / "logits.csv").open(encoding="utf-8", newline="") as stream:
         rows = [row for row in csv.DictReader(stream) if row["protocol"] == "linear"]
     lower = [float(row["probabilities"]) - float(row["logits"]) for row in rows]
     text = words("docs/protocols.md")
-    assert f"In the {len(rows)} classifiers of" in text
-    assert f"the area of logits is {min(lower):.3f} to {max(lower):.3f} lower" in text
+    different = {(row["init"], row["probabilities"], row["logits"]) for row in rows}  # rules may keep the same epoch
+    untrained = sum(init == "random" for init, *_ in different)
+    trained = len(different) - untrained
+    assert f"have {len(different)} different classifiers, of {trained} trained and {untrained} untrained enc" in text
+    assert f"The area of logits is {min(lower):.3f} to {max(lower):.3f} lower in all of them" in text
     first = next(row for row in rows if row["init"] == "random" and "-s0-" in row["run"])
     assert f"it is {float(first['logits']):.3f} instead of {float(first['probabilities']):.3f}" in text
 
@@ -176,6 +203,22 @@ def test_the_order_of_validation_instances_does_what_is_said_of_it():
     moved = [name for name, one in found.items() if len(set(one["best epoch"].values())) > 1]
     assert moved == ["simclr"]
     assert found["simclr"]["best epoch"]["shuffled"] == results("validation_order")["about"]["epochs"]
+
+
+def test_where_simclr_stops_is_said_beside_its_scores():
+    """Its epochs in both orders, their steps, and the epochs that the full runs kept."""
+    order, batch = results("validation_order"), 256  # the default, as in all runs here
+    simclr, epochs = order["methods"]["simclr"], order["about"]["epochs"]
+    full = results("ptbxl_linear")
+    first, second, third = full["rows"]["simclr"]["best_epochs"]
+    instances = order["about"]["training instances"], full["split"]["frames"]["train"]
+    few, many = (math.ceil(count / batch) for count in instances)
+    text = words("docs/results.md")
+    best = simclr["best epoch"]["in order"]
+    assert f"of {epochs} epochs of {few} steps, its validation loss was lowest at epoch {best}." in text
+    assert simclr["shuffled"][-1] == min(simclr["shuffled"])
+    assert f"With the same instances shuffled, it still fell at epoch {epochs}." in text
+    assert f"kept the epochs {first}, {second} and {third}, of {many} steps." in text
 
 
 def test_the_counts_of_instances_are_those_that_were_made():
@@ -213,10 +256,26 @@ def by_cardiology(found: list[dict[str, str]]) -> list[dict[str, str]]:
     return [one for one in found if one["of_the_paper"] == "cardiology"]
 
 
-def test_patients_are_better_separated_by_cmsc_than_by_simclr():
+def test_the_separation_of_patients_is_told_as_it_was_measured():
+    """In numbers alone: none has an interval."""
     found = results("ptbxl_linear")
     assert found["part"] == "test"
-    assert found["rows"]["cmsc"]["separation"] > found["rows"]["simclr"]["separation"]
+    simclr, cmsc, cmlc, cmsmlc = (
+        f"{found['rows'][name]['separation']:.3f}" for name in ("simclr", "cmsc", "cmlc", "cmsmlc")
+    )
+    expected = f"It is {simclr} for SimCLR, {cmsc} for CMSC, and {cmlc} and {cmsmlc} for CMLC and CMSMLC,"
+    assert expected in words("docs/methods.md")
+
+
+def test_the_untrained_encoder_is_told_with_and_without_the_relu():
+    """On the same patients, in two runs whose leads stand in another order, as the page says."""
+    chosen, released = results("ptbxl_linear_choices"), results("ptbxl_linear_released")
+    assert chosen["split"]["hash"] == released["split"]["hash"]
+    assert {chosen["part"], released["part"]} == {"validation"}
+    leads = [re.search(r"--leads (\S+)", one["command"])[1] for one in (chosen, released)]
+    assert leads == ["4", "II,aVR,aVL,V2"]
+    on, off = (one["rows"]["random"]["mean"] for one in (chosen, released))
+    assert f"The untrained encoder has {on:.3f} with the ReLU and {off:.3f} without it" in words("docs/methods.md")
 
 
 def test_the_choices_are_those_of_the_validation_patients():
@@ -442,6 +501,54 @@ def printed_rows(page: str) -> set[tuple[str, ...]]:
     lines = (RESULTS / "grid" / page).read_text(encoding="utf-8").splitlines()
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| ptbxl")]
     return {row[1:7] for row in rows if "±" in row[4]}
+
+
+FIRST_RUN = "8454194:benchmarks/results/grid/scores.csv"
+
+
+def test_what_repeats_is_what_the_two_runs_have_in_common():
+    """The first is in the history of the repository; a checkout without it cannot be asked."""
+    if not shutil.which("git"):
+        pytest.skip("needs git")
+    old = subprocess.run(["git", "show", FIRST_RUN], cwd=ROOT, capture_output=True, text=True, check=False)
+    if old.returncode:
+        pytest.skip("the history of this checkout lacks the first run")
+    text = words("docs/results.md")
+    assert f"`git show {FIRST_RUN}`" in text
+    first = scores_by_place(old.stdout)
+    second = scores_by_place((RESULTS / "grid" / "scores.csv").read_text(encoding="utf-8"))
+    common = {key: (first[key], second[key]) for key in second if key in first and key[1] != "physionet2017"}
+    kept = [pair for (method, *_), pair in common.items() if method in ("random", "supervised", "mt-ssl", "byol")]
+    assert all(a == b for a, b in kept)
+    assert f"The two runs have {len(kept)} scores of these in common" in text
+    seeds = defaultdict(list)
+    for (method, downstream, _, *place), pair in common.items():
+        if method in ("simclr", "cmlc", "cmsmlc", "cmsc"):
+            seeds[method, downstream, *place].append(tuple(map(float, pair)))
+    moved = {}
+    for place, pairs in seeds.items():
+        old_ones, new = zip(*pairs, strict=True)
+        moved[place] = abs(fmean(old_ones) - fmean(new)) >= stdev(new)
+    assert f"have {len(moved)} means over seeds" in text
+    assert f"{len(moved) - sum(moved.values())} of them moved by less than the sd over seeds of the second run" in text
+    assert not any(far for (*_, metric), far in moved.items() if metric in ("auroc", "auprc"))
+
+
+def scores_by_place(text: str) -> dict[tuple[str, ...], str]:
+    """The scores of a file of the grid, by method, downstream set, seed and all else, the metric last."""
+    names = ("method", "downstream", "seed", "leads", "label_fraction", "options", "split", "level", "metric")
+    return {tuple(row[name] for name in names): row["score"] for row in csv.DictReader(text.splitlines())}
+
+
+def test_an_overlap_that_is_taken_as_0_widens_the_interval_of_five_seeds():
+    """As the page of results says of its intervals."""
+    values = (0.1, 0.4, 0.2, 0.3, 0.9)
+    spreads = [0.01 * 2**power for power in range(8)]
+    for patients, share in product(spreads, (0.01, 0.1, 0.5, 0.9, 1.0)):
+        plain = interval_from_spreads(values, patients)
+        known = interval_from_spreads(values, patients, share * patients**2)
+        assert plain[1] - plain[0] >= known[1] - known[0]
+    assert "With five seeds this makes an interval wider, never narrower." in words("docs/results.md")
 
 
 def test_every_page_of_the_grid_follows_from_the_committed_scores():
@@ -673,7 +780,7 @@ def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
     for page in pages:
         text = page.read_text(encoding="utf-8")
         (command,) = re.search(r"^Command 1:\n\n```sh\n(.+)\n```$", text, re.MULTILINE).groups()
-        assert f"$ {command}\n" in shown
+        assert f"$ {by_the_papers_rule(command)}\n" in shown
         assert re.search(r"\d+ at once, in .+ of wall time", text)
         assert "device NVIDIA H200" in text
 

@@ -16,6 +16,7 @@ from clocs_core.errors import SettingsError
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.choose import Axes
 from clocs_core.grids.executor import OWN_COMMAND
+from clocs_core.grids.machine import runs_per_job
 from clocs_core.grids.measure import Measure
 
 Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
@@ -121,8 +122,10 @@ def _add_place(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
-    text = "pre-trainings of a data set that a job makes together, on one copy of the frames (default 1)"
-    group.add_argument("--runs-per-job", type=_count, default=1, metavar="N", help=text)
+    text = (
+        "pre-trainings of a data set that a job makes together, on one copy of the frames (default 5 on a GPU, else 1)"
+    )
+    group.add_argument("--runs-per-job", type=_count, metavar="N", help=text)
     group.add_argument("--threads", type=_count, metavar="N", help="threads of a job (default: cores divided by jobs)")
     group.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device of the jobs")
     group.add_argument("--workers", type=_count, default=1, metavar="N", help="processes of a job that read recordings")
@@ -163,7 +166,7 @@ def read_request(given: argparse.Namespace, now: datetime) -> Request:
         measure=Measure(given.metric, given.level, given.resamples),
         out=Path(given.out or _folder(given.mode, now)).absolute(),
         jobs=jobs,
-        runs_per_job=given.runs_per_job,
+        runs_per_job=given.runs_per_job or runs_per_job(given.device),
         threads=given.threads or max(1, cores // jobs),
         device=given.device,
         workers=given.workers,

@@ -51,6 +51,7 @@ class SeedsReport:
 
     seeds: those that are finished, in the order of all values. missing: those that are not, because of an error.
     comparisons: mean differences between classifiers of the same seed, with intervals over seeds and patients.
+    seconds: how long each stage of the command took that wrote it; empty in older summaries.
     """
 
     schema: int = SCHEMA
@@ -64,6 +65,7 @@ class SeedsReport:
     scores: tuple[SeedsScore, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: dict[str, float] = attrs.field(factory=dict)
     command: str = ""
     date: str = ""
 

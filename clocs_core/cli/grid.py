@@ -85,10 +85,8 @@ def list_command(
 @click.option(
     "--runs-per-job",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
     help="Pre-trainings of a data set that a job makes together, on a GPU at the same time, on one copy of the frames; "
-    "and evaluations that it makes one after the other.",
+    "and evaluations that it makes one after the other. Default: 5 on a GPU, 1 on a CPU.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads of a job. Default: cores divided by jobs.")
 @with_engine
@@ -247,7 +245,7 @@ class _Flags:
     only: str
     dry_run: bool
     jobs: int
-    runs_per_job: int
+    runs_per_job: int | None
     threads: int | None
     engine: str
     address: str | None
@@ -294,6 +292,7 @@ def _roots(given: Sequence[str]) -> dict[str, str]:
 
 def _place(flags: _Flags, out: Path) -> Place:
     from clocs_core.grids.jobs import Place
+    from clocs_core.grids.machine import runs_per_job
 
     above = str(Path(flags.data_root).absolute()) if flags.data_root else None
     return Place(
@@ -302,7 +301,7 @@ def _place(flags: _Flags, out: Path) -> Place:
         workers=flags.workers,
         data_root=above,
         roots=_roots(flags.root),
-        runs_per_job=flags.runs_per_job,
+        runs_per_job=flags.runs_per_job or runs_per_job(flags.device),
         pictures=flags.pictures,
     )
 

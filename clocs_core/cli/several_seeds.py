@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,15 @@ def has_seeds(path: Path) -> bool:
 
 def run_seeds(session: Session, workers: int, plan: Plan, path: Path, count: int) -> int | None:
     """Run `count` seeds in a new folder."""
+    began = time.monotonic()  # before torch is imported, which takes seconds
     from clocs_core.artifacts.several_seeds import list_seeds
 
-    return _run(session, workers, plan, list_seeds(plan.run.seed, count), path, None)
+    return _run(session, workers, plan, list_seeds(plan.run.seed, count), path, None, began)
 
 
 def resume_seeds(session: Session, workers: int, path: Path) -> int | None:
     """Go on with the seeds of a folder that are not finished."""
+    began = time.monotonic()
     from clocs_core.artifacts.several_seeds import all_tables, is_finished, open_seeds_folder
     from clocs_core.plan.pretraining import resolve
 
@@ -49,12 +52,14 @@ def resume_seeds(session: Session, workers: int, path: Path) -> int | None:
     if is_finished(folder, seeds):
         echo(f"{path} is finished: see {folder.page}")
         return 0
-    return _run(session, workers, resolve(session.catalogue, tables), seeds, path, all_tables(tables, seeds))
+    plan = resolve(session.catalogue, tables)
+    return _run(session, workers, plan, seeds, path, all_tables(tables, seeds), began)
 
 
 def _run(
-    session: Session, workers: int, plan: Plan, seeds: Sequence[int], path: Path, begun: Tables | None
+    session: Session, workers: int, plan: Plan, seeds: Sequence[int], path: Path, begun: Tables | None, began: float
 ) -> int | None:
+    """Run the seeds and print their summary. begun: what seeds.toml has of runs to go on with. began: when, in s."""
     from clocs_core.artifacts.several_seeds import SeedsFolderKeeper
     from clocs_core.cli.display import console_display
     from clocs_core.workflows.several_seeds import pretrain_seeds
@@ -64,7 +69,8 @@ def _run(
     again = f"clocs run --resume {path}"
     try:
         with console_display() as show:
-            done = pretrain_seeds(plan, seeds, keeper, Surroundings(session.host, show, workers))
+            around = Surroundings(session.host, show, workers, began=began)
+            done = pretrain_seeds(plan, seeds, keeper, around)
     except KeyboardInterrupt as stop:
         saved = f"training so far is saved. Resume it: {again}"
         stop.add_note(f"Stopped; {saved if keeper.folder.settings.exists() else 'nothing was trained yet.'}")

@@ -7,6 +7,7 @@ from clocs_core.report.blocks import Section, Table
 from clocs_core.report.evaluation_page import settings_section
 from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
 from clocs_core.report.tables import show_number
+from clocs_core.report.times import stage_times
 
 SEEDS_HEADINGS = ("weights", "mean", "sd", "95 % interval", "metric", "level", "protocol", "labels F")
 
@@ -67,8 +68,12 @@ def render_seeds(report: SeedsReport) -> str:
         "Task": report.task or "none",
         "Seeds": names,
         **({"Finished": report.date} if report.date else {}),
+        **{f"Time to {_DOING.get(stage, stage)}": shown for stage, shown in stage_times(report.seconds)},
     }
     return render_sections(f"{report.method} on {report.dataset}: seeds {names}", over_what(report), facts, sections)
+
+
+_DOING = {"runs": "make the runs"}  # the other stages are named by verbs
 
 
 def _scores(report: SeedsReport) -> Section:

@@ -1,13 +1,15 @@
-"""Show how long the stages of a run took, on the page and in one line of a console."""
+"""Show how long the stages of a run took, on the page and on a console."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 
-def time_sentence(seconds: Mapping[str, float]) -> str:
-    """Return the time of all stages as one line. seconds: by stage, or by stage and part, as "evaluate/embed"."""
-    return "time: " + ", ".join(f"{stage} {text}" for stage, text in stage_times(seconds))
+def time_lines(seconds: Mapping[str, float]) -> str:
+    """Return a line for each stage. seconds: by stage, or by stage and part, as "evaluate/embed"."""
+    shown = stage_times(seconds)
+    width = max((len(stage) for stage, _ in shown), default=0)
+    return "\n".join(["time of each stage:", *(f"  {stage:{width}}  {text}" for stage, text in shown)])
 
 
 def stage_times(seconds: Mapping[str, float]) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
 from clocs_core.report.sections import make_sections
-from clocs_core.report.times import time_sentence
+from clocs_core.report.times import time_lines
 from clocs_core.workflows.background import import_pictures
 from clocs_core.workflows.clinical import show_clinical
 from clocs_core.workflows.encoders import BestEncoder, best_encoders, encoder_notes, score_encoder, score_other
@@ -93,7 +93,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.finish(report, render(report, trained.log.rows, done.pictures, sections, clinical))
         around.done(trained.run, done)
         keeper.close()
-    show.say(time_sentence({**seconds, "closing": clock() - finished}))
+    show.say(time_lines({**seconds, "closing": clock() - finished}))
     predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
     return FinishedRun(report, trained.log.rows, predictions, encoders)
 

@@ -36,6 +36,9 @@ AT_ONCE = 8
 
 _NOW_AND_THEN = 0.2  # seconds
 
+_NO_MEMORY = (OutOfMemory, torch.OutOfMemoryError)
+"""How a run ends that has too little memory. Training raises the first; torch raises the second everywhere else."""
+
 
 @attrs.frozen(eq=False)
 class PlannedRun:
@@ -129,7 +132,7 @@ def _make_at_once(each: Sequence[tuple[PlannedRun, Surroundings]], count: int, o
 
 def _make_if_crowded(one: PlannedRun, around: Surroundings, outcome: RunOutcome) -> RunOutcome:
     """Make a run again, alone, that had too little memory beside the others: it goes on after its last epoch."""
-    if not isinstance(outcome.problem, OutOfMemory):
+    if not isinstance(outcome.problem, _NO_MEMORY):
         return outcome
     around.show.warn("it is made again, now that the others no longer need the memory")
     traceback.clear_frames(outcome.problem.__traceback__)  # they hold what is in the memory

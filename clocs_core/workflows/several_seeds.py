@@ -7,8 +7,9 @@ from the stored predictions, over the same bootstrap samples of the test patient
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import stdev
+from typing import TypeVar
 
 import attrs
 import torch
@@ -19,12 +20,14 @@ from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.several_seeds import SeedsFolderKeeper, SeedsKeeper, SeedsReport, SeedsScore
 from clocs_core.contracts.scores import Comparison, Score
+from clocs_core.errors import ClocsError, RunFolderError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap_all
 from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
 from clocs_core.evaluation.pairing import predictions_at
 from clocs_core.plan.pretraining import Plan
-from clocs_core.progress import COMMAND, Display, Tick
+from clocs_core.progress import COMMAND, Display, Stopwatch, Tick
 from clocs_core.report.several_seeds import render_seeds
+from clocs_core.report.times import time_lines
 from clocs_core.train.build import choose_device, choose_epochs, refuse_lone_instances
 from clocs_core.workflows.environment import now
 from clocs_core.workflows.pretrain import FinishedRun
@@ -32,6 +35,8 @@ from clocs_core.workflows.several import PlannedRun, pretrain_several
 from clocs_core.workflows.summary import summarise_recordings
 from clocs_core.workflows.surroundings import Surroundings
 from clocs_core.workflows.training import find_recordings, prepare_run
+
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False)
@@ -50,28 +55,78 @@ class FinishedSeeds:
 def pretrain_seeds(plan: Plan, seeds: Sequence[int], keeper: SeedsKeeper, around: Surroundings) -> FinishedSeeds:
     """Run a plan with each seed, or go on with what the keeper has of that, and summarise the runs that are finished.
 
-    What a run of this plan would refuse is refused before anything is kept.
+    What a run of this plan would refuse is refused before anything is kept. A seed whose files are damaged is among the
+    failed ones, and does not keep the others back.
     """
-    device = choose_device(plan.run.device)
-    choose_epochs(plan, device, around.show.warn)  # fail before reading anything
-    refuse_lone_instances(plan, device)
+    show, watch = around.show, Stopwatch(around.clock)
+    if around.began is not None:
+        watch.add("start", around.clock() - around.began)
+    with watch.part("prepare"):
+        device = choose_device(plan.run.device)
+        choose_epochs(plan, device, show.warn)  # fail before reading anything
+        refuse_lone_instances(plan, device)
     with keeper.open():
-        found, cohort = find_recordings(plan, around, device)
-        prepare_run(_with_seed(found, seeds[0]), attrs.evolve(around, show=Display()))
-        keeper.begin(found.tables(), seeds, cohort.split, summarise_recordings(cohort))
-        keepers = {seed: keeper.of_run(seed) for seed in seeds}
-        left = [(seed, one) for seed, one in keepers.items() if one is not None]
-        planned = [PlannedRun(f"seed {seed}", _with_seed(found, seed), one) for seed, one in left]
-        outcomes = dict(zip((seed for seed, _ in left), pretrain_several(planned, around), strict=True))
-        runs = {seed: one.finished for seed, one in outcomes.items() if one.finished is not None}
-        failed = {seed: one.problem for seed, one in outcomes.items() if one.problem is not None}
-        done = {seed: _open(seed, keeper, runs) for seed in seeds if seed not in failed}
-        report = None
-        if done:
-            around.show.stage("summarising")
-            report = _summarise(found, done, tuple(failed), device, around.show.tick)
+        with watch.part("prepare"):
+            found, cohort = find_recordings(plan, around, device)
+            prepare_run(_with_seed(found, seeds[0]), attrs.evolve(around, show=Display()))
+            keeper.begin(found.tables(), seeds, cohort.split, summarise_recordings(cohort))
+        with watch.part("runs"):
+            runs, failed = _make_runs(found, seeds, keeper, around)
+        with watch.part("summarise"):
+            ended = [seed for seed in seeds if seed not in failed]
+            if ended:
+                show.stage("summarising")
+            done, damaged = _open_each(ended, lambda seed: _open(seed, keeper, runs), keeper, show)
+            failed = _in_order(seeds, failed | damaged)
+            report = _summarise(found, done, tuple(failed), device, show.tick) if done else None
+        if report is not None:
+            report = attrs.evolve(report, seconds=dict(watch.seconds))
             keeper.finish(report, render_seeds(report))
+    show.say(time_lines(watch.seconds))
     return FinishedSeeds(report, runs, failed)
+
+
+def _make_runs(
+    plan: Plan, seeds: Sequence[int], keeper: SeedsKeeper, around: Surroundings
+) -> tuple[dict[int, FinishedRun], dict[int, Exception]]:
+    """Make the runs that are not finished. Returns those that are finished now, and the errors of others, by seed."""
+    keepers, damaged = _open_each(seeds, keeper.of_run, keeper, around.show)
+    left = {seed: one for seed, one in keepers.items() if one is not None}
+    planned = [PlannedRun(f"seed {seed}", _with_seed(plan, seed), one) for seed, one in left.items()]
+    outcomes = dict(zip(left, pretrain_several(planned, around), strict=True))
+    runs = {seed: one.finished for seed, one in outcomes.items() if one.finished is not None}
+    failed = {seed: one.problem for seed, one in outcomes.items() if one.problem is not None}
+    return runs, failed | damaged
+
+
+def _open_each(
+    seeds: Sequence[int], opening: Callable[[int], T], keeper: SeedsKeeper, show: Display
+) -> tuple[dict[int, T], dict[int, Exception]]:
+    """Open what is kept of each seed. Returns what was opened, and the errors of the other seeds."""
+    opened: dict[int, T] = {}
+    failed: dict[int, Exception] = {}
+    for seed in seeds:
+        try:
+            opened[seed] = opening(seed)
+        except (ClocsError, OSError) as problem:
+            failed[seed] = _with_advice(seed, keeper, problem)
+            show.warn(f"seed {seed}: it ended with an error, and the others go on: {failed[seed]}")
+    return opened, failed
+
+
+def _with_advice(seed: int, keeper: SeedsKeeper, problem: Exception) -> Exception:
+    """Return the error of a damaged file with what to do: to resume alone would meet the same file again.
+
+    An error of the system stays as it is: the files may be whole, and readable another day.
+    """
+    if not isinstance(problem, ClocsError) or not isinstance(keeper, SeedsFolderKeeper):
+        return problem
+    folder, said = keeper.folder.run(seed).path, str(problem).rstrip(".")
+    return RunFolderError(f"{said}. To have seed {seed} made again, remove the folder {folder} and resume.")
+
+
+def _in_order(seeds: Sequence[int], failed: dict[int, Exception]) -> dict[int, Exception]:
+    return {seed: failed[seed] for seed in seeds if seed in failed}
 
 
 def _with_seed(plan: Plan, seed: int) -> Plan:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import attrs
 import pytest
 from fake_frames import PARTS
 
+from clocs_core.artifacts.documents import seal
 from clocs_core.artifacts.encoder import find_encoder
 from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.results import open_candidate
@@ -128,6 +130,17 @@ def test_seeds_are_finished_when_the_summary_has_all_of_them(tmp_path: Path) -> 
     keeper.folder.report.write_text(keeper.folder.report.read_text().replace("0.5", "0.6"))
     with pytest.raises(RunFolderError, match="damaged, or was edited"):
         keeper.folder.read_report()
+
+
+def test_a_summary_of_an_earlier_version_has_no_times(tmp_path: Path) -> None:
+    keeper = begin(tmp_path / "s")
+    keeper.finish(attrs.evolve(report_of(3), seconds={"prepare": 0.1, "runs": 2.5}), "<html>")
+    assert keeper.folder.read_report().seconds == {"prepare": 0.1, "runs": 2.5}
+    held = json.loads(keeper.folder.report.read_text())
+    older = {name: value for name, value in held.items() if name not in ("seconds", "digest")}
+    keeper.folder.report.write_text(json.dumps(seal(older)))
+    assert keeper.folder.read_report().seconds == {}
+    assert is_finished(keeper.folder, range(3, 4))
 
 
 def test_a_settings_file_without_seeds_is_refused(tmp_path: Path) -> None:

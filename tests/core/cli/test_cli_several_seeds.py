@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from no_pictures import without_pictures
 
 from clocs_core.cli import main
 from clocs_core.errors import NonFiniteLoss
+from clocs_core.report.times import time_lines
 from clocs_core.train import health
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -119,6 +122,80 @@ def test_a_seed_that_fails_is_named_and_gives_the_exit_code_and_resuming_makes_i
         whole, resumed = (where / "seed6" / name for where in (place / "two", copy))
         if name != "metrics.jsonl":  # has times
             assert whole.read_bytes() == resumed.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three seeds of simulated recordings, of which the last one is not finished."""
+    folder = tmp_path_factory.mktemp("demo")
+    small = "--plugin cmsc --dataset demo --batch-size 16 -o patients=12 -o resamples=20 -o permutations=10 --epochs 1"
+    words = ["run", *small.split(), "--device", "cpu", "--workers", "1", "--data-root", str(folder / "data")]
+    with without_pictures():
+        assert main([*words, "--seeds", "3", "--out", str(folder / "k")]) == 0
+    for left in (folder / "k" / "seed2" / "report.json", folder / "k" / "summary.json"):
+        left.unlink()
+    return folder / "k"
+
+
+def break_settings(seed: Path) -> str:
+    """Damage the settings of a run that is not finished."""
+    (seed / "report.json").unlink()
+    settings = seed / "settings.toml"
+    settings.write_text(settings.read_text().replace("[run]", "[run"))
+    return "settings.toml is not a TOML file"
+
+
+def cut_predictions(seed: Path) -> str:
+    """Cut short the predictions of a run that is finished."""
+    (seed / "predictions.npz").write_bytes((seed / "predictions.npz").read_bytes()[:500])
+    return "predictions.npz holds no predictions that can be read"
+
+
+@pytest.mark.parametrize("damage", [break_settings, cut_predictions])
+def test_a_damaged_seed_does_not_keep_the_others_back_and_is_made_again_once_it_is_removed(
+    demo: Path, tmp_path: Path, capsys: Any, damage: Callable[[Path], str]
+) -> None:
+    k = tmp_path / "k"
+    shutil.copytree(demo, k)
+    problem = damage(k / "seed1")
+    assert main(["run", "--resume", str(k)]) == 2
+    printed = capsys.readouterr()
+    assert f"Warning: seed 1: it ended with an error, and the others go on: {k / 'seed1'}/{problem}" in printed.err
+    assert f"Seed 1 of 3 seeds ended with an error; the others are done. Resume: clocs run --resume {k}" in printed.err
+    last = printed.err.splitlines()[-1]
+    assert last.startswith(f"Error: {k / 'seed1'}/{problem}: ")
+    assert last.endswith(f". To have seed 1 made again, remove the folder {k / 'seed1'} and resume.")
+    assert f"Summary: {k / 'summary.html'}" in printed.out
+    summary = json.loads((k / "summary.json").read_text())
+    assert (summary["seeds"], summary["missing"]) == ([0, 2], [1])
+    shutil.rmtree(k / "seed1")
+    assert main(["run", "--resume", str(k)]) == 0
+    assert json.loads((k / "summary.json").read_text())["seeds"] == [0, 1, 2]
+
+
+def test_where_all_seeds_are_damaged_each_is_named(demo: Path, tmp_path: Path, capsys: Any) -> None:
+    k = tmp_path / "k"
+    shutil.copytree(demo, k)
+    for seed in (0, 1):
+        break_settings(k / f"seed{seed}")
+    (k / "seed2" / "settings.toml").write_text("=")
+    assert main(["run", "--resume", str(k)]) == 2
+    printed = capsys.readouterr()
+    for seed in range(3):
+        assert f"To have seed {seed} made again, remove the folder {k / f'seed{seed}'} and resume." in printed.err
+    assert "Seed 0, 1, 2 of 3 seeds ended with an error" in printed.err
+    assert not (k / "summary.json").exists()
+
+
+def test_the_time_of_the_whole_command_is_told_and_kept(demo: Path, tmp_path: Path, capsys: Any) -> None:
+    k = tmp_path / "k"
+    shutil.copytree(demo, k)
+    assert main(["run", "--resume", str(k)]) == 0
+    said = capsys.readouterr().err
+    summary = json.loads((k / "summary.json").read_text())
+    assert list(summary["seconds"]) == ["start", "prepare", "runs", "summarise"]
+    assert time_lines(summary["seconds"]) in said
+    assert "<dt>Time to make the runs</dt>" in (k / "summary.html").read_text()
 
 
 def _fail(*_: object) -> None:

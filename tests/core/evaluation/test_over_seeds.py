@@ -11,7 +11,9 @@ import pytest
 
 from clocs_core.evaluation.bootstrap import Interval, compare
 from clocs_core.evaluation.over_seeds import (
+    Between,
     difference_over_seeds,
+    half_width,
     interval_from_spreads,
     mean_over_seeds,
     patients_spread,
@@ -136,6 +138,27 @@ def test_the_interval_covers_as_often_as_it_says():
     assert all(0.93 <= row["over_seeds"] <= 0.97 for row in rows)
     assert min(row["patients only"] for row in rows) < 0.3
     assert min(row["two-way bootstrap"] for row in rows) < 0.8
+
+
+def test_the_page_says_that_two_seeds_were_not_simulated():
+    """They have an interval."""
+    low, high = interval_from_spreads([0.1, 0.2], 0.1)
+    assert low < 0.15 < high
+    page = " ".join((ROOT / "docs" / "protocols.md").read_text(encoding="utf-8").split())
+    assert ("The simulation does not have two seeds" in page) == (2 not in {row["seeds"] for row in COVERAGE["rows"]})
+
+
+@pytest.mark.parametrize(("between", "words"), [(0.02, "Where Q is larger than O"), (0.001, "Where Q is at most O")])
+def test_the_weights_of_the_two_quantiles_are_those_of_the_page(between, words):
+    """Q for Student's t and P - O for the normal one, or the normal one alone. Five seeds."""
+    patients, overlap = 0.01, 0.002
+    weights = (between, patients - overlap) if between > overlap else (0.0, patients)
+    quantile = (weights[0] * T_4 + weights[1] * NORMAL) / sum(weights)
+    half = half_width(np.asarray(patients), [Between(5, np.asarray(between), np.asarray(overlap))])
+    assert half == pytest.approx(quantile * sum(weights) ** 0.5)
+    page = " ".join((ROOT / "docs" / "protocols.md").read_text(encoding="utf-8").split())
+    assert words in page
+    assert "has the weight Q, and the normal one has the weight P - O" in page
 
 
 def test_the_table_of_coverage_is_the_committed_one():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+from pathlib import Path
 
 import pytest
 
-from clocs_core.grids.machine import cpu_model, describe_machine
+from clocs_core.grids.machine import cpu_model, describe_machine, runs_per_job
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,9 @@ def test_the_name_of_the_machine_is_not_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "")
     assert describe_machine() == f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
     assert platform.node() not in describe_machine()
+
+
+def test_a_job_on_a_gpu_makes_five_runs_where_nobody_says(tmp_path: Path) -> None:
+    here, nowhere = tmp_path, tmp_path / "none"
+    found = [runs_per_job(device, driver) for device in ("cuda", "auto", "cpu") for driver in (here, nowhere)]
+    assert found == [5, 5, 5, 1, 1, 1]

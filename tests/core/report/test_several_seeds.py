@@ -35,6 +35,7 @@ REPORT = SeedsReport(
     scores=(SCORE, attrs.evolve(SCORE, metric="f1", mean=0.25), PRIOR),
     comparisons=(GAIN,),
     notes=("Seed 2 is missing here.",),
+    seconds={"start": 3.0, "prepare": 0.25, "runs": 65.0, "summarise": 2.0},
 )
 
 
@@ -60,6 +61,9 @@ def test_the_page_has_a_row_per_score() -> None:
         '<th scope="col">seed 1</th>',
         "Seed 2 is missing here.",
         "method = &#34;&lt;cmsc&gt;&#34;",
+        "<dt>Time to start</dt><dd>3.0 s</dd>",
+        "<dt>Time to make the runs</dt><dd>1 min 05 s</dd>",
+        "<dt>Time to summarise</dt><dd>2.0 s</dd>",
     ],
 )
 def test_the_page_says_what_was_found_and_where(words: str) -> None:
@@ -74,6 +78,10 @@ def test_one_seed_has_no_spread_and_its_interval_is_over_patients() -> None:
     assert wide_seeds_rows(report)[1][0][4] == "0.700"
     assert over_what(report) == "Intervals are over patients: one seed says nothing of another one."
     assert over_what(REPORT) == "Means of 2 seeds, with 95 % intervals over seeds and patients."
+
+
+def test_the_page_of_an_older_summary_has_no_times() -> None:
+    assert "Time to" not in render_seeds(attrs.evolve(REPORT, seconds={}))
 
 
 def test_runs_without_a_score_have_a_page() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clocs_core.report.times import show_duration, stage_times, time_sentence
+from clocs_core.report.times import show_duration, stage_times, time_lines
 
 SPENT = {"start": 2.04, "pretrain": 65.0, "pretrain/training": 60.0, "pretrain/validation": 4.0, "closing": 0.0}
 
@@ -17,10 +17,13 @@ def test_a_stage_is_shown_with_its_parts():
     ]
 
 
-def test_all_stages_are_one_line():
-    assert time_sentence(SPENT) == (
-        "time: start 2.0 s, pretrain 1 min 05 s (training 1 min 00 s, validation 4.0 s), closing 0.0 s"
-    )
+def test_each_stage_has_a_line():
+    assert time_lines(SPENT).splitlines() == [
+        "time of each stage:",
+        "  start     2.0 s",
+        "  pretrain  1 min 05 s (training 1 min 00 s, validation 4.0 s)",
+        "  closing   0.0 s",
+    ]
 
 
 @pytest.mark.parametrize(

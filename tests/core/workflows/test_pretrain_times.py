@@ -119,12 +119,16 @@ def test_every_stage_and_part_of_a_run_has_its_time(asked: tuple[Plan, Host]) ->
     report = pretrain_run(plan, RunKeeper(), around(host, show, Slow(), began=fake_clock.now() - 41)).report
     assert report.seconds == {"start": 41.0, **EXPECTED}
     assert list(report.seconds) == ["start", *EXPECTED]
-    assert show.lines[-1] == (
-        "time: start 41.0 s, prepare 5.0 s (audit 3.0 s), pretrain 25.0 s (training 0.5 s, validation 24.5 s), "
-        "evaluate 2 min 50 s (embed 1 min 06 s, distances 34.0 s, fit 26.0 s, bootstrap 19.0 s, classes 1.5 s, "
-        "retrieval 23.0 s), "
-        "report 29.5 s, closing 1 min 08 s"
-    )
+    assert show.lines[-1].splitlines() == [
+        "time of each stage:",
+        "  start     41.0 s",
+        "  prepare   5.0 s (audit 3.0 s)",
+        "  pretrain  25.0 s (training 0.5 s, validation 24.5 s)",
+        "  evaluate  2 min 50 s (embed 1 min 06 s, distances 34.0 s, fit 26.0 s, bootstrap 19.0 s, classes 1.5 s, "
+        "retrieval 23.0 s)",
+        "  report    29.5 s",
+        "  closing   1 min 08 s",
+    ]
 
 
 def test_times_of_a_resumed_run_are_added_up(asked: tuple[Plan, Host], tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from clocs_core.plugins.catalogue import build_catalogue
 from clocs_core.plugins.host import load_plugins
 from clocs_core.progress import Display
 from clocs_core.turns import waiting
+from clocs_core.workflows import several
 from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.several import PlannedRun, pretrain_several
 from clocs_core.workflows.surroundings import Surroundings
@@ -147,22 +148,47 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path: Path, at_once: int) 
 class Crowded(FolderKeeper):
     """Has too little memory in the second epoch; not again when it goes on."""
 
+    def __init__(self, path: Path, problem: Exception) -> None:
+        super().__init__(path)
+        self.problem = problem
+
     def keep_epoch(self, row: EpochRow) -> None:
         super().keep_epoch(row)
         if row.epoch == 2:
-            raise OutOfMemory("The GPU has too little memory.")
+            raise self.problem
 
 
-def test_a_run_without_memory_beside_others_goes_on_alone(world: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [OutOfMemory, torch.OutOfMemoryError])
+def test_a_run_without_memory_beside_others_goes_on_alone(world: Path, tmp_path: Path, kind: type[Exception]) -> None:
+    """Training words the error of torch anew. Where a run builds or embeds, torch's own one ends it."""
     plans = plans_in(world)[:2]
     first, second = planned(tmp_path, plans)
     show = Told()
-    crowded = attrs.evolve(first, keeper=Crowded(tmp_path / "run0"))
+    crowded = attrs.evolve(first, keeper=Crowded(tmp_path / "run0", kind("The GPU has too little memory.")))
     outcomes = pretrain_several([crowded, second], Surroundings(HOST, show), at_once=2)
     assert [one.problem for one in outcomes] == [None, None]
     assert contents_of(tmp_path / "run0") == contents_of(world / "alone" / "run0")
     assert "run 0: it is made again, now that the others no longer need the memory" in show.warned
     assert "run 0: resuming after epoch 1" in show.said
+
+
+def test_recordings_without_memory_are_read_again_for_the_run_alone(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What all runs share is read before they begin, and fills the memory as well."""
+    real: Callable[..., Any] = several.certified_audit
+    problems = [torch.OutOfMemoryError("CUDA out of memory.")]
+
+    def audit(*asked: Any) -> Any:
+        if problems:
+            raise problems.pop()
+        return real(*asked)
+
+    monkeypatch.setattr(several, "certified_audit", audit)
+    show = Told()
+    outcomes = pretrain_several(in_memory(world), Surroundings(HOST, show), at_once=2)
+    assert [one.problem for one in outcomes] == [None, None]
+    assert "run 0: it is made again, now that the others no longer need the memory" in show.warned
 
 
 class Interrupting(Listener):

@@ -7,6 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import attrs
+import fake_clock
 import pytest
 from fake_offers import offers
 from fake_plans import CATALOGUE, planned
@@ -31,7 +32,9 @@ from clocs_core.evaluation.bootstrap import bootstrap, compare
 from clocs_core.evaluation.over_seeds import mean_over_seeds
 from clocs_core.plan.pretraining import Plan, resolve
 from clocs_core.plugins.host import load_plugins
+from clocs_core.progress import Display
 from clocs_core.seeds import derive
+from clocs_core.workflows import several_seeds
 from clocs_core.workflows.pretrain import pretrain_run
 from clocs_core.workflows.several_seeds import pretrain_seeds
 from clocs_core.workflows.surroundings import Surroundings
@@ -138,6 +141,69 @@ def test_one_seed_in_memory_has_the_numbers_of_its_report(made: Path) -> None:
         (one.low, one.value, one.high) for one in run.report.scores
     ]
     assert run.report.scores == reports(made)[1].scores
+
+
+class Said(Display):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+SLOW = {"find_recordings": 2.0, "prepare_run": 3.0, "pretrain_several": 90.0, "_summarise": 7.0, "render_seeds": 11.0}
+
+
+@pytest.mark.parametrize("start", [41.0, None])
+def test_every_stage_of_all_seeds_has_its_time(
+    made: Path, monkeypatch: pytest.MonkeyPatch, start: float | None
+) -> None:
+    """A run of one seed finds its recordings read, so that its own times do not have what all seeds wait for."""
+
+    def slower(name: str, seconds: float) -> None:
+        work = getattr(several_seeds, name)
+
+        def taking_its_time(*arguments: Any) -> Any:
+            fake_clock.advance(seconds)
+            return work(*arguments)
+
+        monkeypatch.setattr(several_seeds, name, taking_its_time)
+
+    for name, seconds in SLOW.items():
+        slower(name, seconds)
+    show, began = Said(), None if start is None else fake_clock.now() - start
+    around = Surroundings(HOST, show, clock=fake_clock.now, began=began)
+    report = pretrain_seeds(plan_in(made), range(1), SeedsKeeper(), around).report
+    assert report is not None
+    stages = {"prepare": 5.0, "runs": 90.0, "summarise": 7.0}
+    assert report.seconds == (stages if start is None else {"start": start, **stages})
+    begun = () if start is None else ("  start      41.0 s",)
+    rest = ("  prepare    5.0 s", "  runs       1 min 30 s", "  summarise  7.0 s")
+    assert show.lines[-1].splitlines() == ["time of each stage:", *begun, *rest]
+
+
+def test_a_seed_that_the_system_cannot_read_keeps_its_files_and_the_others_are_summarised(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such an error may be over tomorrow: nobody is told to remove anything."""
+    real = several_seeds.read_predicted_rows
+
+    def unreadable(path: Path) -> Any:
+        if path.parent.name == "seed1":
+            raise OSError(5, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(several_seeds, "read_predicted_rows", unreadable)
+    _, tables, seeds = open_seeds_folder(made / "s")
+    keeper = SeedsFolderKeeper(made / "s", all_tables(tables, seeds))
+    done = pretrain_seeds(resolve(CATALOGUE, tables), seeds, keeper, Surroundings(HOST))
+    assert {seed: str(problem) for seed, problem in done.failed.items()} == {1: "[Errno 5] Input/output error"}
+    assert done.report is not None
+    assert (done.report.seeds, done.report.missing) == ((0, 2), (1,))
+    monkeypatch.undo()
+    assert resume(made, Surroundings(HOST)).seeds == (0, 1, 2)
 
 
 def test_a_plan_that_one_run_would_refuse_is_refused_before_anything_is_kept(made: Path, tmp_path: Path) -> None:
