@@ -78,6 +78,7 @@ class Bench:
     smoke: bool
     runs_per_job: int | None
     jobs: int
+    demo_patients: int | None
 
 
 @attrs.frozen
@@ -105,6 +106,7 @@ def main() -> int:
     parser.add_argument("--old-repeats", type=int, help="rounds of the older commit, if fewer")
     parser.add_argument("--runs-per-job", type=int, help="runs that a job of the table trains in one process")
     parser.add_argument("--jobs", type=int, default=1, help="jobs of the table at a time")
+    parser.add_argument("--demo-patients", type=int, help="patients of `demo` in this version, if not its own number")
     parser.add_argument("--smoke", action="store_true", help="few patients, one round: does every row still work?")
     parser.add_argument("--json", type=Path, help="where to write the table")
     given = parser.parse_args()
@@ -127,6 +129,7 @@ def main() -> int:
             smoke=given.smoke,
             runs_per_job=given.runs_per_job,
             jobs=given.jobs,
+            demo_patients=given.demo_patients,
         )
         for row in given.only or ROWS:
             found["rows"][row] = measure(row, bench, sides)
@@ -159,7 +162,9 @@ def time_run(row: str, bench: Bench, side: Side, data: Path, warm_up: bool) -> M
     """Run the command of a row. A round that warms up has one epoch."""
     command = demo_command(side.tree) if row == "demo" else ["run", "--plugin", "cmsc", "--dataset", "demo"]
     command += ["--data-root", str(data), "--device", bench.device]
-    command += [] if row == "demo" and not bench.smoke else ["-o", f"patients={bench.patients}"]
+    own = bench.demo_patients if side.tree == HERE.parent else None
+    patients = own if row == "demo" and not bench.smoke else bench.patients
+    command += [] if patients is None else ["-o", f"patients={patients}"]
     command += ["--epochs", "1", "-o", "resamples=10"] if warm_up or row == "prepare" or bench.smoke else []
     with tempfile.TemporaryDirectory(dir=bench.scratch) as folder:
         wall, megabytes = run([sys.executable, "-m", "clocs_core", *command, "--out", f"{folder}/run"], side)

@@ -359,6 +359,15 @@ def test_the_time_of_the_demo_is_the_one_that_was_measured():
     assert f"took [{found['rows']['demo']['new']['wall']['median']:.0f} s]" in (ROOT / "README.md").read_text("utf-8")
 
 
+def test_the_time_of_small_jobs_is_the_one_that_was_measured():
+    found, page = results("end_to_end_jobs"), (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert f"$ {found['command']}\n" in page
+    rows = {row[0]: row[1] for row in tables("speed.md") if row[0].startswith("twelve jobs")}
+    shown = [quartiles(found["rows"]["jobs"][side]["wall"]) for side in ("d2eb41d", "new")]
+    assert list(rows.values()) == shown
+    assert found["rows"]["jobs"]["new"]["wall"]["high"] < 0.6 * found["rows"]["jobs"]["d2eb41d"]["wall"]["low"]
+
+
 def test_the_times_of_whole_commands_on_a_gpu_are_those_that_were_measured():
     """And no row takes longer than was aimed at, but for pre-training: its steps and validation take 3.1 s alone."""
     found, from_nothing = results("end_to_end"), results("end_to_end_prepare")

@@ -56,7 +56,7 @@ Repetition = tuple[int, int]  # split, seed
 
 def score_rows(grids: Iterable[Path], measure: Measure | None = None) -> list[Row]:
     """List the scores in the folders of some grids together, each once, sorted; measure: those of one metric alone."""
-    return sorted({row for path in grids for row in _rows(path, measure)})
+    return sorted({row for path in grids for row in _rows(path, measure, _names_in(path))})
 
 
 def as_csv(rows: Iterable[Row], columns: Row = COLUMNS) -> str:
@@ -73,7 +73,7 @@ def write_export(grid: Grid, inputs: Inputs, folder: Path) -> int:
     Raises SettingsError where nothing is done of what was asked for: the folder is that of another grid.
     """
     out = inputs.results.out
-    scores = score_rows([out], grid.measure)
+    scores = sorted(set(_rows(out, grid.measure, _names(grid))))
     tables = [summarise(preset.conditions, inputs) for preset in grid.presets if preset.needs_scores]
     runs = sorted(set(_run_rows(grid, inputs.results)))
     if not runs and not any(line.done for table in tables for line in table.lines):
@@ -126,8 +126,8 @@ def say_repetitions(made: Iterable[Repetition]) -> str:
     return " ".join(f"{split}/{seed}" for split, seed in sorted(made))
 
 
-def _rows(grid: Path, measure: Measure | None) -> Iterator[Row]:
-    names, results = _names(grid), Results(grid)
+def _rows(grid: Path, measure: Measure | None, names: Mapping[GridCell, str]) -> Iterator[Row]:
+    results = Results(grid)
     for folder, note in read_notes(grid):
         evaluation = EvaluationFolder(folder)
         if note.cells and evaluation.report.exists():
@@ -136,10 +136,13 @@ def _rows(grid: Path, measure: Measure | None) -> Iterator[Row]:
             yield from rows_of(note, asked, names, seen_by(results.trained(note.run)))
 
 
-def _names(out: Path) -> dict[GridCell, str]:
-    if not is_grid(out):
-        return {}
-    grid = load_grid(out)
+def _names_in(out: Path) -> dict[GridCell, str]:
+    """Return the names of the grid that was asked for last in a folder."""
+    return _names(load_grid(out)) if is_grid(out) else {}
+
+
+def _names(grid: Grid) -> dict[GridCell, str]:
+    """Return the name of the row of each cell."""
     conditions = [one for preset in grid.presets if preset.needs_scores for one in preset.conditions]
     return {cell: one.row for one in conditions for cell in grid.repeats.cells(one)}
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from edited_files import edit_json
 from grid_folders import write_evaluation, write_run
+from page_oracle import check_page
 
 from clocs_core.artifacts.reports import PatientSeparation
 from clocs_core.contracts.grids import Condition
@@ -143,6 +144,24 @@ def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path
     assert "| 2 of 3 |" in page
     assert (tmp_path / "pages" / "figures" / "two.png").exists()
     assert not (tmp_path / "pages" / "other.md").exists()
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2), (3,)])
+def test_every_interval_and_verdict_of_a_page_follows_from_the_csv_files(
+    tmp_path: Path, no_figures: None, seeds: tuple[int, ...]
+) -> None:
+    """By an oracle of its own, which reads the page."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=seeds), ("", "steps=9"))
+    export(tmp_path / "out", grid, tmp_path / "files")
+    write_kept_pages(grid, read_kept([tmp_path / "files"], MEASURE), {}, tmp_path / "pages")
+    # For each exposure: three intervals of means, two gains and one difference.
+    assert check_page(tmp_path / "pages" / "two.md", [tmp_path / "files"]) == 12
+    page = tmp_path / "pages" / "two.md"
+    page.write_text(
+        page.read_text().replace("| not told apart |", "| a is above |").replace("| one seed |", "| a is below |")
+    )
+    with pytest.raises(AssertionError):
+        check_page(page, [tmp_path / "files"])
 
 
 def test_seeds_that_were_exported_apart_have_no_interval_of_other_seeds(tmp_path: Path, no_figures: None) -> None:
