@@ -353,10 +353,49 @@ def test_the_times_on_a_machine_with_other_work_are_those_that_were_measured():
 def test_the_time_of_the_demo_is_the_one_that_was_measured():
     found = results("end_to_end_demo")
     rows = {row[0]: row[1] for row in tables("speed.md") if "make demo" in row[0]}
-    for words, side in (("older commit", "cbcbe04"), ("480 patients", "new")):
-        (cell,) = [cell for name, cell in rows.items() if words in name]
+    for said, side in (("older commit", "cbcbe04"), ("480 patients", "new")):
+        (cell,) = [cell for name, cell in rows.items() if said in name]
         assert cell == quartiles(found["rows"]["demo"][side]["wall"])
     assert f"took [{found['rows']['demo']['new']['wall']['median']:.0f} s]" in (ROOT / "README.md").read_text("utf-8")
+    fewer, text = results("end_to_end_demo_360"), words("docs/speed.md")
+    assert f"$ {found['command']} $ {fewer['command']} " in text
+    old, new = (fewer["rows"]["demo"][side]["wall"] for side in ("cbcbe04", "new"))
+    share = new["median"] / old["median"]
+    assert f"it is {share:.2f} of the time: {quartiles(new)} s beside {quartiles(old)} s" in text
+    assert share <= 0.6
+    twice = found["rows"]["demo"]["new"]["wall"]["median"] / found["rows"]["demo"]["cbcbe04"]["wall"]["median"]
+    assert f"That is {twice:.2f} of the time with twice the patients." in text
+
+
+def test_the_bootstrap_is_as_much_quicker_as_is_said():
+    found, text = results("bootstrap"), words("docs/speed.md")
+    assert f"$ {found['command']} " in text
+    for size, rest in (
+        ("8,000 rows, 4 classes", "8,000 rows of 4 classes"),
+        ("2,000 rows, 71 classes", "2,000 rows of 71"),
+    ):
+        of_size = [one for name, one in found["results"].items() if size in name and name.startswith("au")]
+        quicker = [one["times quicker"]["median"] for one in of_size]
+        assert (
+            f"{min(quicker):.1f} to {max(quicker):.1f} times{' as quick' if '4 classes' in rest else ''} with {rest}"
+            in text
+        )
+        assert all(one["largest difference"] <= 1e-9 for one in of_size)
+
+
+def test_the_memory_of_runs_is_the_one_that_was_measured():
+    """And none holds more than its frames and 1.5 GB."""
+    found = results("memory")
+    assert f"$ {found['command']}\n" in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    parts = (
+        "peak_megabytes",
+        "megabytes_beside_the_frames",
+        *(f"peak_megabytes_of_{name}" for name in ("frames", "libraries", "other_memory")),
+    )
+    shown = [row for row in tables("speed.md") if len(row) == 6 and row[1].endswith(" MB")]
+    assert shown == [[f"{run['patients']:,}", *(f"{run[part]:,.0f} MB" for part in parts)] for run in found["runs"]]
+    assert all(run["megabytes_beside_the_frames"] <= 1500 for run in found["runs"])
+    assert max(run["patients"] for run in found["runs"]) == 8000
 
 
 def test_the_time_of_small_jobs_is_the_one_that_was_measured():

@@ -186,7 +186,8 @@ SMALLER_BENCHMARKS = (
     (r"^(.*/ranks_step\.py .*)$", r"\1 --batch 4 --steps 1 --rounds 2"),
     (r"^(.*/own_rows\.py .*)$", r"\1 --device cpu --impl chunked --batches 32 --processes 2"),
     (r"^(.*/throughput\.py .*)$", r"\1 --methods supervised --encoders vit1d --steps 1 --repeats 2 --batch 4"),
-    (r"^(.*/bootstrap\.py .*)$", r"\1 --rounds 2 --draws 20"),
+    (r"^(.*/bootstrap\.py) --before \S+ (.*)$", r"\1 \2 --rounds 2 --draws 20"),  # a checkout may lack the old commit
+    (r"^(.*/memory\.py .*)$", r"\1 --patients 40"),
     (r"^(.*/verification\.py .*)$", r"\1 --recordings 20 --megabytes 1"),
     (r"^(.*/step\.py .*)$", r"\1 --repeats 2 --steps 1 --epoch 256"),
     (r"^(.*/patient_nce\.py .*)$", r"\1 --device cpu --impl chunked --sizes 64,16,2 --batches 32"),
