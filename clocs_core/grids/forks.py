@@ -11,6 +11,7 @@ files, or a signal for one; the process answers with the exit code of each. It e
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -38,7 +39,7 @@ LIBRARIES = (
 LOST = 255
 """Exit code of a command whose own was lost: somebody killed the process that forks."""
 
-_MESSAGE = 2**17  # bytes at most; the words of 64 runs are half as long. A longer one is refused by the system
+_MESSAGE = 2**17  # bytes at most, below what Linux passes on at once; the words of 64 runs are half as long
 _OPEN_FILES = 130  # at most: the log, and the locks of 64 runs
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -126,8 +127,11 @@ class Forks:
         return Forked(number, code, self)
 
     def tell(self, message: Mapping[str, object], files: Sequence[int] = ()) -> None:
-        """Send a message, with open files. Raise OSError where nobody is there to read it."""
-        socket.send_fds(self._socket, [json.dumps(message).encode()], files)
+        """Send a message, with open files. Raise OSError where nobody is there to read it, or where it is too long."""
+        text = json.dumps(message).encode()
+        if len(text) > _MESSAGE:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        socket.send_fds(self._socket, [text], files)
 
     def _listen(self) -> None:
         """Note the exit codes that come. Forks hold the socket open: its end comes when all of them have ended."""
