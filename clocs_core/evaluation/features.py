@@ -49,7 +49,7 @@ def embed(
     batches = (mine if len(mine) else every[:1]).split(_AT_ONCE)  # no encoder has to take an empty batch
     with torch.inference_mode():
         for step, rows in enumerate(batches, start=1):
-            parts += _embed_rows(encoder, store, instances, normalise, rows)
+            parts += _embed_somewhere(encoder, store, instances, normalise, rows)
             tick(step, len(batches))
     encoder.train(was_training)
     columns = [torch.cat(column)[: len(mine)] for column in zip(*parts, strict=True)]
@@ -62,26 +62,32 @@ def embed(
 def _embed_rows(
     encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor
 ) -> list[_Rows]:
-    """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training.
-
-    A row that does not fit on a GPU by itself is embedded on the CPU, with a warning.
-    """
+    """Embed the rows; halve the batch when memory runs out, since a failure here would lose hours of training."""
     try:
         return [_embed_batch(encoder, store.gather(instances, rows), normalise)]
     except torch.OutOfMemoryError:
-        if len(rows) == 1 and store.device.type == "cpu":
+        if len(rows) == 1:
             raise
-    # Not inside `except`: its traceback would keep the tensors alive.
-    if len(rows) == 1:
-        warn_of_memory(store.device)
-        return [_embed_on_cpu(encoder, store, instances, normalise, rows)]
-    halves = rows.chunk(2)
+    halves = rows.chunk(2)  # not inside `except`: its traceback would keep the tensors alive
     return [part for half in halves for part in _embed_rows(encoder, store, instances, normalise, half)]
+
+
+def _embed_somewhere(
+    encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor
+) -> list[_Rows]:
+    """Embed the rows on the device of the store; or on the CPU, with a warning, where one does not fit by itself."""
+    try:
+        return _embed_rows(encoder, store, instances, normalise, rows)
+    except torch.OutOfMemoryError:
+        if store.device.type == "cpu":
+            raise
+    warn_of_memory(store.device)
+    return [_embed_on_cpu(encoder, store, instances, normalise, rows)]
 
 
 def _embed_on_cpu(encoder: nn.Module, store: Store, instances: Instances, normalise: Normalise, rows: Tensor) -> _Rows:
     """Embed rows on the CPU, and return them on the device of the store. The encoder stays where it is."""
-    batch = store.gather(instances, rows)
+    batch = store.gather(instances, rows)  # frames alone: what does not fit are activations
     moved = attrs.evolve(batch, signal=batch.signal.cpu())
     weights = {name: one.cpu() for name, one in (*encoder.named_parameters(), *encoder.named_buffers())}
     z, *ids = _embed_batch(partial(functional_call, encoder, weights), moved, normalise)

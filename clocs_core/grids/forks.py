@@ -175,8 +175,10 @@ def serve(grid: socket.socket) -> list[str] | None:
                 if not process:
                     return list(message["words"])
                 running[process] = message["to"]
-            elif message["to"] in running.values():  # not reported yet, so no other process has its number
-                os.kill({number: process for process, number in running.items()}[message["to"]], message["signal"])
+                continue
+            for process, command in running.items():  # not reported yet, so no other process has its number
+                if command == message["to"]:
+                    os.kill(process, message["signal"])
 
 
 def _wake_when_a_fork_ends() -> socket.socket:
