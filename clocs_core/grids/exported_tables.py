@@ -238,12 +238,14 @@ def _read(
             ) from None
         except (OSError, ValueError) as problem:
             raise RunFolderError(f"Cannot read {path}, which `clocs grid export` writes: {problem}.") from None
-        rows = csv.DictReader(text.splitlines())
+        lines = text.splitlines()
+        cut_off = 0 if text.endswith("\n") else len(lines)  # the number of a line without its end
+        rows = csv.DictReader(lines)
         if tuple(rows.fieldnames or ()) != columns:
             raise RunFolderError(f"{path} has other columns than `clocs grid export` writes: export the grid again.")
         for row in rows:
             try:
-                if None in row or None in row.values() or not text.endswith("\n"):
+                if None in row or None in row.values() or rows.line_num == cut_off:
                     raise ValueError
                 yield path, parse(row)
             except ValueError:

@@ -232,9 +232,10 @@ def test_a_file_that_was_cut_off_or_edited_badly_is_refused(tmp_path: Path, name
     number = {"scores.csv": "score", "patients.csv": "sd", "runs.csv": "within", "calls.csv": "seconds"}[name]
     cells = lines[1].split(",")
     cells[lines[0].strip().split(",").index(number)] = "abc"
-    for damaged in (whole[:-1], whole[:-4], "".join([lines[0], ",".join(cells), *lines[2:]])):
+    edited = "".join([lines[0], ",".join(cells), *lines[2:]])
+    for damaged, place in ((whole[:-1], len(lines)), (whole[:-4], len(lines)), (edited, 2)):
         path.write_text(damaged)
-        with pytest.raises(RunFolderError, match=rf"{name} is damaged or cut off, at line \d+: export the grid again"):
+        with pytest.raises(RunFolderError, match=rf"{name} is damaged or cut off, at line {place}: export the grid"):
             read_kept([tmp_path / "files"], MEASURE)
 
 
