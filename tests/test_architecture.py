@@ -83,7 +83,6 @@ ELSEWHERE = {
     "grids.display": "core/grids/test_pace.py",
     "grids.distances": "core/grids/test_histograms.py",
     "grids.drawing": "core/grids/test_panels.py core/grids/test_learning.py",
-    "grids.draws": "core/grids/test_summary.py",
     "grids.evidence": "benchmarks/test_grid_page.py",
     "grids.figures": "core/grids/test_panels.py",
     "grids.invocations": "benchmarks/test_grid_invocations.py",

@@ -164,7 +164,7 @@ def status_command(out: Path, every: bool) -> int:
 
 @grid_group.command("page")
 @click.argument("out", metavar="OUT…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that draw samples.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads that draw samples.")
 @click.option(
     "--pages", type=click.Path(path_type=Path), help="Folder to write a page for each table to, from exports."
 )
@@ -209,7 +209,7 @@ def page_command(
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Folder for the small files that pages can be made from."
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that draw samples.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads that draw samples.")
 @_ASKED
 @pass_session
 def export_command(

@@ -15,6 +15,7 @@ from clocs_core.files import sweep
 from clocs_core.grids.available_data import Shelf, leave_out_absent
 from clocs_core.grids.commit import source_commit
 from clocs_core.grids.definition import Grid, save_grid
+from clocs_core.grids.draws_ahead import drawing_ahead
 from clocs_core.grids.invocations import Call, noted
 from clocs_core.grids.jobs import Place
 from clocs_core.grids.machine import describe_machine
@@ -74,14 +75,19 @@ def run_grid(
     """Do the work of a grid, and keep what was asked for and how the call ended."""
     save_grid(grid, place.out)
     stamp = Stamp(source_commit(Path(__file__).parent), call.now, call.mark)
-    with noted(call, place.out, executor.at_once, describe_machine()), executor as running:
-        run_work(work, place, running, stamp, show, known)
+    at_once = executor.at_once
+    with (
+        noted(call, place.out, at_once, describe_machine()),
+        drawing_ahead(grid.measure, place.out, at_once) as scored,
+        executor as running,
+    ):
+        run_work(work, place, running, stamp, show, known, scored)
 
 
 def make_page(
     grid: Grid, out: Path, catalogue: Catalogue, call: Call, at_once: int, tick: Callable[[int, int], None]
 ) -> Page:
-    """Summarise what is done, and write grid.html, grid.md and the figures. at_once: processes that draw samples."""
+    """Summarise what is done, and write grid.html, grid.md and the figures. at_once: threads that draw samples."""
     from clocs_core.grids.page import build_page, write_page  # draws and computes: seconds of imports
 
     inputs = Inputs(

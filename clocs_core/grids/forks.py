@@ -20,7 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
@@ -30,12 +30,6 @@ from typing import IO, Any
 
 import attrs
 
-LIBRARIES = (
-    "clocs_core.report.console",
-    "clocs_core.workflows.several",
-    "clocs_core.workflows.several_evaluations",
-)
-"""Modules that jobs of a grid need, with all that they import in turn."""
 LOST = 255
 """Exit code of a command whose own was lost: somebody killed the process that forks."""
 
@@ -78,21 +72,21 @@ class Forks:
     """A process that forks for each command.
 
     environment: variables of all commands. function: what a fork calls with the words of its command, as module:name.
-    libraries: modules that are loaded before the first fork.
+    load: called once, before the first fork, as module:name; "": nothing.
     """
 
     def __init__(
         self,
         environment: Mapping[str, str],
         function: str = "clocs_core.cli:main",
-        libraries: Sequence[str] = LIBRARIES,
+        load: str = "clocs_core.grids.job_libraries:load",
     ) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._running: dict[int, Future[int]] = {}
         self._numbers, self._guard = count(), Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clocs_core.grids.forks", str(theirs.fileno()), function, *libraries],
+                [sys.executable, "-m", "clocs_core.grids.forks", str(theirs.fileno()), function, load],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -154,7 +148,7 @@ def serve(grid: socket.socket) -> list[str] | None:
     handlers = {number: signal.getsignal(number) for number in _STOPS}
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal: the grid decides
-    wake = _wake_when_a_fork_ends()
+    wake, wakes = _wake_when_a_fork_ends()
     running: dict[int, int] = {}  # numbers of commands, by process
     with selectors.DefaultSelector() as events:
         for one in (grid, wake):
@@ -173,6 +167,8 @@ def serve(grid: socket.socket) -> list[str] | None:
             if "words" in message:
                 process = _fork(files, handlers)
                 if not process:
+                    with suppress(OSError):
+                        wakes.close()
                     return list(message["words"])
                 running[process] = message["to"]
                 continue
@@ -181,14 +177,14 @@ def serve(grid: socket.socket) -> list[str] | None:
                     os.kill(process, message["signal"])
 
 
-def _wake_when_a_fork_ends() -> socket.socket:
-    """Return a socket that can be read whenever a fork has ended."""
+def _wake_when_a_fork_ends() -> tuple[socket.socket, socket.socket]:
+    """Return a socket that can be read whenever a fork has ended, and its other end, which a signal writes to."""
     reads, writes = socket.socketpair()
     for end in (reads, writes):
         end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler of its own, Python writes nothing
-    signal.set_wakeup_fd(writes.detach(), warn_on_full_buffer=False)
-    return reads
+    signal.set_wakeup_fd(writes.fileno(), warn_on_full_buffer=False)
+    return reads, writes
 
 
 def _report_ended(running: dict[int, int], grid: socket.socket) -> None:
@@ -222,23 +218,30 @@ def _become_command(log: int, handlers: Mapping[signal.Signals, Any]) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
-    os.close(signal.set_wakeup_fd(-1))
+    signal.set_wakeup_fd(-1)  # what it returns cannot be relied on in a fork: not with Python 3.12.3 and CUDA's torch
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
-def main(file: int, function: str, libraries: Sequence[str]) -> int:
+def main(file: int, function: str, load: str) -> int:
     """Load libraries, then fork for each command that a grid sends. Return the exit code of this process."""
     grid = socket.socket(fileno=file)
     grid.set_inheritable(False)  # forks hold it until they end, and no process that they start does
-    module, _, name = function.partition(":")
-    for library in (module, *libraries):
-        import_module(library)
+    if load:
+        _find(load)()
+    run = _find(function)
     gc.freeze()  # or a fork that looks for garbage would copy the memory of all modules
     words = serve(grid)
-    return 0 if words is None else getattr(import_module(module), name)(words)
+    return 0 if words is None else run(words)
+
+
+def _find(function: str) -> Callable[..., Any]:
+    """Import a function that is given as module:name."""
+    module, _, name = function.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3]))

@@ -32,7 +32,7 @@ class Measure:
 class Inputs:
     """The inputs of tables.
 
-    published: how the published scores of an offered grid are found, by its name. at_once: processes that draw. tick:
+    published: how the published scores of an offered grid are found, by its name. at_once: threads that draw. tick:
     called with the draws made and their total.
     """
 

@@ -16,6 +16,7 @@ import attrs
 
 from clocs_core.contracts.jobs import Executor, Job, Outcome
 from clocs_core.grids.cells import GridCell, Pretraining, group_by_evaluation
+from clocs_core.grids.draws_ahead import Scored
 from clocs_core.grids.jobs import Place, evaluation_job, pretraining_job
 from clocs_core.grids.notes import Note, Stamp, begin_note, end_note, read_notes
 from clocs_core.grids.pace import Pace
@@ -68,11 +69,18 @@ def missing_work(cells: Iterable[GridCell], runs: Iterable[Pretraining], results
 
 
 def run_work(
-    work: Work, place: Place, executor: Executor, stamp: Stamp, show: GridDisplay, known: Known = MappingProxyType({})
+    work: Work,
+    place: Place,
+    executor: Executor,
+    stamp: Stamp,
+    show: GridDisplay,
+    known: Known = MappingProxyType({}),
+    scored: Scored = lambda cells: None,
 ) -> None:
     """Do the work, each piece once what it needs is there. A job that fails costs itself and what needs it.
 
-    known: what jobs took elsewhere, by kind, to say how long this will take.
+    known: what jobs took elsewhere, by kind, to say how long this will take. scored: is told of each evaluation's
+    cells.
     """
     notes = [note for _, note in read_notes(place.out)]
     left: set[Piece] = set(work.pieces())
@@ -95,6 +103,8 @@ def run_work(
                 groups = work.evaluations.get(piece, ()) if isinstance(piece, Pretraining) else ()
                 lost = [(group, _skip(group, ended.error, place, stamp)) for group in groups if ended.error]
                 freed += () if ended.error else groups
+                if not (ended.error or isinstance(piece, Pretraining)):
+                    scored(piece)
                 for one, its_note in [(piece, ended), *lost]:
                     left.discard(one)
                     notes.append(its_note)

@@ -16,7 +16,7 @@ from clocs_core.evaluation.bootstrap import Interval, compare
 from clocs_core.evaluation.over_seeds import mean_over_seeds, patients_spread
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell, Random
-from clocs_core.grids.draws import Source, fill_draws, read_draws, source_of
+from clocs_core.grids.draws import Source, fill_draws, read_draws, source_of, sources_of
 from clocs_core.grids.measure import Inputs, Lookup, Measure
 from clocs_core.grids.results import Results
 
@@ -178,8 +178,7 @@ class _Found:
             for cell in self.repeats.cells(condition):
                 predictions = self._predictions(cell)
                 if predictions is not None:
-                    yield source_of(cell, cell.pretraining.method, predictions, self.measure, self.results.out)
-                    yield source_of(cell, "random", predictions, self.measure, self.results.out)
+                    yield from sources_of(cell, predictions, self.measure, self.results.out)
 
     def line(self, condition: Condition) -> Line:
         cells = self.repeats.cells(condition)

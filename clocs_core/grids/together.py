@@ -69,6 +69,8 @@ def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> l
     method that takes long are not all in one.
     """
     first = ready[0]
+    if most == 1:
+        return [ready.popleft()]
     alike = [one for one in ready if _reads(one) == _reads(first)]
     close = [one for one in alike if _leads(one) == _leads(first)]
     others = [one for one in alike if _leads(one) != _leads(first)]

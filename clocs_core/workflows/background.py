@@ -37,9 +37,12 @@ def import_pictures(device: torch.device) -> Thread | None:
 def load_gpu_libraries(device: torch.device) -> Thread | None:
     """Let CUDA, cuBLAS, cuDNN and Triton load what they need at their first call, while recordings are read.
 
-    Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute.
+    Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute. It is imported
+    here first, 0.3 s: where a second thread imports it at the same time, one of them may find a module without names.
     """
-
+    if device.type != "cpu":
+        with suppress(ImportError):
+            import_module("triton")
     number = torch.cuda.current_device() if torch.cuda.is_initialized() else 0  # a new thread would begin with 0
 
     def work() -> None:

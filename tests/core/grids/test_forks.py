@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not can_fork(), reason="forks are used on Linux 
 
 @pytest.fixture
 def forks() -> Iterator[Forks]:
-    made = Forks({**VARIABLES, "OMP_NUM_THREADS": "3"}, COMMAND, ())
+    made = Forks({**VARIABLES, "OMP_NUM_THREADS": "3"}, COMMAND, "")
     yield made
     made.close()
 
@@ -46,6 +46,15 @@ def test_a_command_prints_into_its_log_and_returns_its_code(forks: Forks, tmp_pa
     assert start(forks, log, "say", "a", "b").wait(60) == 0
     assert sorted(log.read_text().splitlines()) == ["a b 3 ''", "and an error", "before"]
     assert start(forks, log, "leave", "5").wait(60) == 5
+
+
+def test_a_fork_that_has_lost_the_file_of_signals_runs_its_command(tmp_path: Path) -> None:
+    forks = Forks(VARIABLES, COMMAND, "forked_command:forget_file_of_signals")
+    try:
+        codes = [start(forks, tmp_path / "log", "leave", str(code)).wait(60) for code in (0, 5)]
+    finally:
+        forks.close()
+    assert codes == [0, 5]
 
 
 def test_a_command_that_is_killed_or_raises_costs_itself_alone(forks: Forks, tmp_path: Path) -> None:
@@ -99,7 +108,7 @@ def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
     """`nohup` ignores SIGHUP, so that commands survive their terminal; SIGTERM must stop them all the same."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        forks = Forks(VARIABLES, COMMAND, ())
+        forks = Forks(VARIABLES, COMMAND, "")
     finally:
         signal.signal(signal.SIGHUP, before)
     assert start(forks, tmp_path / "log", "signals").wait(60) == 0
@@ -126,7 +135,7 @@ def test_a_command_holds_its_locks_until_it_ends(forks: Forks, tmp_path: Path) -
 def test_a_command_whose_grid_was_killed_goes_on(tmp_path: Path) -> None:
     script = (
         "import os, sys, time; from pathlib import Path; from clocs_core.grids.forks import Forks\n"
-        f"forks = Forks(dict(os.environ), {COMMAND!r}, ())\n"
+        f"forks = Forks(dict(os.environ), {COMMAND!r}, '')\n"
         "began = Path(sys.argv[1])\n"
         "forks.start(['sleep', str(began), '1'], open(began.with_suffix('.log'), 'ab'), ())\n"
         "while not began.exists(): time.sleep(0.01)\n"
@@ -159,7 +168,7 @@ def test_a_command_with_too_many_words_is_refused_and_the_next_one_runs(forks: F
 
 
 def test_closing_ends_the_forking_process_and_no_command(tmp_path: Path) -> None:
-    forks = Forks(VARIABLES, COMMAND, ())
+    forks = Forks(VARIABLES, COMMAND, "")
     start(forks, tmp_path / "log", "sleep", str(tmp_path / "began"), "0.5")
     wait_for(tmp_path / "began")
     forks.close()

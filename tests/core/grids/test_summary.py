@@ -13,6 +13,7 @@ from edited_files import edit_json
 from grid_folders import write_evaluation, write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_predictions import make_predictions
 
 from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.scores import Score
@@ -186,19 +187,6 @@ def test_cells_of_other_settings_do_not_count(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- intervals
-
-
-def make_predictions(path: Path, methods: dict[str, float], protocol: str, share: float, seed: int) -> None:
-    """Probabilities of 40 patients with 2 rows each, the sharper the better; random guesses for `random`."""
-    rng = np.random.default_rng(seed)
-    label = np.repeat(np.arange(40) % 2, 2)
-    names = np.repeat([f"patient-{number:02d}" for number in range(40)], 2)
-    arrays = {"patient": names, "record": names, "label": label}
-    for init, sharpness in {**methods, "random": 0.0}.items():
-        up = 1 / (1 + np.exp(-(sharpness * (2 * label - 1) + rng.normal(size=80))))
-        arrays[f"probability/{protocol}/{init}/{share:g}"] = np.stack([1 - up, up], axis=1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(path, **arrays)
 
 
 def area_by_hand(score_of: np.ndarray, label: np.ndarray, weight: list[int]) -> float:

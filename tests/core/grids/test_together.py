@@ -92,6 +92,12 @@ def test_pre_trainings_of_one_data_set_go_together_those_of_the_same_leads_first
     assert not ready
 
 
+def test_runs_that_go_alone_keep_the_order_of_the_table() -> None:
+    runs = [Pretraining(method=method, dataset="a", seed=seed) for method in ("z", "a") for seed in (0, 1)]
+    ready: deque[Pretraining | tuple[GridCell, ...]] = deque(runs)
+    assert [take_alike(ready, 1) for _ in runs] == [[run] for run in runs]
+
+
 def test_evaluations_on_one_data_set_by_one_protocol_go_together() -> None:
     def cells(seed: int, downstream: str = "a", protocol: str = "linear") -> tuple[GridCell, ...]:
         run = Pretraining(method="m", dataset="a", seed=seed, leads="4")

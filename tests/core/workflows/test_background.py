@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import sys
+from threading import Thread, current_thread
 from types import ModuleType
 
 import pytest
 import torch
 
 import clocs_core.report.pictures
+from clocs_core.workflows import background
 from clocs_core.workflows.background import import_pictures, load_gpu_libraries
 
 
@@ -46,3 +48,18 @@ def test_triton_reads_its_files_beside_the_preparation(monkeypatch: pytest.Monke
     assert thread is not None
     thread.join()
     assert asked == ["key"] * there
+
+
+def test_triton_is_imported_by_the_thread_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that import it at the same time: one of them found a module without its names, and the run failed."""
+    by: dict[str, Thread] = {}
+
+    def record(name: str) -> ModuleType:
+        by[name] = current_thread()
+        return ModuleType(name)
+
+    monkeypatch.setattr(background, "import_module", record)
+    thread = load_gpu_libraries(torch.device("cuda"))
+    assert thread is not None
+    thread.join()
+    assert by == {"triton": current_thread(), "triton.runtime.cache": thread}
