@@ -354,6 +354,9 @@ from .train.gpu_kernels import (
 from .train.label_loss import (
     label_loss as label_loss,
 )
+from .train.masked_signals import (
+    MaskedSignals as MaskedSignals,
+)
 from .train.operators import (
     gpu_operator as gpu_operator,
 )

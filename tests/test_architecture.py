@@ -337,16 +337,16 @@ def test_the_card_of_a_plugin_is_light() -> None:
 
 
 METHODS_OF_ALL_LEADS = (
-    "cpc", "masked_prediction", "vicreg", "many_segments", "pclr", "vectorcardiogram", "moco", "comet",
+    "cpc", "jepa", "mae", "vicreg", "many_segments", "pclr", "vectorcardiogram", "moco", "comet",
     "rhythm_and_patient",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", METHODS_OF_ALL_LEADS)
 def test_a_method_takes_at_most_250_lines(folder: str) -> None:
-    """As a stranger would write it. `masked_prediction` has two, `jepa` and `mae`, which share their masks."""
+    """As a stranger would write it."""
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in PLUGINS if path.parent.name == folder)
-    assert 0 < lines <= (500 if folder == "masked_prediction" else 250)
+    assert 0 < lines <= 250
 
 
 def test_files_are_small_and_named_for_what_they_hold() -> None:

@@ -7,10 +7,10 @@ import torch
 
 from clocs_core import Batch, Setup, SignalFacts, Task, Views
 from clocs_core.train.step import Encoding, loss_of
-from clocs_plugins import byol, masked_prediction, moco
+from clocs_plugins import byol, jepa, moco
 from clocs_plugins.vit1d.network import Vit1d
 
-FOLLOWERS = {"byol": (byol, "target"), "moco": (moco, "slow.0"), "jepa": (masked_prediction, "teacher")}
+FOLLOWERS = {"byol": (byol, "target"), "moco": (moco, "slow.0"), "jepa": (jepa, "teacher")}
 
 
 @pytest.mark.parametrize("name", FOLLOWERS)

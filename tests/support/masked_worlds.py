@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from clocs_core import Batch, Setup, SignalFacts, Task, Views
-from clocs_plugins.masked_prediction import clocs_objectives
+from clocs_core import Batch, Objective, Setup, SignalFacts, Task, Views
+from clocs_plugins import jepa, mae
 from clocs_plugins.resnet1d.network import ResNet1d
 from clocs_plugins.vit1d.network import Vit1d
 
-_OFFERS = {offer.name: offer for offer in clocs_objectives()}
+_OFFERS: dict[str, Objective] = {offer.name: offer for plugin in (jepa, mae) for offer in plugin.clocs_objectives()}
 
 
 def transformer(samples: int = 60) -> nn.Module:

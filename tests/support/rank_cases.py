@@ -28,7 +28,8 @@ from clocs_plugins.contrastive_losses import (
     row_owner,
 )
 from clocs_plugins.cpc import CpcOptions, build_cpc, clocs_objectives
-from clocs_plugins.masked_prediction import JepaOptions, MaskOptions, build_jepa, build_mae
+from clocs_plugins.jepa import JepaOptions, build_jepa
+from clocs_plugins.mae import MaeOptions, build_mae
 from clocs_plugins.moco import MocoOptions, build_moco
 from clocs_plugins.mtssl import PretextOptions, build_pretext
 from clocs_plugins.rhythm_and_patient import RhythmAndPatientOptions, build_rhythm_and_patient
@@ -129,7 +130,7 @@ def _projected(setup: Setup) -> Setup:
 
 
 def _mae(setup: Setup) -> nn.Module:
-    return build_mae(MaskOptions(masked=0.7, stretch=2), setup)
+    return build_mae(MaeOptions(masked=0.7, stretch=2), setup)
 
 
 OBJECTIVES: dict[str, Callable[[Setup], nn.Module]] = {

@@ -1,4 +1,4 @@
-"""Draw stretches of positions, and hide their samples."""
+"""Draw stretches of positions of an encoder's sequence, and hide their samples: for objectives that predict them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import attrs
 import torch
 from torch import Generator, Tensor
 
-from clocs_core import Ranks, Setup
+from clocs_core.contracts.ranks import Ranks
+from clocs_core.contracts.setup import Setup
 
 
 @attrs.frozen

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from torch import Generator, Tensor, nn
 
-from clocs_core import Encode, Ranks, Views
-from clocs_plugins.masked_prediction.masks import MaskedSignals
+from clocs_core import Encode, MaskedSignals, Ranks, Views
 
 
 class Mae(nn.Module):

@@ -6,8 +6,9 @@ import pytest
 import torch
 from masked_worlds import build, draws, transformer
 
-from clocs_plugins.masked_prediction import JepaOptions, MaskOptions
-from clocs_plugins.masked_prediction.masks import MaskedSignals
+from clocs_core import MaskedSignals
+from clocs_plugins.jepa import JepaOptions
+from clocs_plugins.mae import MaeOptions
 
 
 @pytest.mark.parametrize("samples", [60, 63])
@@ -55,4 +56,4 @@ def test_masks_that_do_not_fit_a_frame_are_refused(options, said):
 
 def test_samples_are_hidden_in_shorter_gaps_than_features():
     """The rows of docs/results-ptbxl.md depend on it."""
-    assert (MaskOptions().stretch, JepaOptions().stretch) == (1, 5)
+    assert (MaeOptions().stretch, JepaOptions().stretch) == (1, 5)

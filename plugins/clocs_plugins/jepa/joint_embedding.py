@@ -16,8 +16,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from clocs_core import Encode, Ranks, Views
-from clocs_plugins.masked_prediction.masks import MaskedSignals
+from clocs_core import Encode, MaskedSignals, Ranks, Views
 
 REACH = 15  # positions that the predictor's convolution covers
 
