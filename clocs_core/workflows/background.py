@@ -34,15 +34,26 @@ def import_pictures(device: torch.device) -> Thread | None:
 
 
 @cache
+def import_triton(device: torch.device) -> Thread | None:
+    """Import Triton, which takes 0.3 s. Join the thread before anything else imports it.
+
+    Where two threads import it at the same time, one of them may find a module without its names.
+    """
+
+    def work() -> None:
+        with suppress(Exception):  # the run meets the same problem, and says so
+            import_module("triton")
+
+    return _beside(work, device, daemon=False)  # a process must not end while a library is loaded
+
+
+@cache
 def load_gpu_libraries(device: torch.device) -> Thread | None:
     """Let CUDA, cuBLAS, cuDNN and Triton load what they need at their first call, while recordings are read.
 
-    Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute. It is imported
-    here first, 0.3 s: where a second thread imports it at the same time, one of them may find a module without names.
+    Triton looks for its compiled kernels by a checksum of its own files, which takes 0.4 s to compute.
     """
-    if device.type != "cpu":
-        with suppress(ImportError):
-            import_module("triton")
+    triton = import_triton(device)
     number = torch.cuda.current_device() if torch.cuda.is_initialized() else 0  # a new thread would begin with 0
 
     def work() -> None:
@@ -50,10 +61,12 @@ def load_gpu_libraries(device: torch.device) -> Thread | None:
             some = torch.zeros(1, 1, 16, device=device)
             torch.nn.functional.conv1d(some, some[:, :, :3])
             torch.mm(some[0], some[0].T)
+        if triton is not None:
+            triton.join()
         with suppress(Exception):  # an older or newer Triton may have it elsewhere, and then does it when it needs it
             import_module("triton.runtime.cache").triton_key()
 
-    return _beside(work, device, daemon=False)  # a process must not end while a library is loaded
+    return _beside(work, device, daemon=False)
 
 
 def _beside(work: Callable[[], None], device: torch.device, daemon: bool = True) -> Thread | None:

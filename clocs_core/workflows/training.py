@@ -37,7 +37,7 @@ from clocs_core.train.loop import Extras, train_epochs
 from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker, share_statistics
-from clocs_core.workflows.background import load_gpu_libraries
+from clocs_core.workflows.background import import_triton, load_gpu_libraries
 from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -85,6 +85,8 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     if group is None:  # the GPU of several processes was chosen in their main threads
         load_gpu_libraries(device)
     plan, cohort = find_recordings(plan, around, device)
+    if (importing := import_triton(device)) is not None:
+        importing.join()
     refuse_too_few(plan.method, plan.needs, cohort.channels, plan.dataset.offer)
     instances, drops = _instances(plan, cohort, device)
     plan = attrs.evolve(plan, train=settle_epochs(plan.train, len(instances["train"])))

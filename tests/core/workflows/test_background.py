@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import sys
-from threading import Thread, current_thread
+from threading import Event
 from types import ModuleType
 
 import pytest
@@ -9,13 +9,14 @@ import torch
 
 import clocs_core.report.pictures
 from clocs_core.workflows import background
-from clocs_core.workflows.background import import_pictures, load_gpu_libraries
+from clocs_core.workflows.background import import_pictures, import_triton, load_gpu_libraries
 
 
 @pytest.fixture(autouse=True)
 def first_time() -> None:
     import_pictures.cache_clear()
     load_gpu_libraries.cache_clear()
+    import_triton.cache_clear()
 
 
 def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,16 +51,28 @@ def test_triton_reads_its_files_beside_the_preparation(monkeypatch: pytest.Monke
     assert asked == ["key"] * there
 
 
-def test_triton_is_imported_by_the_thread_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads that import it at the same time: one of them found a module without its names, and the run failed."""
-    by: dict[str, Thread] = {}
+def test_triton_is_imported_by_one_thread_and_the_others_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two imported it at the same time, one of them found a module without its names, and the run failed."""
+    began, go_on = Event(), Event()
+    asked: list[str] = []
 
     def record(name: str) -> ModuleType:
-        by[name] = current_thread()
+        asked.append(name)
+        if name == "triton":
+            began.set()
+            assert go_on.wait(60)
+            asked.append("done")
         return ModuleType(name)
 
     monkeypatch.setattr(background, "import_module", record)
-    thread = load_gpu_libraries(torch.device("cuda"))
-    assert thread is not None
-    thread.join()
-    assert by == {"triton": current_thread(), "triton.runtime.cache": thread}
+    loading, importing = load_gpu_libraries(torch.device("cuda")), import_triton(torch.device("cuda"))
+    assert loading is not None
+    assert importing is not None
+    assert began.wait(60)
+    loading.join(0.2)
+    assert asked == ["triton"]
+    go_on.set()
+    importing.join()
+    loading.join()
+    assert asked == ["triton", "done", "triton.runtime.cache"]
+    assert import_triton(torch.device("cpu")) is None
