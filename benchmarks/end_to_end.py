@@ -220,7 +220,10 @@ def time_jobs(bench: Bench, side: Side, data: Path) -> Measured:
 
 
 def run(command: Sequence[str], side: Side) -> tuple[float, float]:
-    """Run a command of one side; return its seconds and the largest resident memory, in megabytes."""
+    """Run a command of one side; return its seconds and the largest resident memory, in megabytes.
+
+    On Linux that is at least the memory of this process, which a child has until its command begins.
+    """
     began = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         # `python -m` imports from the folder that it is started in, before all others.

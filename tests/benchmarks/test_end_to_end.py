@@ -1,6 +1,7 @@
 """The benchmark of whole commands: which version it runs, and what it makes of the times."""
 
 import json
+import resource
 import sys
 from importlib.metadata import Distribution
 
@@ -46,7 +47,8 @@ def test_a_side_runs_its_own_sources_wherever_the_benchmark_is_started(tmp_path)
     side = Side("old", old_sources(tmp_path / "old"))
     seconds, megabytes = run([sys.executable, "-m", "clocs_core"], side)
     assert seconds > 0
-    assert 1 < megabytes < 1000
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6  # Linux counts it until the command begins
+    assert 1 < megabytes < max(1000, 1.01 * own)
     with pytest.raises(SystemExit, match=r"ended with 1:\nold"):
         run([sys.executable, "-m", "clocs_core", "fail"], side)
 
