@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from clocs_core import seeds
-from clocs_core.artifacts.predictions import Predictions, read_predictions
+from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
@@ -92,10 +92,12 @@ def read_draws(source: Source) -> Interval | None:
 
 def make_draws(sources: Sequence[Source]) -> int:
     """Make the draws of one folder; return the number of sources. One thread works on a folder: it sweeps it first."""
+    read = {path: _read(path) for path in dict.fromkeys(source.predictions for source in sources)}
     for source in sources:
-        rows = _read(source)
-        if rows is None:
+        rows = read[source.predictions].get((source.protocol, source.init, source.label_fraction))
+        if rows is None:  # damaged, or made without this classifier
             continue
+        rows = by_record(rows) if source.measure.level == "record" else rows
         seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws
         found = bootstrap(rows, find_metric(source.measure.metric), source.measure.resamples, seed)
         source.kept.parent.mkdir(parents=True, exist_ok=True)
@@ -104,13 +106,12 @@ def make_draws(sources: Sequence[Source]) -> int:
     return len(sources)
 
 
-def _read(source: Source) -> Predictions | None:
-    """Read the rows of a classifier; None where the file is damaged, or was made without this classifier."""
+def _read(path: Path) -> dict[Classifier, Predictions]:
+    """Read the rows of all classifiers; none where the file is damaged."""
     try:
-        rows = read_predictions(source.predictions)[source.protocol, source.init, source.label_fraction]
-    except (RunFolderError, KeyError):
-        return None
-    return by_record(rows) if source.measure.level == "record" else rows
+        return read_predictions(path)
+    except RunFolderError:
+        return {}
 
 
 def _bytes(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:

@@ -13,7 +13,6 @@ from clocs_core.plugins.host import installed_entry_points
 
 _OWN = "clocs"  # the distribution of core and of its plugins
 _MODULES = (
-    "clocs_core.cli",
     "clocs_core.report.console",
     "clocs_core.workflows.several",
     "clocs_core.workflows.several_evaluations",
