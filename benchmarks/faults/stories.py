@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from clocs_core.contracts.jobs import Job, Outcome
+from clocs_core.grids.together import SeveralRuns
 from faults.processes import PATIENCE, Work, clocs, run
 from faults.ranks import over_two
 
@@ -142,10 +143,12 @@ def _run_grid(folder: Path, do: Callable[[Job], int]) -> Work:
 
 
 def _copy_job(job: Job, folder: Path) -> int:
-    aside = job.folder.with_name("copying")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(folder / "done" / job.folder.relative_to(folder / "grid"), aside)
-    aside.rename(job.folder)
+    for part in job.parts if isinstance(job, SeveralRuns) else (job,):
+        if part.command() is not None:
+            aside = part.folder.with_name("copying")
+            shutil.rmtree(aside, ignore_errors=True)
+            shutil.copytree(folder / "done" / part.folder.relative_to(folder / "grid"), aside)
+            aside.rename(part.folder)
     return 0
 
 

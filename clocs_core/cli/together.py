@@ -22,40 +22,60 @@ from clocs_core.plugins.session import Session
 if TYPE_CHECKING:
     from clocs_core.workflows.several import PlannedRun
     from clocs_core.workflows.several_evaluations import PlannedEvaluation
+    from clocs_core.workflows.surroundings import Surroundings
 
 Planned = TypeVar("Planned")
 
 
 def run_together(session: Session, command: click.Command, sections: Sections, text: str, workers: int) -> int:
-    """Make several runs, and print a line for each that fails. Returns the exit code.
+    """Make several runs, then evaluations of them, and print a line for each that fails. Returns the exit code.
 
-    text: the words of each run as lists in JSON, from "run" on. One that cannot be planned does not keep others back.
+    text: the words of each as lists in JSON, from "run" or "evaluate" on. One that cannot be planned does not keep
+    others back. Evaluations share the frames of the runs.
     """
     from clocs_core.cli.display import console_display
+    from clocs_core.cli.evaluate import SECTIONS, evaluate_command
+    from clocs_core.data.store import keeping_frames
     from clocs_core.workflows.several import pretrain_several
     from clocs_core.workflows.surroundings import Surroundings
 
-    asked = _read(text, "run")
-    planned, failed = _plan_all(asked, lambda words: _plan(session, command, sections, words))
-    with console_display() as show:
-        outcomes = pretrain_several(planned, Surroundings(session.host, show, workers))
-    ended = zip(planned, outcomes, strict=True)
-    failed += [(run.keeper.path, one.problem) for run, one in ended if one.problem is not None]
-    return _say_failures(failed, session, command)
+    asked = _read(text, "run", "evaluate")
+    runs = [words for words in asked if words[0] == "run"]
+    planned, failed = _plan_all(runs, lambda words: _plan(session, command, sections, words))
+    with console_display() as show, keeping_frames():
+        around = Surroundings(session.host, show, workers)
+        outcomes = pretrain_several(planned, around)
+        ended = zip(planned, outcomes, strict=True)
+        failed += [(run.keeper.path, one.problem) for run, one in ended if one.problem is not None]
+        lost = {folder for folder, _ in failed}
+        wanted = [words for words in asked if words[0] == "evaluate"]
+        tried = [words for words in wanted if Path(words[1]) not in lost]
+        unscored = _evaluate_all(session, evaluate_command, SECTIONS, tried, around)
+    skipped = SettingsError("Not tried: its pre-training failed.")
+    unscored += [(_folder(words), skipped) for words in wanted if words not in tried]
+    return _say_failures(failed, session, command) | _say_failures(unscored, session, evaluate_command)
 
 
 def evaluate_together(session: Session, command: click.Command, sections: Sections, text: str, workers: int) -> int:
     """Make several evaluations, as `run_together` makes runs. text: the words of each, from "evaluate" on."""
     from clocs_core.cli.display import console_display
-    from clocs_core.workflows.several_evaluations import evaluate_several
     from clocs_core.workflows.surroundings import Surroundings
 
     asked = _read(text, "evaluate")
-    planned, failed = _plan_all(asked, lambda words: _plan_evaluation(session, command, sections, words))
     with console_display() as show:
-        problems = evaluate_several(planned, Surroundings(session.host, show, workers))
-    failed += [(one.path, why) for one, why in zip(planned, problems, strict=True) if why is not None]
+        failed = _evaluate_all(session, command, sections, asked, Surroundings(session.host, show, workers))
     return _say_failures(failed, session, command)
+
+
+def _evaluate_all(
+    session: Session, command: click.Command, sections: Sections, asked: list[list[str]], around: Surroundings
+) -> list[tuple[Path, Exception]]:
+    """Make evaluations; return the folder of each that failed, with the reason."""
+    from clocs_core.workflows.several_evaluations import evaluate_several
+
+    planned, failed = _plan_all(asked, lambda words: _plan_evaluation(session, command, sections, words))
+    problems = evaluate_several(planned, around)
+    return failed + [(one.path, why) for one, why in zip(planned, problems, strict=True) if why is not None]
 
 
 def _plan_all(
@@ -87,13 +107,13 @@ def _say_failures(failed: Sequence[tuple[Path, Exception]], session: Session, co
     return 2 if failed else 0
 
 
-def _read(text: str, verb: str) -> list[list[str]]:
+def _read(text: str, *verbs: str) -> list[list[str]]:
     try:
         found = json.loads(text)
     except ValueError:
         found = None
-    if not isinstance(found, list) or not all(isinstance(one, list) and one[:1] == [verb] for one in found):
-        what = {"run": "runs", "evaluate": "evaluations"}[verb]
+    if not isinstance(found, list) or not all(isinstance(one, list) and one and one[0] in verbs for one in found):
+        what = " and ".join({"run": "runs", "evaluate": "evaluations"}[verb] for verb in verbs)
         raise SettingsError(f"--together takes the words of several {what} as JSON: `clocs grid run` gives them.")
     return [[str(word) for word in one] for one in found]
 

@@ -7,7 +7,7 @@ and started again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import MappingProxyType
 from typing import Protocol
@@ -21,12 +21,14 @@ from clocs_core.grids.jobs import Place, evaluation_job, pretraining_job
 from clocs_core.grids.notes import Note, Stamp, begin_note, end_note, read_notes
 from clocs_core.grids.pace import Pace
 from clocs_core.grids.results import Results
-from clocs_core.grids.together import SeveralRuns, as_one_job, take_alike
+from clocs_core.grids.together import SeveralRuns, as_one_job, following, take_alike
 
 _OFTEN = 60.0  # seconds without the end of a job, after which the display is told that there was none
 
 Group = tuple[GridCell, ...]
 Piece = Pretraining | Group
+Begun = list[tuple[Piece, Job, Note]]
+"""The pieces of one job, each with its own job and the note of its beginning."""
 Known = Mapping[tuple[str, ...], float]
 
 
@@ -85,11 +87,13 @@ def run_work(
     notes = [note for _, note in read_notes(place.out)]
     left: set[Piece] = set(work.pieces())
     ready: deque[Piece] = deque(work.first())
-    waiting: dict[Future[Outcome], tuple[Job, list[tuple[Piece, Job, Note]]]] = {}
+    waiting: dict[Future[Outcome], tuple[Job, Begun]] = {}
     show.advance(0, len(work), seconds_left(left, notes, executor.at_once, known), None)
     while ready or waiting:
         while ready and len(waiting) < executor.at_once:
-            begun = [(piece, *_begin(piece, place, stamp)) for piece in take_alike(ready, place.runs_per_job)]
+            pieces = take_alike(ready, place.runs_per_job)
+            pieces += following(pieces, work.evaluations)
+            begun = [(piece, *_begin(piece, place, stamp)) for piece in pieces]
             whole = as_one_job([job for _, job, _ in begun])
             waiting[executor.submit(whole)] = whole, begun
         done = wait(waiting, _OFTEN, FIRST_COMPLETED).done
@@ -98,19 +102,36 @@ def run_work(
         for future in done:
             whole, begun = waiting.pop(future)
             freed: list[Piece] = []
-            for (piece, job, note), outcome in zip(begun, _outcomes(whole, future.result()), strict=True):
-                ended = end_note(job, note, outcome, stamp)
-                groups = work.evaluations.get(piece, ()) if isinstance(piece, Pretraining) else ()
-                lost = [(group, _skip(group, ended.error, place, stamp)) for group in groups if ended.error]
-                freed += () if ended.error else groups
-                if not (ended.error or isinstance(piece, Pretraining)):
+            for piece, note in _end(begun, _outcomes(whole, future.result()), stamp):
+                others = _others(piece, work, begun)
+                lost = [(group, _skip(group, note.error, place, stamp)) for group in others if note.error]
+                freed += () if note.error else others
+                if not (note.error or isinstance(piece, Pretraining)):
                     scored(piece)
-                for one, its_note in [(piece, ended), *lost]:
+                for one, its_note in [(piece, note), *lost]:
                     left.discard(one)
                     notes.append(its_note)
                     remaining = seconds_left(left, notes, executor.at_once, known)
                     show.advance(len(work) - len(left), len(work), remaining, its_note)
             ready.extendleft(reversed(freed))  # scores first: tables fill from the beginning
+
+
+def _end(begun: Begun, outcomes: Iterable[Outcome], stamp: Stamp) -> Iterator[tuple[Piece, Note]]:
+    """Write how each piece of a job ended. Pre-trainings come before the evaluations of their encoders."""
+    failed: dict[Pretraining, str] = {}
+    for (piece, job, note), outcome in zip(begun, outcomes, strict=True):
+        if isinstance(piece, Pretraining):
+            failed |= {piece: outcome.error} if outcome.error else {}
+        elif piece[0].pretraining in failed:
+            outcome = _not_tried(failed[piece[0].pretraining])
+        yield piece, end_note(job, note, outcome, stamp)
+
+
+def _others(piece: Piece, work: Work, begun: Begun) -> list[Group]:
+    """List the evaluations of a pre-training that were not made in its job."""
+    together = [one for one, _, _ in begun]
+    groups = work.evaluations.get(piece, ()) if isinstance(piece, Pretraining) else ()
+    return [group for group in groups if group not in together]
 
 
 def _outcomes(job: Job, whole: Outcome) -> tuple[Outcome, ...]:
@@ -136,4 +157,8 @@ def _begin(piece: Piece, place: Place, stamp: Stamp) -> tuple[Job, Note]:
 def _skip(group: Group, why: str, place: Place, stamp: Stamp) -> Note:
     """Note that an evaluation could not be tried, since its pre-training failed."""
     job, begun = _begin(group, place, stamp)
-    return end_note(job, begun, Outcome(error=f"Not tried: its pre-training failed: {why}"), stamp)
+    return end_note(job, begun, _not_tried(why), stamp)
+
+
+def _not_tried(why: str) -> Outcome:
+    return Outcome(error=f"Not tried: its pre-training failed: {why}")

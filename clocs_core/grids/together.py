@@ -1,10 +1,14 @@
-"""Several pre-trainings, or evaluations, as one job of one process. Each keeps its own folder, lock and note."""
+"""Several pre-trainings, or evaluations, as one job of one process. Each keeps its own folder, lock and note.
+
+A pre-training goes together with the evaluations of its encoder that read the same recordings: to load the libraries of
+a GPU and the frames again would take longer than a linear evaluation.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -15,7 +19,7 @@ from clocs_core.grids.cells import GridCell, Pretraining
 
 @attrs.frozen(kw_only=True)
 class SeveralRuns(Job):
-    """Pre-trainings, or evaluations, that one process makes. The log is that of the first."""
+    """Pre-trainings, then evaluations, that one process makes. The log is that of the first."""
 
     parts: tuple[Job, ...]
 
@@ -29,7 +33,7 @@ class SeveralRuns(Job):
         left = [words for part in self.parts if (words := part.command()) is not None]
         if len(left) < 2:
             return left[0] if left else None
-        return (left[0][0], "--together", json.dumps(left))  # "run", or "evaluate"
+        return (left[0][0], "--together", json.dumps(left))  # "run", where evaluations may follow, or "evaluate"
 
     def outcomes(self, whole: Outcome) -> tuple[Outcome, ...]:
         """Tell how each part ended, from how the process did: a part with a report is done, whatever befell others."""
@@ -44,7 +48,8 @@ class SeveralRuns(Job):
         begin = error_line(part.folder, "")
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         mine = [line.strip() for line in said if line.strip().startswith(begin)]
-        return f"{mine[-1]} ({self.log.name})" if mine else whole.error or "It ended without a report."
+        why = f"Error: {mine[-1].removeprefix(begin)} ({self.log.name})" if mine else whole.error
+        return why or "It ended without a report."
 
 
 def error_line(folder: Path, text: str) -> str:
@@ -79,6 +84,15 @@ def take_alike(ready: deque[Pretraining | tuple[GridCell, ...]], most: int) -> l
     for one in found:
         ready.remove(one)
     return found
+
+
+def following(
+    pieces: Iterable[Pretraining | tuple[GridCell, ...]],
+    evaluations: Mapping[Pretraining, Sequence[tuple[GridCell, ...]]],
+) -> list[tuple[GridCell, ...]]:
+    """List the evaluations of these pre-trainings that read the recordings of the pre-training."""
+    runs = [one for one in pieces if isinstance(one, Pretraining)]
+    return [group for run in runs for group in evaluations.get(run, ()) if group[0].downstream == run.dataset]
 
 
 def _reads(piece: Pretraining | tuple[GridCell, ...]) -> tuple[str, ...]:

@@ -19,9 +19,13 @@ def main(words: list[str]) -> int:
     if "--together" in words:
         parts = json.loads(words[-1])
         tell(f"together {len(parts)}")
-        codes = [run(part) for part in parts]
+        codes = [run(part) for part in parts if part[0] == "run" or is_trained(part)]
         return max(codes)
     return run(words)
+
+
+def is_trained(words: list[str]) -> bool:
+    return "--random" in words or (Path(words[1]) / "report.json").exists()
 
 
 def run(words: list[str]) -> int:
@@ -35,7 +39,7 @@ def run(words: list[str]) -> int:
         sys.stdout.write(f"Error: {which}made to fail.\n")
         return 2
     of_run = words[0] == "evaluate" and "--random" not in words
-    if of_run and not (Path(words[1]) / "report.json").exists():
+    if of_run and not is_trained(words):
         sys.stdout.write(f"Error: {words[1]} is not finished.\n")
         return 2
     folder.mkdir(parents=True, exist_ok=True)

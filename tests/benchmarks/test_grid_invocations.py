@@ -160,7 +160,7 @@ class Interrupted(LocalProcesses):
 
 def test_the_page_of_a_resumed_grid_tells_every_invocation(tmp_path: Path) -> None:
     """A result that is kept says by which commands, when, and in what time it was made, also where one was stopped."""
-    grid = ["--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--out", str(tmp_path / "out")]
+    grid = ["--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "2", "--out", str(tmp_path / "out")]
     grid += ["--command", FAKE]
 
     def open_executor(request: Request, say: Callable[[str], None]) -> Interrupted:
@@ -169,15 +169,19 @@ def test_the_page_of_a_resumed_grid_tells_every_invocation(tmp_path: Path) -> No
     assert run_all.main([*grid, "--jobs", "4"], open_executor) == 130
     assert run_all.main(grid) == 0
     stopped, finished = read_invocations(tmp_path / "out")
-    assert (stopped.ended, stopped.done, stopped.at_once) == ("stopped", 2, 1)  # what the executor took, not --jobs
-    assert (finished.ended, finished.done, finished.failed) == ("finished", 2, 0)
+    assert (stopped.ended, stopped.done, stopped.at_once) == (
+        "stopped",
+        4,
+        1,
+    )  # two jobs of two parts; what the executor took, not --jobs
+    assert (finished.ended, finished.done, finished.failed) == ("finished", 4, 0)
     assert stopped.began < finished.began
     page, html = ((tmp_path / "out" / f"grid.{kind}").read_text() for kind in ("md", "html"))
     typed = shlex.join(["python", "benchmarks/run_all.py", *grid])
     assert page.count(f"Command 1:\n\n```sh\n{typed}\n```\n") == 1
     assert page.count(f"Command 2:\n\n```sh\n{typed} --jobs 4\n```\n") == 1
-    assert "Done in this invocation: 2, 1 at once" in page
-    assert "There before: 2." in page
+    assert "Done in this invocation: 4, 1 at once" in page
+    assert "There before: 4." in page
     assert page.index("## How this was made") < page.index("| stopped |") < page.index("## Environment")
     assert '<section id="making">' in html
     assert "<td>stopped</td>" in html

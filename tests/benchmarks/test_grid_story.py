@@ -95,7 +95,7 @@ def test_a_failed_cell_is_recorded_and_the_others_go_on(
     assert grid(place) == 1
     failed = [note for _, note in read_notes(place / "out") if note.error]
     assert len(failed) == 4  # two pre-trainings, and the two evaluations that could not be tried
-    assert all("Error: made to fail. (exit code 2" in note.error for note in failed)
+    assert all("Error: made to fail. (simclr-demo" in note.error for note in failed)
     assert sum(note.error.startswith("Not tried: its pre-training failed") for note in failed) == 2
     shown = capsys.readouterr()
     assert "| simclr |  |  |  | 0 of 2, failed |" in shown.out

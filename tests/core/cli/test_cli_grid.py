@@ -142,8 +142,8 @@ def test_several_pre_trainings_are_one_job_where_that_is_asked_for(
     monkeypatch.setenv("FAKE_LOG", str(place / "log"))
     assert clocs(*run) == 1
     told = (place / "log").read_text()
-    assert told.count("together 2") == 3  # four pre-trainings in two jobs of the same size, and two evaluations
-    assert told.count("together") == 3
+    assert told.count("together 4") == 2  # four pre-trainings in two jobs of the same size, each with its evaluations
+    assert told.count("together") == 2
     assert told.count("begin") == 7  # four pre-trainings, and the evaluations of three
     said = capsys.readouterr()
     assert "failed: cmsc-demo-E128-p0-s1" in said.err

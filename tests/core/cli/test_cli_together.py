@@ -83,6 +83,34 @@ def test_each_evaluation_is_that_of_its_own_command_and_recordings_are_read_once
     assert not (tmp_path / "third").exists()
 
 
+def test_evaluations_follow_their_runs_in_one_process_and_are_those_of_their_own_commands(
+    tmp_path: Path, capsys: Any
+) -> None:
+    def evaluation(run: str, name: str) -> list[str]:
+        where = ["--data-root", str(tmp_path / "data"), "--workers", "1", "--out", str(tmp_path / name)]
+        return ["evaluate", str(tmp_path / run), *where, "--controls", str(tmp_path / f"controls of {name}")]
+
+    assert main(words(tmp_path, "alone", "--seed", "1"), points()) == 0
+    assert main(evaluation("alone", "alone scored"), points()) == 0
+    lines = [
+        words(tmp_path, "first", "--seed", "1"),
+        words(tmp_path, "hot", "--temperature", "hot"),
+        evaluation("first", "scored"),
+        evaluation("hot", "lost"),
+    ]
+    capsys.readouterr()
+    assert main(["run", "--workers", "1", "--together", json.dumps(lines)], points()) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Error: ")]
+    assert said[0].startswith("Error: hot: ")
+    assert said[1:] == ["Error: lost: Not tried: its pre-training failed."]
+    assert contents_of(tmp_path / "first") == contents_of(tmp_path / "alone")
+    made, alone = (scores_of(tmp_path / name) for name in ("scored", "alone scored"))
+    assert [made[part] for part in ("scores", "comparisons", "split")] == [
+        alone[part] for part in ("scores", "comparisons", "split")
+    ]
+    assert not (tmp_path / "lost").exists()
+
+
 def test_an_evaluation_that_fails_costs_itself(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(words(tmp_path, "run"), points()) == 0
     where = ["--data-root", str(tmp_path / "data"), "--workers", "1"]
@@ -102,7 +130,7 @@ def test_an_evaluation_that_fails_costs_itself(tmp_path: Path, capsys: Any, monk
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[["embed"]]'])
-@pytest.mark.parametrize(("verb", "what"), [("run", "runs"), ("evaluate", "evaluations")])
+@pytest.mark.parametrize(("verb", "what"), [("run", "runs and evaluations"), ("evaluate", "evaluations")])
 def test_anything_else_is_refused(text: str, verb: str, what: str, capsys: Any) -> None:
     assert main([verb, "--together", text], points()) == 2
     assert f"takes the words of several {what} as JSON" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import attrs
 from clocs_core.contracts.jobs import Job, Outcome
 from clocs_core.grids.cells import GridCell, Pretraining
 from clocs_core.grids.executor import LocalProcesses
-from clocs_core.grids.together import SeveralRuns, as_one_job, error_line, take_alike
+from clocs_core.grids.together import SeveralRuns, as_one_job, error_line, following, take_alike
 
 FILL = (
     "import sys, json, pathlib\n"
@@ -65,7 +65,7 @@ def test_each_run_is_done_or_failed_by_itself(tmp_path: Path) -> None:
         whole = executor.submit(both).result()
     good, bad = both.outcomes(whole)
     assert not good.error
-    assert bad.error == "Error: bad: no such thing. (good.log)"
+    assert bad.error == "Error: no such thing. (good.log)"
     assert good.seconds == bad.seconds == whole.seconds / 2
     assert error_line(tmp_path / "bad", "no such thing.") == "Error: bad: no such thing."
 
@@ -131,3 +131,13 @@ def test_the_seeds_of_a_method_are_divided_among_jobs() -> None:
     assert sorted(len(job) for job in jobs) == [3, 3, 4]
     assert {one for job in jobs for one in job} == set(runs)
     assert [{run.method for run in job if isinstance(run, Pretraining)} for job in jobs] == [set(methods)] * 3
+
+
+def test_evaluations_follow_a_pre_training_whose_recordings_they_read() -> None:
+    run, other = (Pretraining(method="m", dataset=name) for name in ("a", "b"))
+    own, elsewhere = (
+        (GridCell(pretraining=run, downstream=downstream, protocol="linear"),) for downstream in ("a", "b")
+    )
+    theirs = (GridCell(pretraining=other, downstream="b", protocol="linear"),)
+    assert following([run], {run: (elsewhere, own), other: (theirs,)}) == [own]
+    assert following([own], {run: (own,)}) == []
