@@ -10,9 +10,6 @@ import ctypes
 import json
 import os
 import shutil
-import signal
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import as_completed
@@ -34,6 +31,7 @@ from clocs_core.data.recipe import Recipe
 from clocs_core.data.regular_file import is_passing
 from clocs_core.errors import DataError
 from clocs_core.files import write_atomically
+from clocs_core.worker_processes import end_with
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -210,7 +208,7 @@ def _in_workers(jobs: list[Job], workers: int) -> Generator[tuple[Job, list[str]
 
 def _begin_worker(parent: int) -> None:
     _keep_freed_memory()
-    _end_with(parent)
+    end_with(parent)
 
 
 def _keep_freed_memory() -> None:
@@ -219,18 +217,6 @@ def _keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, 1 << 26)
         mallopt(_M_TRIM_THRESHOLD, 1 << 28)
-
-
-def _end_with(parent: int) -> None:
-    """Make this worker end when its parent ends or is killed, and leave Ctrl-C to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def make_shard(job: Job) -> list[str]:

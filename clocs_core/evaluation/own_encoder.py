@@ -10,9 +10,10 @@ from clocs_core.data.cohort import Cohort
 from clocs_core.errors import DataError
 from clocs_core.evaluation.classifiers import ClassifierMaker, Watch, list_classifiers
 from clocs_core.evaluation.clinical import clinical_results
+from clocs_core.evaluation.distance_bins import PatientDistances
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames
-from clocs_core.evaluation.patient_distances import PatientDistances, patient_distances
+from clocs_core.evaluation.patient_distances import patient_distances
 from clocs_core.evaluation.scoring import Evaluation, Scoring, score_predictions
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.train.normalise import normaliser

@@ -11,7 +11,7 @@ import numpy as np
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.contracts.events import EmbeddingMap, Picture
 from clocs_core.contracts.scores import Score
-from clocs_core.evaluation.patient_distances import PatientDistances
+from clocs_core.evaluation.distance_bins import PatientDistances
 from clocs_core.report.sheet import (
     BLUE,
     GREEN,

@@ -5,7 +5,6 @@ Only for runs on a GPU: on a CPU a thread would take its time from the training.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -13,24 +12,6 @@ from importlib import import_module
 from threading import Thread
 
 import torch
-
-
-@cache
-def import_pictures(device: torch.device) -> Thread | None:
-    """Import what draws pictures, which takes a second. Begin with the evaluation, in which the host mostly waits.
-
-    Beside the training, it kept the GPU of short epochs waiting: a library that is loaded holds the interpreter.
-    """
-
-    def work() -> None:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(5e-5)  # the run must not wait 5 ms, the default, whenever it needs the interpreter
-        try:
-            import clocs_core.report.pictures  # noqa: F401
-        finally:
-            sys.setswitchinterval(before)
-
-    return _beside(work, device)
 
 
 @cache
@@ -44,7 +25,7 @@ def import_triton(device: torch.device) -> Thread | None:
         with suppress(Exception):  # the run meets the same problem, and says so
             import_module("triton")
 
-    return _beside(work, device, daemon=False)  # a process must not end while a library is loaded
+    return _beside(work, device)
 
 
 @cache
@@ -66,12 +47,12 @@ def load_gpu_libraries(device: torch.device) -> Thread | None:
         with suppress(Exception):  # an older or newer Triton may have it elsewhere, and then does it when it needs it
             import_module("triton.runtime.cache").triton_key()
 
-    return _beside(work, device, daemon=False)
+    return _beside(work, device)
 
 
-def _beside(work: Callable[[], None], device: torch.device, daemon: bool = True) -> Thread | None:
+def _beside(work: Callable[[], None], device: torch.device) -> Thread | None:
     if device.type == "cpu":
         return None
-    thread = Thread(target=work, daemon=daemon)
+    thread = Thread(target=work)  # no daemon: a process must not end while a library is loaded
     thread.start()
     return thread

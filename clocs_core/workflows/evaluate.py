@@ -46,7 +46,8 @@ from clocs_core.report.evaluation_page import render_evaluation
 from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device
 from clocs_core.workflows.classifiers import KeptClassifiers
-from clocs_core.workflows.clinical import show_clinical
+from clocs_core.workflows.clinical import begin_clinical
+from clocs_core.workflows.drawing import drawing_beside
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.evaluation_frames import ReadyEvaluation, prepare_evaluation
 from clocs_core.workflows.leading import Lead, is_begun, make_what_is_named
@@ -151,7 +152,8 @@ def _in_folder(
                 "score": clock() - trained,
             },
         )
-        shown = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, plan.scoring.pictures)
+        with drawing_beside(ready.device, plan.scoring.pictures) as drawing:
+            shown = begin_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, drawing)()
         folder.finish_all(report, render_evaluation(report, shown))
     around.evaluated(_as_event(report, folder.path))
     return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))

@@ -5,8 +5,7 @@ This is the only caller of the event hooks. The input is a plan, the output a fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -23,14 +22,15 @@ from clocs_core.evaluation.own_encoder import Scored
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import COMMAND
 from clocs_core.report.page import render
+from clocs_core.report.pictures import draw_embeddings, draw_scores, draw_training
 from clocs_core.report.sections import make_sections
 from clocs_core.report.times import time_lines
-from clocs_core.workflows.background import import_pictures
-from clocs_core.workflows.clinical import show_clinical
+from clocs_core.workflows.clinical import begin_clinical
+from clocs_core.workflows.drawing import Drawing, Drawn, drawing_beside
 from clocs_core.workflows.encoders import BestEncoder, best_encoders, encoder_notes, score_encoder, score_other
 from clocs_core.workflows.environment import environment, now
 from clocs_core.workflows.summary import (
-    draw_views,
+    begin_views,
     leak_notes,
     name_embeddings,
     part_notes,
@@ -41,6 +41,9 @@ from clocs_core.workflows.summary import (
 )
 from clocs_core.workflows.surroundings import Surroundings
 from clocs_core.workflows.training import Ready, Trained, patients_of, prepare_run, train_run
+
+Begun: TypeAlias = tuple[Drawn[list[Picture]], ...]
+"""Pictures that were begun to draw."""
 
 
 @attrs.frozen(eq=False)
@@ -72,19 +75,22 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
             keeper.keep_encoder(one.saved, one.card, one.part.name)
         pretrained = clock()
         show.stage("evaluating")
-        if plan.evaluate.pictures:
-            import_pictures(ready.device)
-        watch = Watch(clock, show.tick, lambda done: None, show.warn)
-        scored = score_encoder(ready, first, watch)
-        scored_others = tuple(score_other(ready, one, watch) for one in others)
-        store = scored.frames.store
-        read = attrs.evolve(ready.cohort, channels=first.part.channels)
-        beside = scored.frames.places(ready.plan.evaluate.part, read)
-        keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
-        report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
-        evaluated = clock()
-        done = _done(ready, trained, scored, report)
-        clinical = show_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, plan.evaluate.pictures)
+        with drawing_beside(ready.device, plan.evaluate.pictures) as drawing:
+            of_training = _begin_training_pictures(ready, trained, drawing)
+            watch = Watch(clock, show.tick, lambda done: None, show.warn)
+            scored = score_encoder(ready, first, watch)
+            scored_others = tuple(score_other(ready, one, watch) for one in others)
+            store = scored.frames.store
+            embeddings = name_embeddings(plan, store, scored.features[plan.method.name])
+            of_results = _begin_result_pictures(ready, scored, embeddings, drawing)
+            of_classes = begin_clinical(scored.evaluation.clinical, plan.dataset, ready.cohort, show.warn, drawing)
+            read = attrs.evolve(ready.cohort, channels=first.part.channels)
+            beside = scored.frames.places(ready.plan.evaluate.part, read)
+            keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
+            report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
+            evaluated = clock()
+            done = _done(report, embeddings, (*of_training, *of_results))
+            clinical = of_classes()
         finished = clock()
         parts = {f"evaluate/{part}": seconds for part, seconds in watch.parts.seconds.items()}
         seconds = {**trained.log.seconds, "evaluate": evaluated - pretrained, **parts, "report": finished - evaluated}
@@ -149,21 +155,27 @@ def _report(ready: Ready, trained: Trained, scored: Scored, card: EncoderCard, w
     )
 
 
-def _done(ready: Ready, trained: Trained, scored: Scored, report: Report) -> RunDone:
-    embeddings = name_embeddings(ready.plan, scored.frames.store, scored.features[ready.plan.method.name])
-    pictures = _pictures(ready, trained, scored, report, embeddings) if ready.plan.evaluate.pictures else []
-    return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, tuple(pictures))
+def _begin_training_pictures(ready: Ready, trained: Trained, drawing: Drawing | None) -> Begun:
+    """Begin to draw what is known before the evaluation."""
+    if drawing is None:
+        return ()
+    rows, training = trained.log.rows, trained.training
+    curves = drawing.begin(draw_training, rows, ready.learner.progress.best_epoch)
+    return curves, begin_views(ready.plan, ready.cohort, training.store, training.validation, drawing)
 
 
-def _pictures(
-    ready: Ready, trained: Trained, scored: Scored, report: Report, embeddings: EmbeddingMap
-) -> Sequence[Picture]:
-    from clocs_core.report.pictures import draw_pictures  # imports matplotlib, which takes a second
+def _begin_result_pictures(ready: Ready, scored: Scored, embeddings: EmbeddingMap, drawing: Drawing | None) -> Begun:
+    """Begin to draw what the evaluation found."""
+    if drawing is None:
+        return ()
+    scores = drawing.begin(draw_scores, scored.evaluation.scores)
+    distances = scored.distances[ready.plan.method.name]
+    return scores, drawing.begin(draw_embeddings, embeddings, distances, ready.cohort.has_labels)
 
-    plan, training = ready.plan, trained.training
-    views = draw_views(plan, ready.cohort, training.store, training.validation)
-    distances = scored.distances[plan.method.name]
-    return draw_pictures(trained.log.rows, report, embeddings, distances, views, ready.cohort.has_labels)
+
+def _done(report: Report, embeddings: EmbeddingMap, begun: Begun) -> RunDone:
+    pictures = tuple(picture for drawn in begun for picture in drawn())
+    return RunDone(report.epochs_run, report.best_epoch, report.scores, report.comparisons, embeddings, pictures)
 
 
 def _findings(ready: Ready, scored: Scored, done: RunDone) -> Findings:

@@ -20,11 +20,13 @@ from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.audit import Audit
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.store import Instances, Store
+from clocs_core.evaluation.distance_bins import PatientDistances, coarsen
 from clocs_core.evaluation.features import Features
-from clocs_core.evaluation.patient_distances import PatientDistances, coarsen
 from clocs_core.evaluation.retrieval import Nearness, Retrieval, retrieve
 from clocs_core.plan.pretraining import Plan
+from clocs_core.report.pictures import draw_views
 from clocs_core.train.build import build_views, describe_signals
+from clocs_core.workflows.drawing import Drawing, Drawn
 
 
 def name_embeddings(plan: Plan, store: Store, rows: Features) -> EmbeddingMap:
@@ -168,10 +170,10 @@ def _retrieval_row(init: str, nearness: str, found: Retrieval) -> RetrievalRow:
 _COLUMNS = 8  # views that fit on a page
 
 
-def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) -> Picture:
-    """Draw three validation instances, spread over the part, as the encoder sees them."""
-    from clocs_core.report.traces import traces  # imports matplotlib, which takes a second
-
+def begin_views(
+    plan: Plan, cohort: Cohort, store: Store, validation: Instances, drawing: Drawing
+) -> Drawn[list[Picture]]:
+    """Begin to draw three validation instances, spread over the part, as the encoder sees them."""
     rows = torch.linspace(0, len(validation) - 1, min(3, len(validation))).long().to(store.device)
     views = build_views(plan, describe_signals(plan, cohort.pretrain, cohort.channels))(
         store.gather(validation, rows), seeds.generator(store.device, plan.run.seed, "traces")
@@ -187,4 +189,4 @@ def draw_views(plan: Plan, cohort: Cohort, store: Store, validation: Instances) 
     names = [f"view {number + 1} of {len(views.signal)}" for number in range(shown.shape[1])]
     if views.perturb == "one each":
         names = ["clean", *(chosen.offer.name for chosen in plan.perturbations)][: shown.shape[1]]
-    return traces(shown, titles, names, cohort.pretrain.frame_rate, len(views.signal))
+    return drawing.begin(draw_views, shown, titles, names, cohort.pretrain.frame_rate, len(views.signal))

@@ -43,8 +43,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A place for runs without pictures, which take most of the time of so small a run and are never read again."""
     here = Place(tmp_path_factory.mktemp("kills"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: [])
-        patch.setattr(clocs_core.workflows.pretrain, "draw_views", lambda *_: None)
+        for begin in ("_begin_training_pictures", "_begin_result_pictures"):
+            patch.setattr(clocs_core.workflows.pretrain, begin, lambda *_: ())
         assert here.start() == 0  # in this process, so that forks have all that a run imports
         shutil.rmtree(here.folder / "runs")
         yield here

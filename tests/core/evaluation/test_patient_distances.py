@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core.evaluation import patient_distances as patients
-from clocs_core.evaluation.patient_distances import coarsen, patient_distances
+from clocs_core.evaluation.distance_bins import coarsen
+from clocs_core.evaluation.patient_distances import patient_distances
 
 
 def cohort(n=60, dim=4, spread=0.3, seed=0):

@@ -7,32 +7,14 @@ from types import ModuleType
 import pytest
 import torch
 
-import clocs_core.report.pictures
 from clocs_core.workflows import background
-from clocs_core.workflows.background import import_pictures, import_triton, load_gpu_libraries
+from clocs_core.workflows.background import import_triton, load_gpu_libraries
 
 
 @pytest.fixture(autouse=True)
 def first_time() -> None:
-    import_pictures.cache_clear()
     load_gpu_libraries.cache_clear()
     import_triton.cache_clear()
-
-
-def test_pictures_are_imported_beside_a_training_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """matplotlib takes a second to import, for which a GPU would wait at the end of a run."""
-    monkeypatch.setattr(clocs_core.report, "pictures", clocs_core.report.pictures)  # restored: the import replaces it
-    monkeypatch.delitem(sys.modules, "clocs_core.report.pictures")
-    before = sys.getswitchinterval()
-    assert import_pictures(torch.device("cpu")) is None
-    assert "clocs_core.report.pictures" not in sys.modules
-    thread = import_pictures(torch.device("cuda"))
-    assert thread is not None
-    thread.join()
-    assert "clocs_core.report.pictures" in sys.modules
-    assert sys.getswitchinterval() == before
-    assert thread.daemon  # a run that fails does not wait for it
-    assert import_pictures(torch.device("cuda")) is thread  # several runs of a process have one
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["as in 3.6", "in a Triton that has it elsewhere"])

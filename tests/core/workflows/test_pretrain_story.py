@@ -168,9 +168,8 @@ def story(tmp_path_factory):
     around, keeper = surroundings(host, end), Kept()
     keeper.checkpoint = folder / "checkpoint"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clocs_core.report.pictures.draw_pictures", lambda *_: "")  # longer than the run, as are these
-        for drawing in ("draw_views", "render"):
-            patch.setattr(pretrain, drawing, lambda *_: "")
+        for longer_than_the_run in ("_begin_training_pictures", "_begin_result_pictures", "render"):
+            patch.setattr(pretrain, longer_than_the_run, lambda *_: "")
         patch.setattr(encoders, "score_own_encoder", score)
         patch.setattr(saving, "save_checkpoint", watch)
         patch.setattr(loop, "validate", lowest_after_the_best)
