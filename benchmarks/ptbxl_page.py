@@ -122,10 +122,11 @@ others without labels but `cmsc`. `pclr` learns from patients with several recor
 
 Six methods were compared [on fold 9](#chosen-on-fold-9). The best three by `all` there have five seeds:
 `rhythm-and-patient` with 100 epochs, `cpc`, and `vicreg-many`, of which 30 and 100 epochs differ by 0.001. The other
-methods, and the second encoder of each method, were not tried on fold 9; they ran with one seed. So `jepa` with
-`xresnet1d`, which is among the best rows on fold 10, is not one of the three.
+methods, and the other encoders of each method, were not tried on fold 9; they ran with one seed. So `jepa` with
+`xresnet1d`, which is among the best rows on fold 10, is not one of the three. `cpc` and `rhythm-and-patient` predict
+what follows and need a causal encoder, which `s4d` alone is; all other methods have rows with all three encoders.
 
-Fold 10 was scored in four rounds, and what it showed was known afterwards: more epochs, and shorter gaps for `mae`,
+Fold 10 was scored in five rounds, and what it showed was known afterwards: more epochs, and shorter gaps for `mae`,
 were then tried on fold 9, and `vicreg-many` got its five seeds with 30 epochs when both had been scored. Six rows were
 scored twice, with [other numbers of seeds](#earlier-scores): of three, time was up in a first call, and three had one
 seed. All other rows were scored once.

@@ -25,7 +25,7 @@ CARDS = [path for path in PLUGINS if path.name == "__init__.py" and path.parent.
 
 # The drawing in docs/architecture.md: a folder imports from itself and from the folders above it.
 ORDER = (
-    ("errors", "files", "seeds", "versions", "turns", "progress"),
+    ("errors", "files", "seeds", "versions", "turns", "worker_processes", "progress"),
     ("contracts",),
     ("settings",),
     ("plugins",),
@@ -74,6 +74,7 @@ ELSEWHERE = {
     "contracts.sections": "core/report/test_sections.py",
     "contracts.grids": "core/grids/test_cells.py core/grids/test_summary.py plugins/paper_tables/test_paper_tables.py",
     "contracts.jobs": "core/grids/test_executor.py core/grids/test_results.py",
+    "evaluation.distance_bins": "core/evaluation/test_patient_distances.py",
     "data.array_file": "core/data/test_numpy_file.py core/data/test_hdf5_file.py core/data/test_matlab_file.py",
     "grids.axes": "core/grids/test_cells.py",
     "grids.choose": "core/grids/test_cells.py plugins/paper_tables/test_paper_tables.py",

@@ -181,7 +181,7 @@ SMALLER_BENCHMARKS = (
     (r"--datasets ptbxl --leads", "--datasets demo --leads"),
     (r"^(.*/shared_machine\.py) .*(--json .*)$", r"\1 --rounds 1 --epochs 1 --busy 0 \2"),
     (r"^(.*/end_to_end\.py) --old \w+ (.*)$", r"\1 \2 --only run --smoke"),  # a checkout may lack the old commit
-    (r"^(.*/end_to_end\.py --only prepare .*)$", r"\1 --smoke"),
+    (r"^(.*/end_to_end\.py --only (?:prepare|table) .*)$", r"\1 --smoke"),
     (r"^(.*/scale_model\.py) (?:.*)(--json .*)$", r"\1 --encoder cnn --batch 8 --rounds 2 \2"),
     (r"^(.*/ranks_step\.py .*)$", r"\1 --batch 4 --steps 1 --rounds 2"),
     (r"^(.*/own_rows\.py .*)$", r"\1 --device cpu --impl chunked --batches 32 --processes 2"),
