@@ -101,6 +101,8 @@ def record(command: list[str]) -> list[Problem]:
         places = ["--data-root", f"{folder}/data", "--out", f"{folder}/run", "--device", "cpu", "-o", "resamples=2"]
         if clocs([*command, *places]) != 0:
             raise SystemExit(f"clocs {' '.join(command)} failed")
+    if not problems:
+        raise SystemExit(f"clocs {' '.join(command)} fitted no linear classifier")
     return problems
 
 
@@ -108,21 +110,22 @@ def record(command: list[str]) -> list[Problem]:
 def remembering(problems: list[Problem]) -> Iterator[None]:
     """Keep the arguments of every linear classifier that is fitted inside."""
 
-    def keep(train: Features, test: Features, task: Task, *more: Any) -> Predictions:
+    def keep(train: Features, test: Features, task: Task, *more: Any, **named: Any) -> Predictions:
         problems.append(Problem(train, test, task))
-        return linear(train, test, task, *more)
+        return linear(train, test, task, *more, **named)
 
-    with patch.object(classifiers, "linear", keep):
+    keeping = {kind: (keep, best) for kind, (fit, best) in classifiers.MODELS.items() if fit is linear}
+    with patch.dict(classifiers.MODELS, keeping):
         yield
 
 
-def compare(problem: Problem) -> dict[str, Any]:
-    """Fit one classifier by all solvers; return scores, and distances of ours from each of the others."""
+def compare(problem: Problem, solvers: dict[str, dict[str, Any]] = SOLVERS) -> dict[str, Any]:
+    """Fit one classifier by our solver and by others; return scores, and distances of ours from each of the others."""
     began = time.perf_counter()
     ours = linear(problem.train, problem.test, problem.task)
     seconds = {"ours": time.perf_counter() - began}
     theirs = {}
-    for name, how in SOLVERS.items():
+    for name, how in solvers.items():
         began = time.perf_counter()
         theirs[name] = attrs.evolve(ours, probability=by_scikit_learn(problem, how))
         seconds[name] = time.perf_counter() - began

@@ -41,6 +41,7 @@ def test_the_optimum_on_real_features_is_that_of_scikit_learn(test_data: Path) -
     problems = record(
         f"run --plugin simclr --dataset cardiology --root {root} --epochs 1 --label-fraction 0.25".split()
     )
+    assert len(problems) == 2  # of the trained encoder and of the untrained one
     for problem in problems[:1]:  # scikit-learn takes a minute for one
         label = problem.train.label
         x = problem.train.embedding.astype(np.float64)
