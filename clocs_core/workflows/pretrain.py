@@ -81,7 +81,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
             scored = score_encoder(ready, first, watch)
             scored_others = tuple(score_other(ready, one, watch) for one in others)
             store = scored.frames.store
-            embeddings = name_embeddings(plan, store, scored.features[plan.method.name])
+            embeddings = name_embeddings(ready.plan, store, scored.features[plan.method.name])
             of_results = _begin_result_pictures(ready, scored, embeddings, drawing)
             of_classes = begin_clinical(scored.evaluation.clinical, plan.dataset, ready.cohort, show.warn, drawing)
             read = attrs.evolve(ready.cohort, channels=first.part.channels)
