@@ -21,7 +21,7 @@ from clocs_core.cli.output import echo
 from clocs_core.cli.processes import Place, count_processes, joined, met_others, start_processes, words_of_one
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.summary import print_summary
-from clocs_core.cli.together import evaluate_together
+from clocs_core.cli.together import Verb, evaluate_together
 from clocs_core.errors import SettingsError
 from clocs_core.plugins.session import Session
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -86,7 +86,7 @@ def evaluate_command(
     from clocs_core.plan.pretrained import open_encoder
 
     if together is not None:
-        return evaluate_together(session, context.command, SECTIONS, together, workers)
+        return evaluate_together(session, EVALUATE, together, workers)
     if random == (run is not None):
         raise SettingsError(
             "Give one of the two: RUN, the folder of a `clocs run`, or --random with --encoder NAME."
@@ -105,6 +105,9 @@ def evaluate_command(
         if count > 1:
             return start_processes(count, words_of_one(), "Finished classifiers are kept: the same command goes on.")
         return _evaluate(how, plan)
+
+
+EVALUATE = Verb(evaluate_command, SECTIONS)
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ import click
 
 from clocs_core.artifacts.run_folder import MOST_SEEDS, RunFolder, open_run_folder, refuse_taken
 from clocs_core.cli.completing import complete_runs
+from clocs_core.cli.evaluate import EVALUATE
 from clocs_core.cli.flags import (
     AnyOption,
     given_flags,
@@ -35,7 +36,7 @@ from clocs_core.cli.processes import (
 from clocs_core.cli.session import pass_session
 from clocs_core.cli.several_seeds import has_seeds, refuse_for_seeds, resume_seeds, run_seeds
 from clocs_core.cli.summary import print_summary
-from clocs_core.cli.together import run_together
+from clocs_core.cli.together import Verb, run_together
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.plugins.session import Session
@@ -96,7 +97,7 @@ def run_command(
     flags, -o. The effective settings are written into the run folder.
     """
     if together is not None:
-        return run_together(session, context.command, SECTIONS, together, workers)
+        return run_together(session, Verb(context.command, SECTIONS), EVALUATE, together, workers)
     began = time.monotonic()
     count = count_processes(gpus, processes)
     if seeds is not None:
