@@ -13,6 +13,7 @@ docs/benchmarks-grid.md says more.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None, open_executor: OpenExecutor | N
     except ClocsError as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `| head` has what it wants; Python would complain at its end, when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as problem:  # a full disk, a folder without permission
         print(f"Error: {describe_io(problem)} The same command goes on from here.", file=sys.stderr)
         return 2

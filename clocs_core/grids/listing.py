@@ -53,7 +53,8 @@ def _size(preset: Preset, repeats: Repeats) -> str:
 
 
 def _data(preset: Preset, shelf: Shelf) -> list[str]:
-    return [f"{name} ({'here' if shelf.has(name) else 'not here'})" for name in preset.datasets]
+    """Say whether a folder is there. That all recordings are in it shows only when they are listed, which takes long."""
+    return [f"{name} ({'folder found' if shelf.has(name) else 'not found'})" for name in preset.datasets]
 
 
 def _state(cell: GridCell, results: Results) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -158,8 +159,18 @@ def test_a_list_says_what_each_table_needs_and_what_is_here(capsys: pytest.Captu
     said = capsys.readouterr().out
     assert "linear-main  (Table 1, section 6.2)" in said
     assert "70 pre-trainings, 70 cells with 5 seeds" in said
-    assert "data: chapman (not here), cardiology (here)" in said
+    assert "data: chapman (not found), cardiology (folder found)" in said
     assert "Tables 3, 4" in said
+
+
+def test_a_list_that_nobody_reads_to_its_end_is_no_error(tmp_path: Path) -> None:
+    """As in `run_all.py --list | head`."""
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, run_all.__file__, "--list", "--data-root", str(tmp_path)]
+    with open(write, "w") as closed:
+        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 @pytest.mark.parametrize(
