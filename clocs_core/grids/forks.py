@@ -7,6 +7,9 @@ log, and the signals that are ignored. It lives on if its grid is killed.
 
 The two sides talk by one socket that keeps messages apart, in JSON. A grid sends the words of a command with its open
 files, or a signal for one; the process answers with the exit code of each. It ends when the grid has closed the socket.
+
+Not the fork server of multiprocessing: it sends pickles, imports the main script again in every fork, and has one
+server for the whole process, with the environment of its first use.
 """
 
 from __future__ import annotations
