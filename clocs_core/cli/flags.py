@@ -197,5 +197,7 @@ def _other_flag(word: str) -> Assignment:
     if not equals:
         raise SettingsError(f"--{name} needs a value.")
     table, _, field = name.replace("-", "_").rpartition(".")
+    if field == "leads":  # the commands of `clocs data` declare no flag for settings
+        field = "channels"
     # --sampling-rate is the rate of the recordings; -o sets the rate of a framing.
     return Assignment("dataset" if field == "sampling_rate" and not table else table, field, value)

@@ -53,7 +53,7 @@ def _size(preset: Preset, repeats: Repeats) -> str:
 
 
 def _data(preset: Preset, shelf: Shelf) -> list[str]:
-    """Say whether a folder is there. That all recordings are in it shows only when they are listed, which takes long."""
+    """Say whether a folder is there. Whether all recordings are in it shows when they are listed, which takes long."""
     return [f"{name} ({'folder found' if shelf.has(name) else 'not found'})" for name in preset.datasets]
 
 

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 _ARRAY = {1: ("sample",), 2: ("channel", "sample")}
 _TEXT = {2: ("sample", "channel")}
 
-_PLAIN = (".npy", ".csv", ".txt")  # files of numbers alone: the user says what they are
+_LINES = (".csv", ".txt")  # text, a recording each
+_PLAIN = (".npy", *_LINES)  # files of numbers alone: the user says what they are
 _WHOLE = (".npz", ".parquet")
 
 
 def find_single(root: Path, tables: Collection[Path]) -> Path:
     """Return the file with all recordings if `root` is it or contains only it; otherwise the folder itself.
 
-    Descends into folders that contain one folder and nothing else, as archives make them.
+    Descends into folders that contain one folder and nothing else, as archives make them. Where that leads to a text
+    file, the folder of its patient is kept: the folder above is returned, if `root` has it.
     """
+    given = root
     while root.is_dir():
         inside = [path for path in _visible(root) if path.resolve() not in tables]
         if len(inside) == 1:
@@ -39,15 +42,19 @@ def find_single(root: Path, tables: Collection[Path]) -> Path:
             names = ", ".join(path.name for path in whole[:4])
             raise DataError(f"{root} has {names}: point `root=PATH` at one of them.")
         return whole[0] if whole else root
+    if given.is_dir() and root.suffix.lower() in _LINES:
+        return given if root.parent == given else root.parent.parent
     return root
 
 
 def describe_file(path: Path, options: ArraysOptions) -> Found:
     """Describe a file with one recording. Raises DataError where it is none."""
+    if path.suffix.lower() in _LINES:
+        return _describe_plain(path.parent, [path], options)
     if not says_itself(path):
         raise DataError(
-            f"{path} is none of .npz, .npy, .h5, .mat and .parquet, nor a recording that says its sampling rate, nor a "
-            "folder of recordings."
+            f"{path} is none of .npz, .npy, .h5, .mat, .parquet, .csv and .txt, nor a recording that says its sampling "
+            "rate, nor a folder of recordings."
         )
     return describe_headed(path.parent, [path], options, by_folder=False)
 
@@ -63,10 +70,16 @@ def describe_folder(root: Path, options: ArraysOptions, tables: Collection[Path]
             "Point `root=PATH` at the file or the folder that holds them."
         )
     files.sort(key=lambda path: natural(str(path.relative_to(root))))
-    below = [path for path in files if path.parent != root]
     if says_itself(files[0]):
-        found = describe_headed(root, files, options, by_folder=len(below) == len(files))
-        return attrs.evolve(found, notes=(*aside, *found.notes))
+        found = describe_headed(root, files, options, by_folder=all(path.parent != root for path in files))
+    else:
+        found = _describe_plain(root, files, options)
+    return attrs.evolve(found, notes=(*aside, *found.notes))
+
+
+def _describe_plain(root: Path, files: Sequence[Path], options: ArraysOptions) -> Found:
+    """Describe files of numbers alone: those in folders of patients if there are any, else all side by side."""
+    below = [path for path in files if path.parent != root]
     outside = [path.name for path in files if path.parent == root] if below else []
     chosen = [path.relative_to(root) for path in below or files]
     first = _first_that_opens(below or files, options)
@@ -81,7 +94,7 @@ def describe_folder(root: Path, options: ArraysOptions, tables: Collection[Path]
         channels=first.channels,
         channel_count=len(first.samples),
         shortest=smallest.samples.shape[1],
-        notes=(*aside, *lost),
+        notes=lost,
     )
 
 
@@ -137,7 +150,7 @@ def _is_visible(path: Path) -> bool:
     return not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
-def _first_that_opens(files: list[Path], options: ArraysOptions) -> SignalFile:
+def _first_that_opens(files: Sequence[Path], options: ArraysOptions) -> SignalFile:
     """Read the first file that can be read; the others are checked when they are loaded."""
     problems = []
     for path in files:

@@ -172,6 +172,26 @@ def test_text_is_read_with_and_without_a_heading(tmp_path: Path, lines: list[str
     assert listing.numbered == (names == ("0", "1"))
 
 
+@pytest.mark.parametrize(
+    ("place", "root", "record", "patient"),
+    [
+        ("r.csv", "r.csv", "r.csv", "r.csv"),
+        ("r.txt", ".", "r.txt", "r.txt"),
+        ("ann/r.csv", ".", "ann/r.csv", "ann"),
+        ("unpacked/ann/r.csv", ".", "ann/r.csv", "ann"),
+        ("ann/r.csv", "ann", "r.csv", "r.csv"),
+    ],
+)
+def test_one_text_file_is_a_recording(tmp_path: Path, place: str, root: str, record: str, patient: str):
+    """As many text files are, wherever `root` points."""
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    np.savetxt(tmp_path / place, SIGNAL[0, :, :100].T, header="A,B", comments="", delimiter=",")
+    listing, (found,) = read(tmp_path / root)
+    assert same([found], [SIGNAL[0, :, :100].astype(np.float64)])
+    assert found.channels == ("A", "B")
+    assert [(one.record, one.patient) for one in listing.entries] == [(record, patient)]
+
+
 def test_the_shortest_file_of_a_folder_is_told(tmp_path: Path):
     """Frames follow from it; only the smallest file is read for it."""
     for patient, length in (("a", 900), ("b", 300), ("c", 2000)):

@@ -262,7 +262,7 @@ def test_files_that_are_not_what_was_meant_are_one_sentence(tmp_path: Path):
     (tmp_path / "k.mat").write_bytes(b"")
     assert "cannot be read as a MATLAB file" in fails(tmp_path / "k.mat")
     (tmp_path / "k.doc").write_bytes(b"")
-    assert "is none of .npz, .npy, .h5, .mat and .parquet" in fails(tmp_path / "k.doc")
+    assert "is none of .npz, .npy, .h5, .mat, .parquet, .csv and .txt" in fails(tmp_path / "k.doc")
     np.savez(tmp_path / "l.npz", label=[1], fs="fast")
     assert "has no array of signals, it has label, fs" in fails(tmp_path / "l.npz")
     np.savez(tmp_path / "m.npz", x=SIGNAL, fs=[125, 250])
