@@ -7,7 +7,7 @@ function that reads a stretch of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,8 @@ from clocs_core.data.array_file import HDF5, open_array_file
 from clocs_core.data.dicom_file import is_dicom, open_dicom
 from clocs_core.data.ecg_xml import open_ecg_xml
 from clocs_core.data.edf_file import open_edf
-from clocs_core.data.number_table import NotANumber, read_number_table
-from clocs_core.data.recording import ANYTHING, Recording, Stretch, Wish, in_memory
-from clocs_core.data.regular_file import open_regular
-from clocs_core.data.stored_arrays import TIMES
+from clocs_core.data.recording import ANYTHING, Recording, Stretch, Wish
+from clocs_core.data.text_file import open_text
 from clocs_core.data.wfdb import open_wfdb
 from clocs_core.errors import DataError, DataNotFound
 
@@ -105,42 +103,6 @@ def format_of(path: Path) -> Format | None:
     return found
 
 
-def _open_text(path: Path, wish: Wish) -> Recording:
-    """Read a column per channel, with or without a heading; columns of time are left out, empty cells are missing."""
-    with open_regular(path) as stream:
-        text = stream.read().removeprefix(b"\xef\xbb\xbf").lstrip(b" \r\n")
-    if not text.strip():
-        raise DataError(f"{path} is empty.")
-    line, below = (*re.split(rb"[\r\n]+", text, maxsplit=1), b"")[:2]
-    mark = next((mark for mark in (b"\t", b";", b",") if mark in line), None)
-    try:
-        first = [cell.strip().strip(b'"').decode("utf-8") for cell in line.split(mark)]
-        headed = not _are_numbers(first)
-        if headed and not below.strip():
-            raise DataError(f"{path} has a heading, but no samples below it.")
-        values = read_number_table(below if headed else text, mark)
-    except NotANumber as problem:
-        raise DataError(f"{path} cannot be read: could not convert string {problem.cell!r}: {problem}.") from None
-    except DataError:
-        raise
-    except ValueError as problem:
-        raise DataError(f"{path} cannot be read: {problem}.") from None
-    if not headed:
-        unused = first[-1] == "" and np.isnan(values[:, -1]).all()  # some programs end each line with a separator
-        return in_memory(values.T[: len(first) - unused])
-    kept = [place for place, name in enumerate(first) if name.lower() not in TIMES]
-    if not kept or values.shape[1] != len(first):
-        raise DataError(f"{path} has {values.shape[1]} columns below the heading {', '.join(first)}.")
-    return in_memory(values.T[kept], channels=tuple(first[place] for place in kept))
-
-
-def _are_numbers(cells: Sequence[str]) -> bool:
-    try:
-        return len([float(cell) for cell in cells if cell]) > 0
-    except ValueError:
-        return False
-
-
 def _open_array(path: Path, wish: Wish) -> Recording:
     """Open (sample,), (channel, sample), or (sample, channel), which has more rows than columns."""
     plain = path.suffix.lower() in (".npy", ".npz")
@@ -191,7 +153,7 @@ def _as_samples(array: NDArray[Any]) -> NDArray[np.floating | np.integer]:
 
 
 FORMATS = (
-    Format("text", (".csv", ".txt"), _open_text),
+    Format("text", (".csv", ".txt"), open_text),
     Format("NumPy", (".npy", ".npz"), _open_array),
     Format("WFDB", (".hea",), open_wfdb, "wfdb"),
     Format("EDF and BDF", (".edf", ".bdf"), open_edf, "pyedflib", "edf"),

@@ -93,8 +93,9 @@ def _describe_plain(root: Path, files: Sequence[Path], options: ArraysOptions) -
         patients=tuple(path.parts[0] for path in chosen) if below else None,
         channels=first.channels,
         channel_count=len(first.samples),
+        sampling_rate=first.sampling_rate,
         shortest=smallest.samples.shape[1],
-        notes=lost,
+        notes=(*lost, *first.notes),
     )
 
 

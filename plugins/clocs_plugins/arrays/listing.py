@@ -87,8 +87,8 @@ def _with_pattern(found: Found, pattern: str) -> Found:
 def _check_rate(found: Found, given: float | None) -> tuple[str, ...]:
     if given is None and found.sampling_rate is None:
         raise DataError(
-            "The sampling rate is not known: give it in Hz with `sampling_rate=HZ`, or in an .npz as "
-            "np.savez(file, x=…, sampling_rate=125)."
+            "The sampling rate is not known: give it in Hz with `sampling_rate=HZ`, in an .npz as np.savez(file, x=…, "
+            "sampling_rate=125), or in a text as a line above the samples, Sampling rate: 125 Hz."
         )
     if found.sampling_rate is not None and not 0 < found.sampling_rate < float("inf"):
         raise DataError(f"The file says {found.sampling_rate:g} Hz: the rate must be one positive number.")

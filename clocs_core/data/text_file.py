@@ -1,0 +1,125 @@
+"""Read a recording written as text: a row for each sample, a column for each channel."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clocs_core.data.number_table import NotANumber, read_number_table
+from clocs_core.data.recording import Recording, Wish, in_memory, one_unit
+from clocs_core.data.regular_file import open_regular
+from clocs_core.data.text_layout import TextLayout, find_layout
+from clocs_core.data.time_column import is_time, rate_of, rate_of_times_of_day, seconds_in
+from clocs_core.errors import DataError
+
+
+def open_text(path: Path, wish: Wish) -> Recording:
+    """Read a column per channel, with or without a heading and lines above it. Empty cells are missing samples.
+
+    Columns of time are left out; so are columns of words, with a note. Names, units and the sampling rate come from the
+    heading, the lines above it, and the times.
+    """
+    with open_regular(path) as stream:
+        text = _as_lines(stream.read())
+    if not text.strip():
+        raise DataError(f"{path} is empty.")
+    try:
+        layout = find_layout(text)
+        if not layout.rows.strip():
+            raise DataError(f"{path} has a heading, but no samples below it.")
+        values, columns = _read(layout)
+    except NotANumber as problem:
+        raise DataError(f"{path} cannot be read: could not convert string {problem.cell!r}: {problem}.") from None
+    except DataError:
+        raise
+    except ValueError as problem:
+        raise DataError(f"{path} cannot be read: {problem}.") from None
+    return _recording(path, layout, values, columns)
+
+
+def _recording(path: Path, layout: TextLayout, values: NDArray[np.float64], columns: Sequence[int]) -> Recording:
+    """Choose the channels among the columns that were read, (sample, column)."""
+    names = layout.names
+    if names is None:
+        unused = _is_unused(layout, values)
+        rate = layout.sampling_rate() or _rate_by_clock(layout)
+        name = layout.fact("lead", "channel", "signal") if values.shape[1] - unused == 1 else ""
+        samples = values.T[: values.shape[1] - unused]
+        return in_memory(samples, channels=(name,) if name else None, sampling_rate=rate, unit=_unit_above(layout))
+    kept = [place for place, column in enumerate(columns) if not is_time(names[column])]
+    if not kept or values.shape[1] != len(columns):
+        raise DataError(f"{path} has {values.shape[1]} columns below the heading {', '.join(names)}.")
+    units = [layout.units[columns[place]] if layout.units else "" for place in kept]
+    unit, factors = one_unit(units) if all(units) else (_unit_above(layout), np.ones((1, 1)))
+    left_out = ", ".join(names[column] for column in sorted(layout.words))
+    return in_memory(
+        values.T[kept] * factors if (factors != 1).any() else values.T[kept],
+        channels=tuple(names[columns[place]] for place in kept),
+        sampling_rate=layout.sampling_rate() or _rate_by_times(layout, values, columns) or _rate_by_clock(layout),
+        unit=unit,
+        units=tuple(units) if "," in unit else (),
+        notes=(f"{path.name}: columns of words are not read: {left_out}.",) if left_out else (),
+    )
+
+
+def _as_lines(text: bytes) -> bytes:
+    """Return a text as UTF-8 without its byte order mark and blank beginning, with a line feed after each line."""
+    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if text.startswith(mark):
+            text = text.removeprefix(mark).decode(encoding, "replace").encode()
+    text = text.removeprefix(codecs.BOM_UTF8).lstrip(b" \r\n")
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
+
+
+def _read(layout: TextLayout) -> tuple[NDArray[np.float64], list[int]]:
+    """Read the numbers, (sample, column), with the columns that they are of. Raises ValueError as read_number_table."""
+    rows = layout.rows.replace(b",", b".") if layout.decimal_comma else layout.rows
+    skipped = layout.times | layout.words
+    if skipped:
+        rows = _without(rows, layout.mark, skipped)
+    values = read_number_table(rows, layout.mark)
+    width = len(layout.names) if layout.names is not None else values.shape[1] + len(skipped)
+    return values, [column for column in range(width) if column not in skipped]
+
+
+def _without(rows: bytes, mark: bytes | None, columns: frozenset[int]) -> bytes:
+    """Remove columns from rows."""
+    between = mark or b" "
+    return b"\n".join(
+        between.join(cell for place, cell in enumerate(line.split(mark)) if place not in columns)
+        for line in rows.split(b"\n")
+    )
+
+
+def _is_unused(layout: TextLayout, values: NDArray[np.float64]) -> bool:
+    """Whether the last column is none: some programs end each line with a mark."""
+    last = layout.rows.partition(b"\n")[0].split(layout.mark)[-1]
+    return not last.strip() and values.shape[1] > 1 and bool(np.isnan(values[:, -1]).all())
+
+
+def _unit_above(layout: TextLayout) -> str:
+    """Return the unit that the lines above the rows say."""
+    said = layout.fact("unit", "units")
+    return one_unit([said])[0] if said else ""
+
+
+def _rate_by_times(layout: TextLayout, values: NDArray[np.float64], columns: Sequence[int]) -> float | None:
+    """Return the sampling rate by a column of times whose unit is known."""
+    for place, column in enumerate(columns):
+        seconds = seconds_in((layout.names or ())[column], layout.units[column] if layout.units else "")
+        if is_time((layout.names or ())[column]) and seconds is not None:
+            return rate_of(values[:, place] * seconds)
+    return None
+
+
+def _rate_by_clock(layout: TextLayout) -> float | None:
+    """Return the sampling rate by a column of dates and times of day."""
+    if len(layout.times) != 1:
+        return None
+    (column,) = layout.times
+    cells = [line.split(layout.mark)[column] for line in layout.rows.split(b"\n") if line.strip()]
+    return rate_of_times_of_day([cell.decode("ascii", "replace").strip(' "') for cell in cells])
