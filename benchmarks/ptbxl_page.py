@@ -92,7 +92,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     others: published figures; asked: the names of all rows that the table is to have.
     """
     commands = [table["command"] for table in found.tables] + [COMMAND]
-    machines = "; ".join(dict.fromkeys(f"{table['machine']}, {table['date']}" for table in found.tables))
+    machines = _machines(found.tables)
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
     rows = ordered(found.rows, asked)
     parts = [introduction, _linear(rows, others), _verdicts(rows)]
@@ -100,6 +100,14 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     parts += [_other_protocols(rows, others), _fractions(rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _earlier(found.earlier), _sources(others)]
     return "\n".join(part for part in parts if part)
+
+
+def _machines(tables: Iterable[dict[str, Any]]) -> str:
+    """Name each machine once, with the days on which it was used."""
+    days: dict[str, set[str]] = {}
+    for table in tables:
+        days.setdefault(table["machine"], set()).add(table["date"])
+    return "; ".join(f"{machine}, {' and '.join(sorted(those))}" for machine, those in days.items())
 
 
 def ordered(rows: Iterable[dict[str, Any]], asked: Sequence[str]) -> list[dict[str, Any]]:
@@ -111,9 +119,10 @@ def ordered(rows: Iterable[dict[str, Any]], asked: Sequence[str]) -> list[dict[s
 _INTRODUCTION = """# Results on PTB-XL, as its benchmark scores them
 
 Macro AUROC on fold 10 of PTB-XL (100 Hz, 12 leads), one vector per recording, after pre-training on folds 1-8: without
-labels, but for `supervised`, which has the labels of `superclass`. Here folds 1-8 have 12,883 of their 17,418
-recordings, for pre-training and for the labels of the linear model; folds 9 and 10 are complete (version 1.0.1). One
-recording of fold 10 has the signal of one in folds 1-8 (13796 and 01371).
+labels, but for `supervised`, which has the labels of `superclass`. Here folds 1-8 have 12,883 of the 17,418 recordings
+of version 1.0.3, for pre-training and for the labels of the linear model; folds 9 and 10 are complete. A third of the
+recordings are of version 1.0.1, and fold 10 has one more than in 1.0.3. The signal of one recording of fold 10, 13796,
+is nearly that of 1371, in folds 1-8.
 
 Rows have the defaults of their methods, but for the epochs in the table, for what their names say, and for bf16. `cmsc`
 has a projector, AdamW and a schedule, and `supervised` has batches of 128; the other rows have 256.
@@ -121,15 +130,16 @@ has a projector, AdamW and a schedule, and `supervised` has batches of 128; the 
 others without labels but `cmsc`. `pclr` learns from patients with several recordings only: 2,982 recordings.
 
 Six methods were compared [on fold 9](#chosen-on-fold-9). The best three by `all` there have five seeds:
-`rhythm-and-patient` with 100 epochs, `cpc`, and `vicreg-many`, of which 30 and 100 epochs differ by 0.001. The other
-methods, and the other encoders of each method, were not tried on fold 9; they ran with one seed. So `jepa` with
-`xresnet1d`, which is among the best rows on fold 10, is not one of the three. `cpc` and `rhythm-and-patient` predict
-what follows and need a causal encoder, which `s4d` alone is; all other methods have rows with all three encoders.
+`rhythm-and-patient` with 100 epochs, `cpc`, and `vicreg-many`, of which 30 and 100 epochs differ by less than 0.002.
+The other methods, and the other encoders of each method, were not tried on fold 9; they ran with one seed. So `jepa`
+with `xresnet1d`, which is among the best rows on fold 10, is not one of the three. `cpc` and `rhythm-and-patient`
+predict what follows and need a causal encoder, which `s4d` alone is; all other methods have rows with all three
+encoders.
 
-Fold 10 was scored in five rounds, and what it showed was known afterwards: more epochs, and shorter gaps for `mae`,
-were then tried on fold 9, and `vicreg-many` got its five seeds with 30 epochs when both had been scored. Six rows were
-scored twice, with [other numbers of seeds](#earlier-scores): of three, time was up in a first call, and three had one
-seed. All other rows were scored once.
+Fold 10 was scored in five rounds, and what it showed was known afterwards: more epochs, and shorter hidden stretches
+for `mae`, were then tried on fold 9, and `vicreg-many` got its five seeds with 30 epochs when both had been scored. Six
+rows were scored twice, with [other numbers of seeds](#earlier-scores): of three, time was up in a first call, and three
+had one seed. All other rows were scored once.
 
 Rows of `rhythm-and-patient` without a part show [what the part is worth](#differences-between-rows). Without the
 rhythm, the patient's part has weight 1, as the only one.

@@ -203,6 +203,7 @@ class Listing:
     numbered: the files do not name their channels: `channels` are numbers, which the user's names may replace.
     parts: a split that comes with the data, by patient, if the options ask for it.
     published: the same, used where the settings ask for `split="published"`.
+    unpublished: why `published` is missing, and what to do, such as for recordings without a fold.
     shortest: samples of the shortest recording, where frames may follow from it: if it has too few frames for a method,
     and no framing was asked for, windows of a part of it are resampled to a frame each.
     no_score: why there can be no score, such as labels that are measurements; recordings still serve pre-training.
@@ -220,6 +221,7 @@ class Listing:
     no_score: str = ""
     published: Mapping[str, Part] | None = None
     columns: tuple[Column, ...] = ()
+    unpublished: str = ""
 
 
 @attrs.frozen(eq=False)

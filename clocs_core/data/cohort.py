@@ -109,10 +109,8 @@ def divide(asked: DataPlan, listing: Listing) -> Split:
     if parts is not None:
         return published_split(parts, seed)
     if rule == PUBLISHED:
-        raise DataError(
-            f"`split='published'` was asked for, but {asked.name!r} comes without a split of its patients here. "
-            "Use `split='60/20/20'`."
-        )
+        why = listing.unpublished or f"{asked.name!r} comes without a split of its patients here"
+        raise DataError(f"`split='published'` was asked for, but {why}. Use `split='60/20/20'`.")
     return split_patients((entry.patient for entry in listing.entries), seed, rule)
 
 

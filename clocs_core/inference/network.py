@@ -31,7 +31,7 @@ class AsTrained(nn.Module):
 
 def outputs_of(
     network: nn.Module,
-    signal: NDArray[np.float32],
+    signal: NDArray[np.floating],
     device: torch.device,
     tick: Callable[[int, int], None] = lambda done, total: None,
 ) -> NDArray[np.float32]:

@@ -154,6 +154,7 @@ def resolve_evaluation(
     classes: dict[str, type[Any]] = {"evaluation": EvaluationSettings, **_CORE, "dataset": dataset.options}
     classes |= options_of(protocol)
     if protocol.offer.name != FINETUNE:
+        given = _to_protocol(protocol.offer, given)
         _refuse_training(protocol.offer, tables, given)
         del classes["finetune"]
     if protocol.offer.name not in LINEAR_MODELS:
@@ -302,6 +303,14 @@ def _keep_preparation(made: Tables, opened: Pretrained) -> None:
     made["framing"] |= {name: framing[name] for name in ("band_pass", "notch") if name in framing}
     if opened.normalise in ("z-score", "constant"):
         made["data"] |= {"normalise": opened.normalise, "constant": opened.constant or "none"}
+
+
+def _to_protocol(protocol: Protocol, given: Sequence[Assignment]) -> list[Assignment]:
+    """Hand flags of fine-tuning, such as --epochs, to a protocol that has an option of this name."""
+    own = field_types(protocol.options) if protocol.predict is not None else {}
+    return [
+        attrs.evolve(one, table="protocol") if one.table == "finetune" and one.name in own else one for one in given
+    ]
 
 
 def _refuse_training(protocol: Protocol, tables: Tables, given: Sequence[Assignment]) -> None:

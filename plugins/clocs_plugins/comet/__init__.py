@@ -77,8 +77,17 @@ def clocs_methods() -> list[Method]:
 
 
 def build_comet(options: CometOptions, setup: Setup) -> nn.Module:
-    """Build the objective, with the projector of the run where there is one. Raise ValueError if all weights are 0."""
+    """Build the objective, with the projector of the run where there is one.
+
+    Raise ValueError if all weights are 0, or if a segment has no two positions to contrast.
+    """
     from clocs_plugins.comet.levels import Comet
 
+    samples, stride = setup.signals.samples, getattr(setup.encoder, "stride", 1)
+    if options.observation and 0 < samples <= stride:
+        raise ValueError(
+            f"the level `observation` contrasts the positions of a segment, and one of {samples} samples has a single "
+            f"position of {stride}. Use longer frames, a smaller stride or patch, or `observation=0`"
+        )
     weights = {level: getattr(options, level) for level in ("observation", "sample", "trial", "patient")}
     return Comet(weights, options.temperature, setup.projector)

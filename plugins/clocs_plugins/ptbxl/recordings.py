@@ -53,7 +53,8 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
     parts = _parts(entries, found.folds) if published else None
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
     notes = _notes(found, rate, task)
-    return Listing(entries, found.drops, form, notes, parts=parts, published=_published(entries, found.folds))
+    whole, why = _published(entries, found.folds)
+    return Listing(entries, found.drops, form, notes, parts=parts, published=whole, unpublished=why)
 
 
 def _label_of(task: str, likelihood: float) -> LabelOf:
@@ -146,14 +147,16 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _published(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part] | None:
-    """Return the part of every patient, or None where a recording has no fold or a patient is in two parts."""
-    if not all(fold in FOLDS for fold in folds.values()):
-        return None
+def _published(entries: list[Entry], folds: Mapping[str, str]) -> tuple[dict[str, Part] | None, str]:
+    """Return the part of every patient; or None and why, where a recording has no fold or a patient is in two parts."""
+    without = sorted(record for record, fold in folds.items() if fold not in FOLDS)
+    if without:
+        told = f"{len(without):,} of its recordings have no strat_fold, such as {without[0]}"
+        return None, f"{told}: `parts='strat_fold'` leaves them out"
     try:
-        return _parts(entries, folds)
-    except DataError:
-        return None
+        return _parts(entries, folds), ""
+    except DataError as problem:
+        return None, str(problem).partition(". Use ")[0]
 
 
 def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:

@@ -187,11 +187,42 @@ def test_a_file_that_disagrees_with_pytorch_is_not_written(tmp_path, catalogue, 
     loaded = open_encoder(tmp_path, catalogue)
     monkeypatch.setattr(export, "_refuse_without", lambda: None)
     monkeypatch.setattr(export, "_to_onnx", lambda loaded, window: b"")
-    for difference in (2e-5, float("nan")):
-        monkeypatch.setattr(export, "_compare", lambda loaded, window, model, found=difference: found)
-        with pytest.raises(SettingsError, match=r"differs from PyTorch by .*, more than 1e-05, and was not written"):
+    for difference, rounding, most in ((2e-5, 1e-7, "1e-05"), (float("nan"), 1.0, "16"), (5e-5, 2e-6, "3.2e-05")):
+        monkeypatch.setattr(export, "_compare", lambda *_, found=(difference, rounding): found)
+        with pytest.raises(SettingsError, match=rf"differs from PyTorch by .*, more than {most}, and was not written"):
             export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx")
     assert not (tmp_path / "e.onnx").exists()
+    monkeypatch.setattr(export, "_compare", lambda *_: (2e-5, 6e-6))  # PyTorch itself is that far from float64
+    assert export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx") == 2e-5
+
+
+class Shrinking(torch.nn.Module):
+    """Subtracts two large numbers, so that rounding shows; `only` is the type that it takes."""
+
+    def __init__(self, only: torch.dtype | None = None):
+        super().__init__()
+        self.only = only
+
+    def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        if self.only not in (None, signal.dtype):
+            raise RuntimeError("expected scalar type Float but found Double")
+        return (signal + 1000.0).mean(dim=2) - 1000.0
+
+
+@pytest.mark.parametrize(("only", "low", "high"), [(None, 1e-6, 1e-3), (torch.float32, 0.0, 0.0)])
+def test_rounding_is_how_far_pytorch_is_from_float64(tmp_path, catalogue, monkeypatch, only, low, high):
+    from types import ModuleType, SimpleNamespace
+
+    runtime = ModuleType("onnxruntime")
+    runtime.SessionOptions = SimpleNamespace
+    runtime.InferenceSession = lambda *_, **__: SimpleNamespace(run=lambda _, given: (np.zeros((1, 1)),))
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    loaded = attrs.evolve(
+        open_encoder(tmp_path, catalogue, normalise="none"), modules=torch.nn.ModuleList([Shrinking(only)])
+    )
+    difference, rounding = export._compare(loaded, choose_window(loaded.card), b"")
+    assert low <= rounding <= high
+    assert difference > 0.1
 
 
 def test_a_file_that_takes_one_number_of_windows_only_is_not_written(tmp_path, catalogue, monkeypatch):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from fake_encoders import installed
 from fake_offers import BEATS, PARITY, tilt
 from fake_plugins import fake_point, points
 
 from clocs_core import Protocol, Task
 from clocs_core.errors import SettingsError, UnknownName
-from clocs_core.plan.evaluation import resolve_evaluation
+from clocs_core.plan.evaluation import EvaluationPlan, resolve_evaluation
+from clocs_core.plan.layers import Assignment
 from clocs_core.plan.protocols import find_protocol, refuse_other_task
 from clocs_core.plugins.session import open_session
 
@@ -47,6 +49,21 @@ def test_the_options_of_a_protocol_are_settings_of_the_evaluation(catalogue):
 def test_settings_of_fine_tuning_are_refused_by_other_protocols(catalogue):
     with pytest.raises(SettingsError, match=r"Protocol 'centres' has no such option, so epochs would do nothing"):
         resolve(catalogue, "epochs=3", protocol="centres")
+
+
+def test_a_flag_of_fine_tuning_is_that_of_a_protocol_with_such_an_option():
+    """The flag `--epochs` is a setting of fine-tuning, and `epochs` is an option of the attention pool, too."""
+    given, every = [Assignment("finetune", "epochs", "3")], installed()
+
+    def asked(protocol: str) -> EvaluationPlan:
+        tables = {"evaluation": {"encoder": "resnet1d", "dataset": "demo", "protocol": protocol}}
+        return resolve_evaluation(every, None, tables, given)
+
+    assert asked("attention-pool").protocol.options.epochs == 3
+    assert asked("finetune").finetune.epochs == 3
+    for other in ("linear", "knn"):
+        with pytest.raises(SettingsError, match="so epochs would do nothing"):
+            asked(other)
 
 
 def test_a_task_that_a_protocol_cannot_learn_is_refused_before_anything_is_read(catalogue):

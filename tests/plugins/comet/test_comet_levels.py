@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from clocs_core import Batch, Setup, Task, Views
+from clocs_core import Batch, Setup, SignalFacts, Task, Views
 from clocs_core.train.projector import Projector
 from clocs_core.train.step import Encoding
 from clocs_plugins.comet import clocs_methods, clocs_objectives, clocs_views
@@ -127,6 +127,21 @@ def test_a_level_of_weight_zero_is_left_out(off):
 def test_no_level_at_all_is_refused():
     with pytest.raises(ValueError, match="one level at least must have a weight above 0"):
         build(**dict.fromkeys(LEVELS, 0.0))
+
+
+@pytest.mark.parametrize(("samples", "off", "refused"), [(4, False, True), (4, True, False), (5, False, False)])
+def test_a_segment_of_one_position_has_none_to_contrast(samples, off, refused):
+    """Its loss would be 0 for every network."""
+    (objective,) = clocs_objectives()
+    options = objective.options(**({"observation": 0.0} if off else {}))
+    reader = Reader()
+    reader.stride = 4
+    setup = Setup(encoder=reader, embedding_dim=3, task=Task("t", ("a", "b")), signals=SignalFacts(samples=samples))
+    if refused:
+        with pytest.raises(ValueError, match="one of 4 samples has a single position of 4"):
+            objective.build(options, setup)
+    else:
+        objective.build(options, setup)
 
 
 def test_views_without_copies_are_refused():

@@ -287,6 +287,7 @@ def test_a_patient_in_two_parts_is_refused(tmp_path: Path):
         scan(root, parts="strat_fold")
     assert {entry.patient for entry in scan(root).entries} == {"7"}
     assert scan(root).published is None
+    assert scan(root).unpublished.startswith("PTB-XL: by strat_fold, patient 7 is in train and")
 
 
 def test_a_recording_without_a_fold_is_left_out_where_folds_are_asked_for(tmp_path: Path):
@@ -296,6 +297,10 @@ def test_a_recording_without_a_fold_is_left_out_where_folds_are_asked_for(tmp_pa
         ("no strat_fold", "00003"),
     ]
     assert len(scan(root).entries) == 3
+    assert scan(root).published is None
+    assert scan(root).unpublished == (
+        "2 of its recordings have no strat_fold, such as 00002: `parts='strat_fold'` leaves them out"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- what is left out
