@@ -103,8 +103,8 @@ def _is_unused(layout: TextLayout, values: NDArray[np.float64]) -> bool:
 
 def _unit_above(layout: TextLayout) -> str:
     """Return the unit that the lines above the rows say."""
-    said = layout.fact("unit", "units")
-    return one_unit([said])[0] if said else ""
+    said = layout.fact("unit", "units").replace(",", " ").split()
+    return one_unit(said[:1])[0] if said else ""
 
 
 def _rate_by_times(layout: TextLayout, values: NDArray[np.float64], columns: Sequence[int]) -> float | None:

@@ -60,9 +60,9 @@ class TextLayout:
     def fact(self, *keys: str) -> str:
         """Return what a line above says under one of these words, such as "mV" of "Unit: mV"; empty if none does."""
         for line in self.above:
-            key, _, value = re.sub(r"[,;=\t]", ":", line, count=1).partition(":")
-            if key.strip(f"{_COMMENT} ").lower() in keys:
-                return value.strip(' "')
+            key, *value = re.split(r"[:=,;\t]", line, maxsplit=1)
+            if value and key.strip(f"{_COMMENT} ").lower() in keys:
+                return value[0].strip(' "')
         return ""
 
     def sampling_rate(self) -> float | None:

@@ -77,6 +77,7 @@ def test_lines_of_json_above_the_samples_say_the_rate(tmp_path: Path):
         ("# a device\n# seconds II V1\n", " ", ("II", "V1"), ""),
         ('"sec","II [mV]","V1 [mV]"\n', ",", ("II", "V1"), "mV"),
         ("Unit: mV\ntime_s,II,V1\n", ",", ("II", "V1"), "mV"),
+        ("Unit: millivolts, filtered\ntime_s,II,V1\n", ",", ("II", "V1"), "mV"),
     ],
 )
 def test_a_heading_says_names_and_units_and_times_say_the_rate(tmp_path: Path, heading, mark, channels, unit):
