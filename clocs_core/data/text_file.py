@@ -16,6 +16,8 @@ from clocs_core.data.text_layout import TextLayout, find_layout
 from clocs_core.data.time_column import is_time, rate_of, rate_of_times_of_day, seconds_in
 from clocs_core.errors import DataError
 
+_APART = 0.01  # share by which two sampling rates of a file differ before a line says so: clocks are not that exact
+
 
 def open_text(path: Path, wish: Wish) -> Recording:
     """Read a column per channel, with or without a heading and lines above it. Empty cells are missing samples.
@@ -56,13 +58,17 @@ def _recording(path: Path, layout: TextLayout, values: NDArray[np.float64], colu
     units = [layout.units[columns[place]] if layout.units else "" for place in kept]
     unit, factors = one_unit(units) if all(units) else (_unit_above(layout), np.ones((1, 1)))
     left_out = ", ".join(names[column] for column in sorted(layout.words))
+    said, timed = layout.sampling_rate(), _rate_by_times(layout, values, columns) or _rate_by_clock(layout)
+    notes = [f"{path.name}: columns of words are not read: {left_out}."] if left_out else []
+    if said and timed and abs(said - timed) > _APART * said:
+        notes.append(f"{path.name} says {said:g} Hz, which is used, and its times are those of {timed:g} Hz.")
     return in_memory(
         values.T[kept] * factors if (factors != 1).any() else values.T[kept],
         channels=tuple(names[columns[place]] for place in kept),
-        sampling_rate=layout.sampling_rate() or _rate_by_times(layout, values, columns) or _rate_by_clock(layout),
+        sampling_rate=said or timed,
         unit=unit,
         units=tuple(units) if "," in unit else (),
-        notes=(f"{path.name}: columns of words are not read: {left_out}.",) if left_out else (),
+        notes=tuple(notes),
     )
 
 

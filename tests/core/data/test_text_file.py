@@ -112,6 +112,13 @@ def test_times_of_day_are_no_channel_and_say_the_rate(tmp_path: Path, write, rat
         assert (held.sampling_rate, held.channels) == (rate, ("II", "V1") if heading else None)
 
 
+@pytest.mark.parametrize(("said", "notes"), [(250, 0), (251, 0), (500, 1)])
+def test_a_rate_that_the_times_contradict_is_told(tmp_path: Path, said: int, notes: int):
+    held, _ = read(tmp_path, f"Sampling rate: {said} Hz\ntime_s,II,V1\n" + rows(VALUES, rate=250))
+    assert (held.sampling_rate, len(held.notes)) == (said, notes)
+    assert all(f"says {said} Hz, which is used, and its times are those of 250 Hz" in note for note in held.notes)
+
+
 def test_columns_of_words_are_left_out_and_told(tmp_path: Path):
     lines = "".join(f"{a:.3f},N,{b:.3f},walks\n" for a, b in VALUES)
     held, samples = read(tmp_path, "II,beat,V1,activity\n" + lines)
