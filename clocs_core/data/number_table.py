@@ -20,7 +20,7 @@ class NotANumber(ValueError):
 
     def __init__(self, row: int, column: int, cell: str) -> None:
         super().__init__(f"row {row}, column {column} is {cell!r}, expected a number")
-        self.cell = cell
+        self.column, self.cell = column, cell
 
 
 def read_number_table(text: bytes, separator: bytes | None = b",", columns: int | None = None) -> NDArray[np.float64]:

@@ -33,7 +33,7 @@ def open_text(path: Path, wish: Wish) -> Recording:
         layout = find_layout(text)
         if not layout.rows.strip():
             raise DataError(f"{path} has a heading, but no samples below it.")
-        values, columns = _read(layout)
+        layout, values, columns = _read(layout)
     except NotANumber as problem:
         raise DataError(f"{path} cannot be read: could not convert string {problem.cell!r}: {problem}.") from None
     except DataError:
@@ -81,22 +81,33 @@ def _as_lines(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in text else text
 
 
-def _read(layout: TextLayout) -> tuple[NDArray[np.float64], list[int]]:
-    """Read the numbers, (sample, column), with the columns that they are of. Raises ValueError as read_number_table."""
+def _read(layout: TextLayout) -> tuple[TextLayout, NDArray[np.float64], list[int]]:
+    """Read the numbers, (sample, column), with the columns that they are of. Raises ValueError as read_number_table.
+
+    A named column without any number is one of words, though its first cells are empty.
+    """
     rows = layout.rows.replace(b",", b".") if layout.decimal_comma else layout.rows
-    skipped = layout.times | layout.words
-    if skipped:
-        rows = _without(rows, layout.mark, skipped)
-    values = read_number_table(rows, layout.mark)
-    width = len(layout.names) if layout.names is not None else values.shape[1] + len(skipped)
-    return values, [column for column in range(width) if column not in skipped]
+    while True:
+        skipped = layout.times | layout.words
+        width = len(layout.names or rows.partition(b"\n")[0].split(layout.mark))
+        columns = [column for column in range(width) if column not in skipped]
+        try:
+            return layout, read_number_table(_only(rows, layout.mark, skipped), layout.mark), columns
+        except NotANumber as problem:
+            named = layout.names is not None and problem.column <= len(columns) > 1
+            fewer = layout.without_words(rows, columns[problem.column - 1]) if named else None
+            if fewer is None:
+                raise
+            layout = fewer
 
 
-def _without(rows: bytes, mark: bytes | None, columns: frozenset[int]) -> bytes:
-    """Remove columns from rows."""
+def _only(rows: bytes, mark: bytes | None, skipped: frozenset[int]) -> bytes:
+    """Return rows without some columns."""
+    if not skipped:
+        return rows
     between = mark or b" "
     return b"\n".join(
-        between.join(cell for place, cell in enumerate(line.split(mark)) if place not in columns)
+        between.join(cell for place, cell in enumerate(line.split(mark)) if place not in skipped)
         for line in rows.split(b"\n")
     )
 

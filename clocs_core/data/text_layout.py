@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Self
 
 import attrs
 
@@ -56,6 +57,14 @@ class TextLayout:
     def decimal_comma(self) -> bool:
         """Whether numbers are written as 0,5."""
         return self.mark != b"," and b"," in self.rows
+
+    def without_words(self, rows: bytes, column: int) -> Self | None:
+        """Leave a column of these rows out, of which no cell is a number, such as marks of events; None if one is."""
+        cells = (line.split(self.mark) for line in rows.split(b"\n"))
+        held = (each[column].strip(b' "') for each in cells if len(each) > column)
+        return (
+            None if any(cell and _is_number(cell) for cell in held) else attrs.evolve(self, words=self.words | {column})
+        )
 
     def fact(self, *keys: str) -> str:
         """Return what a line above says under one of these words, such as "mV" of "Unit: mV"; empty if none does."""

@@ -126,6 +126,15 @@ def test_columns_of_words_are_left_out_and_told(tmp_path: Path):
     assert samples.tolist() == VALUES.T.tolist()
 
 
+@pytest.mark.parametrize("after", [0, 4, 5000])
+def test_marks_of_events_are_words_though_most_cells_are_empty(tmp_path: Path, after: int):
+    values = np.tile(VALUES, (1200, 1))
+    lines = [f"{a:.3f},{'start' if n in (after, 5999) else ''},{b:.3f}" for n, (a, b) in enumerate(values)]
+    held, samples = read(tmp_path, "II,event,V1\n" + "\n".join(lines))
+    assert (held.channels, held.notes) == (("II", "V1"), ("r.txt: columns of words are not read: event.",))
+    assert samples.tolist() == values.T.tolist()
+
+
 def test_text_of_a_spreadsheet_in_two_bytes_a_letter_is_read(tmp_path: Path):
     for encoding in ("utf-16-le", "utf-16-be"):
         held, samples = read(tmp_path, ("\ufeffII\tV1\r\n" + rows(VALUES, "\t")).encode(encoding))
@@ -161,6 +170,7 @@ def test_any_lines_above_and_any_marks_give_the_same_samples(
     ("text", "message"),
     [
         ("II,V1\n1,2\n3,4\n5,x\n", "row 3, column 2 is 'x'"),
+        ("II,V1\n1,\n3,\n5,x\n7,1\n", "row 3, column 2 is 'x'"),  # one number makes it a channel
         ("1,2\n3,x\n5,6\n7,8\n9,1\n", "row 2, column 2 is 'x'"),  # the rows below it are not the beginning
         ("Device: X\nII,V1\n1,2\n3,x\n5,6\n7,8\n9,1\n", "row 2, column 2 is 'x'"),
         ("1,2\n3\n5,6\n7,8\n9,1\n", "row 2 has 1 columns"),
