@@ -87,14 +87,15 @@ def _read(layout: TextLayout) -> tuple[TextLayout, NDArray[np.float64], list[int
     A named column without any number is one of words, though its first cells are empty.
     """
     rows = layout.rows.replace(b",", b".") if layout.decimal_comma else layout.rows
+    cells = len(rows.lstrip(b"\n").partition(b"\n")[0].split(layout.mark))  # of the first row
+    width = len(layout.names) if layout.names is not None else cells
     while True:
         skipped = layout.times | layout.words
-        width = len(layout.names or rows.partition(b"\n")[0].split(layout.mark))
         columns = [column for column in range(width) if column not in skipped]
         try:
             return layout, read_number_table(_only(rows, layout.mark, skipped), layout.mark), columns
         except NotANumber as problem:
-            named = layout.names is not None and problem.column <= len(columns) > 1
+            named = layout.names is not None and width == cells and len(columns) > 1
             fewer = layout.without_words(rows, columns[problem.column - 1]) if named else None
             if fewer is None:
                 raise
