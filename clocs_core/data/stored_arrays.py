@@ -13,13 +13,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.data.time_column import is_time
 from clocs_core.errors import DataError
 
 SIGNALS = ("x", "X", "signals", "signal", "data", "samples")
 RATES = ("sampling_rate", "fs", "sfreq")
 CHANNELS = ("channels", "channel_names", "leads")
 UNITS = ("unit", "units")
-TIMES = {"", "t", "time", "timestamp", "time_s", "time (s)", "time [s]", "seconds"}  # "": the index that pandas writes
 
 _SMALL = 1 << 28  # bytes of ids, labels or names, at most
 
@@ -97,7 +97,7 @@ def file_of(path: Path, found: Sequence[StoredArray], beside: tuple[str, ...], a
     """Find the signals among the arrays of a file, and their facts. also: further names of signals."""
     arrays = {one.name: one for one in found}
     numbers = [name for name, one in arrays.items() if one.dtype.kind in "iuf" and one.shape]
-    others = (one for one in numbers if one not in (*RATES, *CHANNELS, *UNITS, *beside) and one.lower() not in TIMES)
+    others = (one for one in numbers if one not in (*RATES, *CHANNELS, *UNITS, *beside) and not is_time(one))
     usual = ("",) if "" in arrays else tuple(name for name in (*SIGNALS, *also) if name in numbers)
     file = ArrayFile(arrays, usual or tuple(others))
     if not file.signals:
