@@ -4,8 +4,8 @@
         --out benchmarks/results/linear_differences_grid.csv
 
 A run is a folder of `clocs run`, or its encoder.safetensors. Its encoder and the untrained one are evaluated on the
-recordings that it was trained on, as a grid evaluates them. scikit-learn's solver has its default tolerance, with which
-it was used before.
+recordings that it was trained on, as a grid evaluates them. scikit-learn's solver is asked twice: with its default
+tolerance, with which it was used before and stops early, and to convergence.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -34,8 +35,9 @@ from clocs_core.cli import main as clocs
 from clocs_core.evaluation.classifiers import ClassifierMaker
 from clocs_core.files import write_atomically
 
-KEYS = ("method", "leads", "seed", "label_fraction")
-COLUMNS = (*KEYS, "level", "metric", "score", "scikit_learn", "difference")
+KEYS = ("run", "method", "leads", "seed", "label_fraction")
+BESIDE = {"default": "default", "converged": "converged, by Newton's method"}
+COLUMNS = (*KEYS, "level", "metric", "score", *(word for name in BESIDE for word in (name, f"from_{name}")))
 
 Row = dict[str, Any]
 _MAKE = ClassifierMaker.make
@@ -54,8 +56,8 @@ def main() -> int:
     fractions = tuple(given.label_fractions.split(","))
     with tempfile.TemporaryDirectory() as folder:
         one = partial(rows_of, how=How(Path(folder), given.root, given.device, fractions))
-        first = one(given.runs[0])  # prepares the recordings for all
-        with ProcessPoolExecutor(given.jobs) as pool:
+        with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:  # CUDA does not work in a fork
+            first = pool.submit(one, given.runs[0]).result()  # prepares the recordings for all
             made = [first, *pool.map(one, given.runs[1:])]
     write_atomically(given.out, as_csv(list(chain.from_iterable(made))))
     return 0
@@ -100,29 +102,26 @@ def rows_of(run: Path, how: How) -> list[Row]:
     keys = [key for key in made if key[0] == "linear"]  # not those of the class prior
     found = []
     for (_, init, fraction), problem in zip(keys, problems, strict=True):
-        place = (init, len(card.channels), card.settings["run"]["seed"], fraction)
+        of = "" if init == "random" else file.parent.name  # runs of one seed share the untrained encoder
+        place = (of, init, len(card.channels), card.settings["run"]["seed"], fraction)
         found += list(_scores(dict(zip(KEYS, place, strict=True)), problem))
     print(f"{run.name}: {len(found)} scores", flush=True)
     return found
 
 
 def _scores(place: Row, problem: Problem) -> Iterator[Row]:
-    compared = compare(problem, {"default": SOLVERS["default"]})
-    for name, ours in compared["scores"]["ours"].items():
+    scores = compare(problem, {name: SOLVERS[name] for name in BESIDE.values()})["scores"]
+    for name, ours in scores["ours"].items():
         metric, level = name.removesuffix("s").split(" of ")
-        theirs = compared["scores"]["default"][name]
-        yield {
-            **place,
-            "level": level,
-            "metric": metric,
-            "score": f"{ours:.6f}",
-            "scikit_learn": f"{theirs:.6f}",
-            "difference": f"{ours - theirs:+.6f}",
-        }
+        row = {**place, "level": level, "metric": metric, "score": f"{ours:.6f}"}
+        for column, solver in BESIDE.items():
+            theirs = scores[solver][name]
+            row |= {column: f"{theirs:.6f}", f"from_{column}": f"{ours - theirs:+.6f}"}
+        yield row
 
 
 def as_csv(rows: list[Row]) -> str:
-    """Write rows as a table, each once: runs of one seed share the untrained encoder."""
+    """Write rows as a table, each once."""
     table = io.StringIO()
     writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
     writer.writeheader()

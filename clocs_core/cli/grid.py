@@ -262,15 +262,16 @@ class _Flags:
 
 
 def _asked(session: Session, what: tuple[str, ...], flags: _Flags) -> Grid:
-    from clocs_core.grids.grid_file import keep_tables
     from clocs_core.grids.measure import Measure
 
     session.catalogue.metrics.get(flags.metric)
-    grid = keep_tables(_settle(session, what, flags.axis, flags.encoder), tuple(filter(None, flags.only.split(","))))
+    grid = _settle(session, what, flags.axis, flags.encoder, tuple(filter(None, flags.only.split(","))))
     return attrs.evolve(grid, measure=Measure(flags.metric, flags.level, flags.resamples))
 
 
-def _settle(session: Session, what: tuple[str, ...], axis: tuple[str, ...], encoder: str = "") -> Grid:
+def _settle(
+    session: Session, what: tuple[str, ...], axis: tuple[str, ...], encoder: str = "", only: Sequence[str] = ()
+) -> Grid:
     """Read the grid of a file, or of names of offered grids."""
     from clocs_core.grids.grid_file import Asked, read_axes, read_grid_file, settle_grid
 
@@ -279,7 +280,7 @@ def _settle(session: Session, what: tuple[str, ...], axis: tuple[str, ...], enco
         raise SettingsError(f"Give one file, or names of grids, got {', '.join(what)}.")
     asked = read_grid_file(Path(files[0])) if files else Asked(name="-".join(what), grids=what)
     asked = attrs.evolve(asked, axes={**asked.axes, **read_axes(axis)}, encoder=encoder or asked.encoder)
-    return settle_grid(asked, session.catalogue)
+    return settle_grid(asked, session.catalogue, only)
 
 
 def _roots(given: Sequence[str]) -> dict[str, str]:

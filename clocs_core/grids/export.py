@@ -23,10 +23,10 @@ from pathlib import Path
 
 import attrs
 
-from clocs_core.artifacts.evaluation_folder import EvaluationFolder
+from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.grids import RANDOM, Condition
 from clocs_core.contracts.scores import Score
-from clocs_core.errors import SettingsError
+from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.grids.cells import GridCell, Pretraining
 from clocs_core.grids.definition import Grid, is_grid, load_grid
@@ -56,7 +56,7 @@ Repetition = tuple[int, int]  # split, seed
 
 def score_rows(grids: Iterable[Path], measure: Measure | None = None) -> list[Row]:
     """List the scores in the folders of some grids together, each once, sorted; measure: those of one metric alone."""
-    return sorted({row for path in grids for row in _rows(path, measure, _names_in(path))})
+    return sorted({row for path in grids for row in _rows(Results(path), measure, _names_in(path))})
 
 
 def as_csv(rows: Iterable[Row], columns: Row = COLUMNS) -> str:
@@ -73,7 +73,7 @@ def write_export(grid: Grid, inputs: Inputs, folder: Path) -> int:
     Raises SettingsError where nothing is done of what was asked for: the folder is that of another grid.
     """
     out = inputs.results.out
-    scores = sorted(set(_rows(out, grid.measure, _names(grid))))
+    scores = sorted(set(_rows(inputs.results, grid.measure, _names(grid))))
     tables = [summarise(preset.conditions, inputs) for preset in grid.presets if preset.needs_scores]
     runs = sorted(set(_run_rows(grid, inputs.results)))
     if not runs and not any(line.done for table in tables for line in table.lines):
@@ -126,14 +126,16 @@ def say_repetitions(made: Iterable[Repetition]) -> str:
     return " ".join(f"{split}/{seed}" for split, seed in sorted(made))
 
 
-def _rows(grid: Path, measure: Measure | None, names: Mapping[GridCell, str]) -> Iterator[Row]:
-    results = Results(grid)
-    for folder, note in read_notes(grid):
-        evaluation = EvaluationFolder(folder)
-        if note.cells and evaluation.report.exists():
-            scores = evaluation.read_report().scores
-            asked = [one for one in scores if measure is None or (one.metric, one.level) == measure.of]
-            yield from rows_of(note, asked, names, seen_by(results.trained(note.run)))
+def _rows(results: Results, measure: Measure | None, names: Mapping[GridCell, str]) -> Iterator[Row]:
+    for folder, note in read_notes(results.out):
+        found = results.evaluation(folder, note.cells[0]) if note.cells else None
+        if found is None or not RunFolder(folder).report.exists():
+            continue
+        if found.report is None:
+            raise RunFolderError(found.note.error)
+        scores = found.report.scores
+        asked = [one for one in scores if measure is None or (one.metric, one.level) == measure.of]
+        yield from rows_of(note, asked, names, seen_by(results.trained(note.run)))
 
 
 def _names_in(out: Path) -> dict[GridCell, str]:

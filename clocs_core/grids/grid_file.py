@@ -103,8 +103,11 @@ def read_axes(given: Sequence[str]) -> Values:
     return axes
 
 
-def settle_grid(asked: Asked, catalogue: Catalogue) -> Grid:
-    """Make the grid of what was asked for. Raises ClocsError for a name that is not known, or that stands twice."""
+def settle_grid(asked: Asked, catalogue: Catalogue, only: Sequence[str] = ()) -> Grid:
+    """Make the grid of what was asked for. Raises ClocsError for a name that is not known, or that stands twice.
+
+    only: the tables to keep, all where it is empty. The others are not checked: an axis may not suit them.
+    """
     for name, values in asked.axes.items():
         if len(set(values)) < len(values):
             raise SettingsError(f"The axis {name!r} has a value twice: {', '.join(values)}.")
@@ -119,18 +122,18 @@ def settle_grid(asked: Asked, catalogue: Catalogue) -> Grid:
         finetune_options=kinds["finetune"],
     )
     presets = tuple(_offered(asked, catalogue)) if asked.grids else (_own(asked),)
-    grid = Grid(presets=presets, repeats=repeats, encoder=asked.encoder)
+    grid = Grid(presets=_keep_tables(presets, only), repeats=repeats, encoder=asked.encoder)
     check_grid(grid, catalogue)
     return grid
 
 
-def keep_tables(grid: Grid, names: Sequence[str]) -> Grid:
-    """Keep some tables of a grid; all where none is named. Raises SettingsError for a name that it does not have."""
-    known = [preset.name for preset in grid.presets]
+def _keep_tables(presets: tuple[Preset, ...], names: Sequence[str]) -> tuple[Preset, ...]:
+    """Keep some tables; all where none is named. Raises SettingsError for a name that there is not."""
+    known = [preset.name for preset in presets]
     for name in names:
         if name not in known:
             raise SettingsError(f"The grid has no table {name!r}.{neighbours(name, known)} It has {', '.join(known)}.")
-    return attrs.evolve(grid, presets=tuple(one for one in grid.presets if not names or one.name in names))
+    return tuple(one for one in presets if not names or one.name in names)
 
 
 def check_grid(grid: Grid, catalogue: Catalogue) -> None:

@@ -1,4 +1,4 @@
-"""Describe this machine without its name: processor, cores, system; and how many runs of a job suit it."""
+"""Describe this machine without its name: GPUs, processor, cores, system; and how many runs of a job suit it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import platform
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
+_GPUS = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")  # torch would take seconds, and memory of the GPU
 _WHO_KNOWS = {"Linux": ("lscpu",), "Darwin": ("sysctl", "machdep.cpu.brand_string")}
 
 
 def describe_machine() -> str:
-    """Describe the processor, its cores and the system, as "Neoverse-N1, 2 cores, Linux aarch64"."""
+    """Describe GPUs, the processor, its cores and the system, as "NVIDIA H200, Neoverse-N1, 2 cores, Linux aarch64"."""
     model = cpu_model(_ask(_WHO_KNOWS.get(platform.system(), ())))
-    about = (model, f"{os.cpu_count()} cores", f"{platform.system()} {platform.machine()}")
+    about = (gpu_models(_ask(_GPUS)), model, f"{os.cpu_count()} cores", f"{platform.system()} {platform.machine()}")
     return ", ".join(filter(None, about))
 
 
@@ -33,6 +35,12 @@ def cpu_model(said: str) -> str:
     return found[1] if found and found[1] != "-" else ""
 
 
+def gpu_models(said: str) -> str:
+    """Name the GPUs in the output of nvidia-smi, a line for each, as "4 x NVIDIA H200"; "" where there is none."""
+    counts = Counter(filter(None, map(str.strip, said.splitlines())))
+    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
+
+
 def _ask(command: tuple[str, ...]) -> str:
     if not command:
         return ""
@@ -42,4 +50,4 @@ def _ask(command: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout
+    return "" if done.returncode else done.stdout

@@ -39,10 +39,14 @@ CellResult = JobResult[EvaluationReport]
 
 @attrs.frozen(eq=False)
 class Results:
-    """The results in the folder of a grid. Each file is read once, when needed; after more jobs, make a new one."""
+    """The results in the folder of a grid. Each file is read once, when needed; after more jobs, make a new one.
+
+    A page asks for a cell some forty times, and finding its folder takes a hash of its settings: it is found once.
+    """
 
     out: Path
-    _runs: dict[Path, RunResult | None] = attrs.field(factory=dict, init=False)
+    _runs: dict[Pretraining, RunResult | None] = attrs.field(factory=dict, init=False)
+    _cells: dict[GridCell, CellResult | None] = attrs.field(factory=dict, init=False)
     _evaluations: dict[Path, CellResult | None] = attrs.field(factory=dict, init=False)
     _names: dict[Path, frozenset[str]] = attrs.field(factory=dict, init=False)
 
@@ -61,16 +65,17 @@ class Results:
 
     def pretraining(self, run: Pretraining) -> RunResult | None:
         """Find how a pre-training ended; None where it has not."""
-        folder = pretraining_folder(run, self.out)
-        if folder not in self._runs:
-            self._runs[folder] = _read(folder, Note(name=run.name, run=run), _read_run)
-        return self._runs[folder]
+        if run not in self._runs:
+            self._runs[run] = _read(pretraining_folder(run, self.out), Note(name=run.name, run=run), _read_run)
+        return self._runs[run]
 
     def cell(self, cell: GridCell) -> CellResult | None:
         """Find the evaluation that scored a cell, or the last one that failed to; None where there is neither."""
-        found = [one for folder in self._folders(cell) if (one := self._evaluation(folder, cell)) is not None]
-        done = [one for one in found if one.report is not None]
-        return max(done or found, key=lambda one: (one.note.finished, one.folder), default=None)
+        if cell not in self._cells:
+            found = [one for folder in self._folders(cell) if (one := self.evaluation(folder, cell)) is not None]
+            done = [one for one in found if one.report is not None]
+            self._cells[cell] = max(done or found, key=lambda one: (one.note.finished, one.folder), default=None)
+        return self._cells[cell]
 
     def trained(self, run: Pretraining) -> Report | None:
         """Read the report of a pre-training; None where it is not done."""
@@ -82,7 +87,8 @@ class Results:
         found = self.cell(cell)
         return found.report if found else None
 
-    def _evaluation(self, folder: Path, cell: GridCell) -> CellResult | None:
+    def evaluation(self, folder: Path, cell: GridCell) -> CellResult | None:
+        """Find how the evaluation in a folder ended; None where it has not. cell: one of those that it scores."""
         if folder not in self._evaluations:
             unknown = Note(name=folder.name, run=cell.pretraining, cells=(cell,))
             self._evaluations[folder] = _read(folder, unknown, _read_evaluation)

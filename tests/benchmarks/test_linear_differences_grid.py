@@ -17,13 +17,13 @@ QUICK = ["--device", "cpu", "--workers", "1", "--epochs", "1", "-o", "resamples=
 
 def test_scores_that_runs_share_are_listed_once() -> None:
     rows = [
-        {"method": "random", "score": "0.5"},
-        {"method": "cmsc", "score": "0.7"},
-        {"method": "random", "score": "0.5"},
+        {"run": "", "method": "random", "score": "0.5"},
+        {"run": "a", "method": "cmsc", "score": "0.7"},
+        {"run": "", "method": "random", "score": "0.5"},
     ]
     listed = as_csv(rows).splitlines()
     assert len(listed) == 3
-    assert [line.split(",")[0] for line in listed] == ["method", "cmsc", "random"]
+    assert [line.split(",")[1] for line in listed] == ["method", "random", "cmsc"]
 
 
 @pytest.mark.slow
@@ -49,5 +49,7 @@ def test_every_score_of_a_run_and_of_the_untrained_encoder_is_listed_by_both_sol
             and one["label_fraction"] == float(row["label_fraction"])
         ]
         assert float(row["score"]) == pytest.approx(score, abs=1e-6)
-        assert float(row["difference"]) == pytest.approx(float(row["score"]) - float(row["scikit_learn"]), abs=2e-6)
+        assert float(row["from_default"]) == pytest.approx(float(row["score"]) - float(row["default"]), abs=2e-6)
+        assert abs(float(row["from_converged"])) < 1e-5
         assert (row["leads"], row["seed"]) == ("4", "0")
+        assert row["run"] == {"cmsc": "run", "random": ""}[row["method"]]

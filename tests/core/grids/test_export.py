@@ -4,10 +4,12 @@ import csv
 import io
 
 import attrs
+import pytest
 from grid_folders import write_evaluation, write_run
 
 from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.scores import Score
+from clocs_core.errors import RunFolderError
 from clocs_core.grids.cells import GridCell, Pretraining
 from clocs_core.grids.definition import Grid, save_grid
 from clocs_core.grids.export import as_csv, score_rows
@@ -56,3 +58,12 @@ def test_each_encoder_has_a_line_a_score_and_the_untrained_one_is_told_once(tmp_
         ("random", "", "1", "0.610000"),
         ("simclr epochs=2", "ptbxl", "0", "0.700000"),
     ]
+
+
+def test_a_report_that_cannot_be_read_is_not_left_out_in_silence(tmp_path):
+    """An export is all that is kept of a grid elsewhere."""
+    write(tmp_path, 0)
+    (report,) = tmp_path.glob("evaluated/*/*/report.json")
+    report.write_text(report.read_text()[:100])
+    with pytest.raises(RunFolderError, match=r"report\.json cannot be read"):
+        score_rows([tmp_path])

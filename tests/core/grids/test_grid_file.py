@@ -156,6 +156,15 @@ def test_the_names_of_cells_are_their_own(tmp_path: Path, cells: str, message: s
         settle_grid(asked(tmp_path, SMALL + cells), CATALOGUE)
 
 
+def test_an_axis_must_suit_the_tables_that_are_kept() -> None:
+    """The table of BYOL's decay cannot be made of another method, and is not asked for."""
+    wanted = Asked(name="x", grids=("linear-main", "byol-tau-linear"), axes={"method": ("cmsc",)})
+    (preset,) = settle_grid(wanted, CATALOGUE, ["linear-main"]).presets
+    assert {one.method for one in preset.conditions} == {"cmsc"}
+    with pytest.raises(ClocsError, match="decay"):
+        settle_grid(wanted, CATALOGUE)
+
+
 def test_a_grid_that_is_offered_has_its_own_cells() -> None:
     """Cells of a file beside it would be left out in silence."""
     both = attrs.evolve(Asked(name="x", grids=("linear-main",)), cells={"a": {}})
