@@ -32,8 +32,19 @@ from typing import Any
 
 import torch
 from command_line import command_line
-from ptbxl_rows import HERE, TASKS, Place, Row, evaluation_folder, evaluations, is_finished, read_rows
-from ptbxl_scores import compare, summarise
+from ptbxl_rows import (
+    HERE,
+    IDENTIFICATION,
+    TASKS,
+    TEST_FOLD,
+    Place,
+    Row,
+    evaluation_folder,
+    evaluations,
+    is_finished,
+    read_rows,
+)
+from ptbxl_scores import compare, score_of, summarise
 
 import clocs_core as clocs
 from clocs_core.grids.machine import describe_machine
@@ -55,6 +66,8 @@ def main() -> int:
     parser.add_argument("--root", type=Path, required=True, help="folder of PTB-XL")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--part", choices=("validation", "test"), default="test", help="score fold 9, or fold 10")
+    parser.add_argument("--test-fold", type=int, default=TEST_FOLD, help="fold that tests: 10, or one of 1 to 8")
+    parser.add_argument("--also", nargs="*", default=[], metavar="PROTOCOL", help="protocols to evaluate every row by")
     parser.add_argument("--rows", type=Path, default=HERE / "ptbxl.toml", help="file with the rows")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="rows to make; default: all")
     parser.add_argument("--without", nargs="*", default=[], metavar="NAME", help="rows to leave out")
@@ -66,7 +79,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the table here")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "SEED"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    place = Place(given.root, given.out, given.part, given.device, tuple(given.tasks))
+    tasks, also = tuple(given.tasks), tuple(given.also)
+    place = Place(given.root, given.out, given.part, given.device, tasks, given.test_fold, also)
     rows = [row for row in read_rows(given.rows) if not given.only or row.name in given.only]
     rows = [row for row in rows if row.name not in given.without]
     if given.against and given.against not in [row.name for row in rows]:
@@ -82,6 +96,7 @@ def main() -> int:
         "command": command_line(__file__),
         "date": date.today().isoformat(),
         "part": given.part,
+        "test_fold": given.test_fold,
         **_machine(),
         "failed": failed,
         "rows": [found for row in rows if (found := summarise(row, place))],
@@ -130,7 +145,7 @@ def make(row: Row, seed: int, place: Place) -> None:
     folder = place.folder(row, seed)
 
     def data(task: str) -> Any:
-        return clocs.dataset("ptbxl", root=place.root, task=task, split="published")
+        return clocs.dataset("ptbxl", root=place.root, task=task, split="published", test_fold=place.test_fold)
 
     began = time.monotonic()
     settings: dict[str, Any] = {
@@ -147,6 +162,8 @@ def make(row: Row, seed: int, place: Place) -> None:
     shown = []
     for number, how in enumerate(evaluations(row, place)):
         asked: dict[str, Any] = {**QUICK, "part": place.part, "device": place.device, **how}
+        if how["protocol"] == IDENTIFICATION:
+            del asked["metrics"]  # it has its own
         task, out = asked.pop("task"), evaluation_folder(folder, number, how, place)
         made = clocs.evaluate(run, data(task), out=out, progress=False, **asked)
         score = next(one for one in made.record.scores if one.level == "record" and one.init != "random")
@@ -168,8 +185,8 @@ def _as_text(table: dict[str, Any]) -> str:
     for row in table["rows"]:
         lines.append(f"{row['name']} ({len(row['pretrain_seconds'])} seeds)")
         for one in row["scores"]:
-            asked = f"{one['protocol']} {one['task']}, F = {one['label_fraction']:g}"
-            lines.append(f"    {asked}: {one['auroc'][0]:.4f} ({one['gain'][0]:+.4f} over random)")
+            asked, value = f"{one['protocol']} {one['task']}, F = {one['label_fraction']:g}", score_of(one)[0]
+            lines.append(f"    {asked}: {value:.4f} ({one['gain'][0]:+.4f} over random)")
     return "\n".join(lines)
 
 

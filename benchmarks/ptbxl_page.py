@@ -2,9 +2,9 @@
 
     python benchmarks/ptbxl_page.py benchmarks/results/ptbxl
 
-The folder has JSON files with rows on fold 10, each with other rows; with earlier scores of rows that ran again; with
-rows on fold 9, which tell how settings were chosen; and `supervised.json`, one supervised run. Published figures are
-in benchmarks/ptbxl_published.toml.
+The folder has JSON files with rows on fold 10, each with other rows; with rows on another test fold; with earlier
+scores of rows that ran again; with rows on fold 9, which tell how settings were chosen; and `supervised.json`, one
+supervised run. Published figures are in benchmarks/ptbxl_published.toml.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from typing import Any
 
 import attrs
 from ptbxl_pictures import label_efficiency, overview
-from ptbxl_rows import HERE, LINEAR, TASKS, read_rows
-from ptbxl_scores import by_fraction, is_main
+from ptbxl_rows import HERE, IDENTIFICATION, LINEAR, TASKS, TEST_FOLD, read_rows
+from ptbxl_scores import PERMUTATIONS, by_fraction, is_main, score_of
 
 DOCS = HERE.parent / "docs"
 OVERVIEW, FRACTIONS = "ptbxl.png", "label-efficiency.png"
 """Pictures of the page."""
-PROTOCOLS = {"finetune": "fine-tuned", "attention-pool": "attention pool", "knn": "nearest neighbours"}
+PROTOCOLS = {
+    "finetune": "fine-tuned",
+    "attention-pool": "attention pool",
+    "knn": "nearest neighbours",
+    IDENTIFICATION: "patient identification, recall at 1",
+}
 """Protocols besides the linear one, and how the page calls them."""
 DIFFERING = {
     "epochs": "epochs",
@@ -57,13 +62,14 @@ def main() -> int:
 class Found:
     """What was measured. supervised: one run of `clocs run`, or None.
 
-    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again.
+    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again; once: of another test fold.
     """
 
     tables: tuple[dict[str, Any], ...]
     choices: tuple[dict[str, Any], ...] = ()
     supervised: dict[str, Any] | None = None
     earlier: tuple[dict[str, Any], ...] = ()
+    once: tuple[dict[str, Any], ...] = ()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -75,10 +81,17 @@ def read(folder: Path) -> Found:
     """Read a folder of results."""
     files = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in sorted(folder.glob("*.json"))}
     supervised = files.pop("supervised", None)
-    tables, choices, earlier = (
+    tests, choices, earlier = (
         tuple(one for one in files.values() if one["part"] == part) for part in ("test", "validation", "earlier")
     )
-    return Found(tables, choices, supervised, earlier)
+    tables = tuple(one for one in tests if _test_fold(one) == TEST_FOLD)
+    once = tuple(one for one in tests if _test_fold(one) != TEST_FOLD)
+    return Found(tables, choices, supervised, earlier, once)
+
+
+def _test_fold(table: dict[str, Any]) -> int:
+    """Return the fold that a table scores; older tables do not say it."""
+    return int(table.get("test_fold", TEST_FOLD))
 
 
 def published() -> dict[str, Any]:
@@ -96,7 +109,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
     introduction = _INTRODUCTION.format(machines=machines, commands="\n".join(f"$ {one}" for one in commands))
     rows = ordered(found.rows, asked)
     parts = [introduction, _linear(rows, others), _verdicts(rows)]
-    parts += [_missing(rows, asked), _unfinished(found.tables), _between(found.tables)]
+    parts += [_missing(rows, asked), _unfinished(found.tables), _once(found.once), _between(found.tables)]
     parts += [_other_protocols(rows, others), _fractions(rows), _supervised(found.supervised)]
     parts += [_choices(found.choices), _earlier(found.earlier), _sources(others)]
     return "\n".join(part for part in parts if part)
@@ -231,6 +244,50 @@ def _verdicts(rows: Iterable[dict[str, Any]]) -> str:
             "",
         ]
     )
+
+
+def _once(tables: Sequence[dict[str, Any]]) -> str:
+    """Return the scores on a fold that had only trained until then: a line for each row and evaluation."""
+    parts = []
+    for table in tables:
+        fold = table["test_fold"]
+        records = table["rows"][0]["records"]
+        lines = [
+            [row["name"], _protocol(one), one["task"], str(len(one["seeds"])), _cell(one), _largest(one["p"])]
+            for row in table["rows"]
+            for one in row["scores"]
+            if is_main(one) or one["protocol"] != LINEAR
+        ]
+        parts += [
+            f"## Fold {fold}, scored once",
+            "",
+            f"Fold 10 was scored several times, so that what it showed may have guided a choice. Fold {fold} had only"
+            f" trained until then, and all settings were fixed. Here it tests: encoders were"
+            f" pre-trained again on the other folds ({records['train']:,} recordings), C was chosen on fold 9"
+            f" ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored by this one call"
+            f" ({table['machine']}, {table['date']}):",
+            "",
+            "```console",
+            f"$ {table['command']}",
+            "```",
+            "",
+            "Each score stands with its interval, and with its distance from the untrained encoder. p is that of a"
+            f" [permutation test](protocols.md#a-permutation-test) over the patients, with {PERMUTATIONS:,}"
+            " permutations; of several seeds, the largest.",
+            "",
+            *_table(["method, encoder", "protocol", "task", "seeds", "score", "p"], lines),
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def _protocol(one: dict[str, Any]) -> str:
+    return "linear" if one["protocol"] == LINEAR else PROTOCOLS[one["protocol"]]
+
+
+def _largest(found: Sequence[float | None]) -> str:
+    known = [p for p in found if p is not None]
+    return f"{max(known):.3f}" if known else ""
 
 
 def _between(tables: Iterable[dict[str, Any]]) -> str:
@@ -414,7 +471,7 @@ def _fractions(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _cell(one: dict[str, Any]) -> str:
-    (value, low, high), (gain, least, most) = one["auroc"], one["gain"]
+    (value, low, high), (gain, least, most) = score_of(one), one["gain"]
     return f"{value:.3f} [{low:.3f}, {high:.3f}]; {gain:+.3f} [{least:+.3f}, {most:+.3f}]"
 
 

@@ -13,6 +13,9 @@ TASKS = ("all", "diagnostic", "subclass", "superclass", "form", "rhythm")
 HERE = Path(__file__).parent
 LINEAR = "linear-record"
 """The protocol of the main table, and of the scores by label fraction."""
+IDENTIFICATION = "patient-identification"
+TEST_FOLD = 10
+"""The fold that tests, as published."""
 
 
 @attrs.frozen
@@ -31,17 +34,23 @@ class Row:
 
 @attrs.frozen
 class Place:
-    """Where recordings, runs and results lie, and which fold is scored."""
+    """Where recordings, runs and results lie, and which fold is scored.
+
+    also: protocols by which every row is evaluated, besides those that it asks for.
+    """
 
     root: Path
     out: Path
     part: str
     device: str
     tasks: tuple[str, ...] = TASKS
+    test_fold: int = TEST_FOLD
+    also: tuple[str, ...] = ()
 
     def folder(self, row: Row, seed: int) -> Path:
-        """Return the run folder of a row's seed."""
-        return self.out / row.name.replace(" ", "-").replace(",", "") / f"seed{seed}"
+        """Return the run folder of a row's seed. Another test fold is another training part."""
+        name = row.name.replace(" ", "-").replace(",", "")
+        return self.out / ("" if self.test_fold == TEST_FOLD else f"test-fold-{self.test_fold}") / name / f"seed{seed}"
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -51,10 +60,11 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def evaluations(row: Row, place: Place) -> Iterable[dict[str, Any]]:
-    """Yield the settings of every evaluation of a row: first the linear ones, then what the row asks for."""
+    """Yield the settings of every evaluation of a row: the linear ones, what the row asks for, and what all have."""
     c: dict[str, object] = {"C": 0.01} if place.part == "validation" else {"C": "auto"}
     yield from ({"protocol": LINEAR, "task": task, **c} for task in place.tasks)
     yield from row.evaluations
+    yield from ({"protocol": protocol, "task": "superclass"} for protocol in place.also)
 
 
 def is_finished(row: Row, seed: int, place: Place) -> bool:

@@ -9,18 +9,23 @@ from typing import Any
 
 import attrs
 import torch
-from ptbxl_rows import LINEAR, Place, Row, evaluation_folder, evaluations
+from ptbxl_rows import IDENTIFICATION, LINEAR, Place, Row, evaluation_folder, evaluations
 
 import clocs_core as clocs
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import Predictions, read_predictions
+from clocs_core.contracts.result_offers import Metric
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
+from clocs_core.evaluation.identification import RECALLS
 from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.over_seeds import difference_over_seeds, mean_over_seeds
+from clocs_core.evaluation.permutation import permutation_all
 from clocs_plugins.classification import clocs_metrics
 
 RESAMPLES = 1000
 """Bootstrap samples of the patients, the same for all rows."""
+PERMUTATIONS = 1000
+METRICS = {one.name: one for one in (*clocs_metrics(), *RECALLS)}
 
 
 def summarise(row: Row, place: Place) -> dict[str, Any] | None:
@@ -33,6 +38,7 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
     found: dict[str, Any] = attrs.asdict(row, filter=lambda field, _: field.name != "evaluations")
     found |= {
         "parameters": sum(weight.numel() for weight in runs[0].encoder.network.parameters()),
+        "records": dict(runs[0].record.split.records),
         "pretrain_seconds": [round(one.record.seconds["pretrain"], 1) for one in runs],
         "scores": [],
     }
@@ -65,14 +71,21 @@ def _trained(folders: Sequence[EvaluationFolder]) -> list[Interval]:
     """Return the AUROC of the pre-trained encoder with all labels, of each seed."""
     report = folders[0].read_report()
     predicted = [read_predictions(one.predictions) for one in folders]
-    return [_auroc(one[report.protocol, report.init, 1.0]) for one in predicted]
+    return [_interval(one[report.protocol, report.init, 1.0], METRICS["auroc"]) for one in predicted]
 
 
-def _auroc(predicted: Predictions) -> Interval:
-    """Return the macro AUROC of recordings, with its bootstrap over patients."""
-    auroc = next(one for one in clocs_metrics() if one.name == "auroc")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return bootstrap(by_record(predicted), auroc, RESAMPLES, 0, device)
+def _interval(predicted: Predictions, metric: Metric) -> Interval:
+    """Return the score of recordings, with its bootstrap over patients."""
+    return bootstrap(by_record(predicted), metric, RESAMPLES, 0, _device())
+
+
+def _p(ours: Predictions, theirs: Predictions, metric: Metric) -> float | None:
+    """Return p of the difference of one seed: the share of permutations of the patients with as large a one."""
+    return permutation_all(by_record(ours), by_record(theirs), (metric,), PERMUTATIONS, 0, _device())[0]
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[dict[str, Any]]:
@@ -83,10 +96,11 @@ def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[di
     reports = [one.read_report() for one in folders]
     predicted = [read_predictions(one.predictions) for one in folders]
     first, made = reports[0], []
+    name = "recall_at_1" if first.protocol == IDENTIFICATION else "auroc"
+    metric = METRICS[name]
     for fraction in sorted({f for _, _, f in predicted[0]}):
-        ours, theirs = (
-            [_auroc(one[first.protocol, init, fraction]) for one in predicted] for init in (first.init, "random")
-        )
+        pairs = [tuple(one[first.protocol, init, fraction] for init in (first.init, "random")) for one in predicted]
+        ours, theirs = ([_interval(one, metric) for one in side] for side in zip(*pairs, strict=True))
         mean, control = mean_over_seeds(ours), mean_over_seeds(theirs)
         gain = difference_over_seeds(ours, theirs, paired=True)
         made.append(
@@ -98,7 +112,8 @@ def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[di
                 "settings": {name: value for name, value in how.items() if name not in ("protocol", "task")},
                 "C": [c.C for r in reports for c in r.cells if (c.init, c.label_fraction) == (first.init, fraction)],
                 "seeds": [round(one.value, 5) for one in ours],
-                **{name: _rounded(one) for name, one in (("auroc", mean), ("random", control), ("gain", gain))},
+                **{word: _rounded(one) for word, one in ((name, mean), ("random", control), ("gain", gain))},
+                "p": [_p(pair[0], pair[1], metric) for pair in pairs],
                 "seconds": round(statistics.median(sum(r.seconds.values()) for r in reports), 1),
             }
         )
@@ -107,6 +122,12 @@ def _scores(folders: Sequence[EvaluationFolder], how: dict[str, Any]) -> list[di
 
 def _rounded(one: Interval) -> list[float]:
     return [round(float(x), 5) for x in (one.value, one.low, one.high)]
+
+
+def score_of(score: dict[str, Any]) -> list[float]:
+    """Return mean and interval of a score: AUROC, or the recall of patient identification."""
+    found: list[float] = score.get("auroc") or score["recall_at_1"]
+    return found
 
 
 def is_main(score: dict[str, Any]) -> bool:

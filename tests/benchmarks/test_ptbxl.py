@@ -88,10 +88,15 @@ def test_a_run_is_finished_with_the_last_of_its_evaluations(tmp_path: Path) -> N
 
 @pytest.fixture
 def folds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """PTB-XL with six recordings in each fold, three of each of two superclasses."""
+    """PTB-XL with three patients in each fold and two recordings of each, one of each of two superclasses."""
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
     rows = [
-        row(n, codes=f"{{'{'NORM' if n % 20 < 10 else 'IMI'}': 100.0, 'SR': 0.0}}", fold=str(n % 10 + 1))
+        row(
+            n,
+            codes=f"{{'{'NORM' if n % 20 < 10 else 'IMI'}': 100.0, 'SR': 0.0}}",
+            fold=str(n % 10 + 1),
+            patient=str(n % 30),
+        )
         for n in range(60)
     ]
     return write_set(tmp_path / "data" / "ptbxl", rows)
@@ -134,6 +139,27 @@ def test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_trainin
     assert without["rows"] == []
     page = ptbxl_page.page(ptbxl_page.Found((found,), (tried,)), ptbxl_page.published(), [])
     assert page.count("| cpc, s4d |") == 5  # linear and neighbours, of either fold; and above or below its control
+
+
+@pytest.mark.slow
+def test_another_fold_is_scored_with_encoders_that_have_not_seen_it(folds: Path, tmp_path: Path) -> None:
+    """Its page says how many recordings had which part; p and recall stand beside the scores."""
+    also = ("--only", "cpc, s4d", "--also", "patient-identification")
+    found = score_by_command(folds, tmp_path, "test", "--test-fold", "8", *also)
+    assert found["test_fold"] == 8
+    (made,) = found["rows"]  # type: ignore[misc]
+    assert made["records"] == {"train": 48, "validation": 6, "test": 6}
+    (split,) = tmp_path.glob("runs/test-fold-8/cpc-s4d/seed0/split.json")
+    tested = json.loads(split.read_text(encoding="utf-8"))["patients"]["test"]
+    assert tested == ["17", "27", "7"]  # of n % 10 + 1 == 8
+    linear, neighbours, identified = made["scores"]
+    assert [one["protocol"] for one in made["scores"]] == ["linear-record", "knn", "patient-identification"]
+    assert 0 <= identified["recall_at_1"][0] <= 1
+    assert all(0 < p <= 1 for one in (linear, neighbours, identified) for p in one["p"])
+    page = ptbxl_page.page(ptbxl_page.Found((), once=(found,)), ptbxl_page.published(), [])
+    assert "## Fold 8, scored once" in page
+    assert "the other folds (48 recordings), C was chosen on fold 9 (6), and fold 8 (6) was scored" in page
+    assert page.count("| cpc, s4d |") == 3
 
 
 @pytest.mark.slow

@@ -167,6 +167,29 @@ def test_files_of_a_folder_are_told_apart_by_what_they_hold(tmp_path: Path) -> N
     assert found.supervised == {"seeds": 1}
 
 
+def test_a_fold_that_chose_nothing_has_a_part_of_its_own(tmp_path: Path) -> None:
+    """With the largest p of the seeds, and without the label fractions; fold 10 keeps its tables."""
+    linear = {**score("all", 1.0, 0.88), "p": [0.001, 0.004]}
+    found = {**score("superclass", 1.0, 0.6, "patient-identification"), "p": [None, None]}
+    found["recall_at_1"] = found.pop("auroc")
+    fewer = {**score("all", 0.1, 0.7, chosen=False), "p": [0.5, 0.5]}
+    records = {"train": 13_000, "validation": 2_183, "test": 1_600}
+    table = {**TABLE, "test_fold": 8, "rows": [{**ROW, "records": records, "scores": [linear, found, fewer]}]}
+    for name, one in (("a", TABLE), ("b", table)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
+    read = ptbxl_page.read(tmp_path)
+    assert (len(read.tables), len(read.once)) == (1, 1)
+    before, _, after = ptbxl_page.page(read, ptbxl_page.published(), []).partition("## Fold 8, scored once")
+    assert "0.880" not in before
+    assert "13,000 recordings" in after
+    gain = "+0.100 [+0.080, +0.120]"
+    assert cells(after)[2:4] == [
+        ["cpc, s4d", "linear", "all", "2", f"0.880 [0.870, 0.890]; {gain}", "0.004"],
+        ["cpc, s4d", "patient identification, recall at 1", "superclass", "2", f"0.600 [0.590, 0.610]; {gain}", ""],
+    ]
+    assert ", scored once" not in page_of(TABLE)
+
+
 def test_the_first_scores_of_rows_that_ran_again_stand_apart() -> None:
     first = {**TABLE, "part": "earlier", "rows": [{**ROW, "scores": [score("all", 1.0, 0.77)]}]}
     found = ptbxl_page.Found((TABLE,), earlier=(first,))

@@ -7,7 +7,20 @@ from typing import Literal
 
 import attrs
 
-from clocs_core import Column, Dataset, Defaults, Entry, Framing, Listing, Record, Source, Task, hookimpl, option
+from clocs_core import (
+    Column,
+    Dataset,
+    Defaults,
+    Entry,
+    Framing,
+    Listing,
+    Record,
+    SettingsError,
+    Source,
+    Task,
+    hookimpl,
+    option,
+)
 from clocs_plugins.ptbxl.statements import CLASSES_OF, GROUPS, class_names
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
@@ -17,6 +30,7 @@ TASKS = (
     Task("age", kind="number", unit="years"),
 )
 ZIP = "ptb-xl-a-large-publicly-available-electrocardiography-dataset-1.0.3.zip"
+_FOLD = (lambda fold: 1 <= fold <= 10, "be 1 to 10")
 
 
 @attrs.frozen
@@ -25,16 +39,28 @@ class PtbxlOptions:
 
     rate: Literal[100, 500] | None = option(None, "Sampling rate in Hz, 100 or 500; none prefers records100/.")
     parts: Literal["patient", "strat_fold"] = option("patient", "Split by seed (patient) or as published (strat_fold).")
+    validation_fold: int = option(9, "Fold that validates, 1 to 10; another than 9 splits by folds.", check=_FOLD)
+    test_fold: int = option(10, "Fold that tests, 1 to 10; another than 10 splits by folds.", check=_FOLD)
     likelihood: float = option(
         0.0, "Least likelihood of a diagnosis, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
     )
 
+    def __attrs_post_init__(self) -> None:
+        if self.validation_fold == self.test_fold:
+            raise SettingsError(
+                f"ptbxl got fold {self.test_fold} to validate and to test; give two folds, as in "
+                "`-o validation_fold=9 -o test_fold=10`"
+            )
+
 
 def scan(root: Path, task: Task, options: PtbxlOptions) -> Listing:
     """List the recordings of ptbxl_database.csv that have files; those without a label serve pre-training."""
+    from clocs_plugins.ptbxl.folds import Folds
     from clocs_plugins.ptbxl.recordings import list_recordings
 
-    return list_recordings(root, task.name, options.rate, options.likelihood, options.parts == "strat_fold")
+    folds = Folds(options.validation_fold, options.test_fold)
+    by_fold = options.parts == "strat_fold" or folds != Folds()
+    return list_recordings(root, task.name, options.rate, options.likelihood, folds, by_fold)
 
 
 def load(entry: Entry, _options: PtbxlOptions) -> Record:

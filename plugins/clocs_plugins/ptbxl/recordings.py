@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Part
+from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing
+from clocs_plugins.ptbxl.folds import FOLDS, Folds, parts_of, published
 from clocs_plugins.ptbxl.statements import CLASSES_OF, classes, rhythm_group
 from clocs_plugins.ptbxl.table import Row, read_table
 
 TABLE = "ptbxl_database.csv"
 RATES = (100, 500)  # Hz
 LabelOf = Callable[[Row], Label]
-
-# As published: folds 1 to 8 train, 9 validates, 10 tests; a person has checked every recording of 9 and 10.
-FOLDS: dict[str, Part] = {**{str(fold): "train" for fold in range(1, 9)}, "9": "validation", "10": "test"}
 
 
 @attrs.define
@@ -35,14 +33,14 @@ class _Found:
         return self.listed - len(self.entries) - len(self.drops)
 
 
-def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, published: bool) -> Listing:
-    """List the recordings of a task. rate: Hz, None for any; published: split by strat_fold."""
+def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, folds: Folds, by_fold: bool) -> Listing:
+    """List the recordings of a task. rate: Hz, None for any; by_fold: split by these folds whatever `split` says."""
     root = _find(root)
     rate = _choose_rate(root, rate)
     label_of = _label_of(task, likelihood)
     present = _list_files(root / f"records{rate}")
     found = _collect(
-        read_table(root / TABLE, rate, ("age",) if task == "age" else ()), root, present, label_of, published
+        read_table(root / TABLE, rate, ("age",) if task == "age" else ()), root, present, label_of, by_fold
     )
     if not found.entries:
         raise DataError(
@@ -50,10 +48,10 @@ def list_recordings(root: Path, task: str, rate: int | None, likelihood: float, 
             f"records{rate}/: {found.absent:,} are not there, {len(found.drops):,} are damaged. Download it again."
         )
     entries = sorted(found.entries, key=lambda entry: int(entry.record))
-    parts = _parts(entries, found.folds) if published else None
+    parts = parts_of(entries, found.folds, folds) if by_fold else None
     form = f"{root.name}/ with records{rate}/ ({rate} Hz)"
     notes = _notes(found, rate, task)
-    whole, why = _published(entries, found.folds)
+    whole, why = published(entries, found.folds, folds)
     return Listing(entries, found.drops, form, notes, parts=parts, published=whole, unpublished=why)
 
 
@@ -66,7 +64,7 @@ def _label_of(task: str, likelihood: float) -> LabelOf:
     return lambda row: rhythm_group(row.statements)
 
 
-def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, published: bool) -> _Found:
+def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of: LabelOf, by_fold: bool) -> _Found:
     found = _Found()
     seen: set[str] = set()
     for row in rows:
@@ -77,7 +75,7 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
         files = [f"{row.file}{ending}" for ending in (".hea", ".dat")]
         if not any(file in present for file in files):
             continue  # reported in one note: a partial download lacks thousands
-        reason = _reason_to_drop(row, files, present, seen, published)
+        reason = _reason_to_drop(row, files, present, seen, by_fold)
         seen.add(row.record)
         if reason:
             found.drops.append(Drop(reason, row.record))
@@ -89,14 +87,14 @@ def _collect(rows: Iterable[Row | Drop], root: Path, present: set[str], label_of
     return found
 
 
-def _reason_to_drop(row: Row, files: list[str], present: set[str], seen: set[str], published: bool) -> str:
+def _reason_to_drop(row: Row, files: list[str], present: set[str], seen: set[str], by_fold: bool) -> str:
     if row.record in seen:
         return "listed twice"
     if not all(file in present for file in files):
         return "missing file"
     if not row.patient:
         return "no patient id"
-    if published and row.fold not in FOLDS:
+    if by_fold and row.fold not in FOLDS:
         return "no strat_fold"
     return ""
 
@@ -145,29 +143,3 @@ def _notes(found: _Found, rate: int, task: str) -> tuple[str, ...]:
         lacking = {"rhythm-group": "one rhythm group", "age": "a known age"}.get(task, f"a class of {task!r}")
         notes.append(f"{bare:,} recordings do not have {lacking} and serve pre-training only.")
     return tuple(notes)
-
-
-def _published(entries: list[Entry], folds: Mapping[str, str]) -> tuple[dict[str, Part] | None, str]:
-    """Return the part of every patient; or None and why, where a recording has no fold or a patient is in two parts."""
-    without = sorted(record for record, fold in folds.items() if fold not in FOLDS)
-    if without:
-        told = f"{len(without):,} of its recordings have no strat_fold, such as {without[0]}"
-        return None, f"{told}: `parts='strat_fold'` leaves them out"
-    try:
-        return _parts(entries, folds), ""
-    except DataError as problem:
-        return None, str(problem).partition(". Use ")[0]
-
-
-def _parts(entries: list[Entry], folds: Mapping[str, str]) -> dict[str, Part]:
-    """Return the part of every patient. Raise DataError if the folds put a patient in two parts."""
-    parts: dict[str, Part] = {}
-    for entry in entries:
-        part = FOLDS[folds[entry.record]]
-        if parts.setdefault(entry.patient, part) != part:
-            raise DataError(
-                f"PTB-XL: by strat_fold, patient {entry.patient} is in {parts[entry.patient]} and, with recording "
-                f"{entry.record}, in {part}, so scores would be too good. Use `parts='patient'`, or the published "
-                f"{TABLE}."
-            )
-    return parts

@@ -280,6 +280,32 @@ def test_published_folds_become_parts_by_patient(tmp_path: Path):
     assert scan(tmp_path).published == scan(tmp_path, parts="strat_fold").parts
 
 
+@pytest.mark.parametrize("parts", ["patient", "strat_fold"])
+def test_other_folds_can_validate_and_test(tmp_path: Path, parts: str):
+    """Each recording is tested once in ten runs; folds that are asked for are never ignored."""
+    root = write_set(tmp_path, [row(n, fold=str(n)) for n in range(1, 11)])
+    patient = {number: str(1000 + number) for number in range(1, 11)}
+    for validates, tests in ((9, 8), (10, 1), (9, 10)):
+        found = scan(root, parts=parts, validation_fold=validates, test_fold=tests)
+        expected = dict.fromkeys(patient.values(), "train")
+        expected |= {patient[validates]: "validation", patient[tests]: "test"}
+        assert found.published == expected
+        assert found.parts == (None if parts == "patient" and (validates, tests) == (9, 10) else expected)
+
+
+@pytest.mark.parametrize(
+    ("folds", "said"),
+    [
+        ({"test_fold": 9}, r"ptbxl got fold 9 to validate and to test; give two folds"),
+        ({"validation_fold": 0}, r"validation_fold.*1 to 10"),
+        ({"test_fold": 11}, r"test_fold.*1 to 10"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused_before_any_file_is_read(folds: dict[str, int], said: str):
+    with pytest.raises(ValueError, match=said):
+        PtbxlOptions(**folds)
+
+
 def test_a_patient_in_two_parts_is_refused(tmp_path: Path):
     """A table that was edited would let a patient train and test."""
     root = write_set(tmp_path, [row(1, patient="7.0", fold="2"), row(2, patient="7", fold="10")])
