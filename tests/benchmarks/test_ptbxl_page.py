@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ptbxl_linear_parts
 import ptbxl_page
 import ptbxl_rows
 
@@ -235,7 +236,7 @@ def test_committed_rows_have_the_settings_of_the_list_of_rows() -> None:
     listed = {row.name: row for row in ptbxl_rows.read_rows(ptbxl_rows.HERE / "ptbxl.toml")}
     place = ptbxl_rows.Place(Path(), Path(), "test", "cpu")
     found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
-    named = ptbxl_page._unfinished(found.tables).partition(": ")[2]
+    named = ptbxl_linear_parts.unfinished_part(found.tables).partition(": ")[2]
     for row in found.rows:
         asked = listed[row["name"]]
         assert (row["method"], row["encoder"], row["frames"]) == (asked.method, asked.encoder, asked.frames)
