@@ -19,7 +19,7 @@ from clocs_core.artifacts.encoder import LoadedEncoder
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import SCALE_FREE, TOGETHER, Framing, Part
+from clocs_core.contracts.records import TOGETHER, Framing, Part
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.inference.network import AsTrained
@@ -28,6 +28,7 @@ from clocs_core.inference.signals import Unsaid
 from clocs_core.plan.compatibility import fit_channels
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
+from clocs_core.plan.scale import Scale
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
@@ -124,12 +125,16 @@ def get_recordings(card: EncoderCard, target: Target, workers: int, show: Displa
         cohort = attrs.evolve(cohort, channels=named)
     warn_of_split(card, target, cohort.split.hash, show)
     warn_of_signals(card, target, show)
-    if asked.data.normalise not in SCALE_FREE and cohort.evaluate.unit != card.unit:
-        show.warn(f"the encoder was trained on signals in {card.unit}, and these are in {cohort.evaluate.unit}")
+    if warning := _scale_of(card).warning(asked.data, cohort.evaluate.unit):
+        show.warn(warning)
     if card.count > 1:
         whose = f", that of {', '.join(card.channels)}," if card.others else ""
         show.say(f"the run trained {card.count} encoders; the first{whose} is used, as in its evaluation")
     return cohort
+
+
+def _scale_of(card: EncoderCard) -> Scale:
+    return Scale(card.normalise, card.constant, card.unit)
 
 
 @attrs.frozen
@@ -159,7 +164,7 @@ def embed_recordings(
     group: processes that share the work. Each gets all embeddings.
     """
     show.stage("embedding")
-    data = target.recordings.data
+    data = _scale_of(loaded.card).settings(target.recordings.data, cohort.evaluate.unit)
     network = AsTrained(loaded.encoder, normaliser(data.normalise, data.constant))
     frames = ChosenFrames(cohort.evaluate, cohort.labels, cohort.task, cohort.channels, wanted.patients(cohort))
     rows = run_on_frames(network, loaded.card, frames, device, show.tick, group)

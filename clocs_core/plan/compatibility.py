@@ -9,7 +9,7 @@ import attrs
 
 from clocs_core.artifacts.card import NetworkCard
 from clocs_core.contracts.records import SCALE_FREE, Framing
-from clocs_core.contracts.units import MICROVOLTS
+from clocs_core.contracts.units import MICROVOLTS, factor_between
 from clocs_core.errors import DataError, SettingsError, neighbours
 
 _WORDS = {
@@ -122,8 +122,8 @@ def fit_unit(card: NetworkCard, unit: str, where: str) -> float:
             f"{where} does not say its unit, and the {card.what} reads {card.unit}, not normalised; add "
             f"`unit={card.unit!r}`, or the unit it is in."
         )
-    if {unit, card.unit} <= MICROVOLTS.keys():
-        return MICROVOLTS[unit] / MICROVOLTS[card.unit]
+    if (factor := factor_between(unit, card.unit)) is not None:
+        return factor
     word = _WORDS.get(unit.strip().casefold().removesuffix("s")) if card.unit in MICROVOLTS else None
     scale = "" if normalises else " One that is trained with `normalise='min-max'` does not depend on the scale."
     raise DataError(

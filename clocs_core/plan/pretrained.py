@@ -14,6 +14,7 @@ from clocs_core.artifacts.encoder import load_encoder
 from clocs_core.artifacts.split import Split, from_json
 from clocs_core.contracts.offers import Encoder
 from clocs_core.plan.data import Chosen
+from clocs_core.plan.scale import Scale
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import structure
 from clocs_core.settings.toml_file import Tables
@@ -25,6 +26,7 @@ class Pretrained:
 
     init: its name in scores, the method that trained it. dataset: the data set it was trained on.
     average: it reads means of so many adjacent samples.
+    unit: of the signals that it reads; `constant` is in it.
     channels: the channels it was trained on, in order; `inputs` of them are read at once. run_channels: those of all
     encoders of its run.
     tables: the settings of its run. split: the split of its run, if the run folder exists.
@@ -38,6 +40,7 @@ class Pretrained:
     embedding_dim: int
     channels: tuple[str, ...] = ()
     run_channels: tuple[str, ...] = ()
+    unit: str = ""
     normalise: str = ""
     constant: float | None = None
     weights: dict[str, Tensor] = attrs.field(factory=dict)
@@ -46,6 +49,11 @@ class Pretrained:
     split: Split | None = None
     split_hash: str = ""
     sha256: str = ""
+
+    @property
+    def scale(self) -> Scale:
+        """How it scales its signals."""
+        return Scale(self.normalise, self.constant, self.unit)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -73,6 +81,7 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
         embedding_dim=card.embedding_dim,
         channels=card.channels,
         run_channels=card.run_channels,
+        unit=card.unit,
         normalise=card.normalise,
         constant=card.constant,
         weights=loaded.encoder.state_dict(),

@@ -129,7 +129,7 @@ def _in_folder(
     began = clock()
     lead.begin()
     ready = prepare_evaluation(plan, around)
-    prepared, versions = clock(), environment(ready.device, around.host)
+    prepared, versions = clock(), environment(ready.device, around.host, around.group)
     with collect_warnings(show.warn) as heard:
         if not folder.settings.exists():
             write_atomically(folder.settings, seal_tables(tables))
@@ -237,7 +237,7 @@ def _report(
         task=plan.task.name,
         part=plan.scoring.part,
         seed=plan.settings.seed,
-        settings={**tables, "data": {**tables["data"], "constant": plan.data.constant or "none"}},
+        settings={**tables, "data": {**tables["data"], **_scale_used(plan)}},
         split=summarise_split(cohort, ready.frames.counts, ready.leaks),
         environment=versions,
         scores=evaluation.scores,
@@ -251,6 +251,11 @@ def _report(
         date=now(),
         clinical=evaluation.clinical,
     )
+
+
+def _scale_used(plan: EvaluationPlan) -> dict[str, object]:
+    """Return the settings of the scale of signals; a constant was measured, or converted from another unit."""
+    return {"normalise": plan.data.normalise, "constant": plan.data.constant or "none"}
 
 
 def _curves(finished: Mapping[Classifier, Finished], scoring: Scoring) -> tuple[Curve, ...]:

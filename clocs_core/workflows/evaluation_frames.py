@@ -13,9 +13,11 @@ from clocs_core.evaluation.identification import RECALLS, refuse_single_recordin
 from clocs_core.evaluation.labelled_frames import LabelledFrames, list_labelled_frames, refuse_unlabelled
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.evaluation import EvaluationPlan, refuse_other_channels
+from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.protocols import refuse_other_task
 from clocs_core.progress import collect_warnings
 from clocs_core.settings.options import plain
+from clocs_core.settings.sections import DataSettings
 from clocs_core.train.agreement import first_alone
 from clocs_core.train.build import build_encoder, choose_device, choose_steps
 from clocs_core.train.normalise import normaliser
@@ -52,7 +54,9 @@ def prepare_evaluation(plan: EvaluationPlan, around: Surroundings) -> ReadyEvalu
 
     cohort = first_alone(around.group, device, lambda: around.shared.get(plan, get))
     data = with_constant(attrs.evolve(plan.data, channels=cohort.channels), cohort.evaluate, cohort, show)
-    plan = attrs.evolve(plan, task=cohort.task, data=data)
+    asked = plan = attrs.evolve(plan, task=cohort.task, data=data)
+    data, scale_notes = _in_unit(data, plan.encoder, cohort.evaluate.unit)
+    plan = attrs.evolve(plan, data=data)
     scoring = Scoring(
         plan.task,
         plan.dataset.offer.name,
@@ -79,10 +83,20 @@ def prepare_evaluation(plan: EvaluationPlan, around: Surroundings) -> ReadyEvalu
         refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
     leaks = certified_audit(cohort.evaluate, cohort.split, device)
     show.say(_found(plan, cohort, frames))
-    notes = _notes(plan, cohort, leaks)
+    notes = (*_notes(asked, cohort, leaks), *scale_notes)
     for note in (*cohort.listing.notes, leaks.sentence(), *notes):
         show.say(note)
     return ReadyEvaluation(plan, cohort, frames, scoring, leaks, notes, device)
+
+
+def _in_unit(data: DataSettings, encoder: Pretrained, unit: str) -> tuple[DataSettings, tuple[str, ...]]:
+    """Return settings that give signals the scale that the encoder was trained on, and what a reader must know."""
+    if not encoder.weights:
+        return data, ()
+    scaled, warning = encoder.scale.settings(data, unit), encoder.scale.warning(data, unit)
+    if scaled == data:
+        return data, (f"{warning[0].upper()}{warning[1:]}.",) if warning else ()
+    return scaled, (f"Signals are in {unit} and the encoder was trained on {encoder.unit}; they were converted.",)
 
 
 def _refuse_no_score(cohort: Cohort, scoring: Scoring) -> None:

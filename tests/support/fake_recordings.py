@@ -119,16 +119,17 @@ def fake_wave(kind: int, samples: int) -> NDArray[np.float64]:
     return wave
 
 
-def recordings_in_memory(people: int = 16) -> Recordings:
+def recordings_in_memory(people: int = 16, scale: float = 1.0, unit: str = "") -> Recordings:
     """Return two recordings of each patient, with slow or fast waves, as a user of the Python API makes them."""
     import clocs_core as clocs
 
     rng, entries = np.random.default_rng(0), fake_entries(2 * people, classes=2)
     kinds = [int(entry.patient[1:]) % 2 for entry in entries]
     return clocs.Recordings(
-        np.stack([fake_wave(kind, SAMPLES)[None] + 0.3 * rng.normal(size=(1, SAMPLES)) for kind in kinds]),
+        np.stack([fake_wave(kind, SAMPLES)[None] + 0.3 * rng.normal(size=(1, SAMPLES)) for kind in kinds]) * scale,
         patients=np.repeat(np.arange(people), 2),
         labels=np.array(["slow", "fast"])[kinds],
         sampling_rate=RATE,
         channels=["II"],
+        unit=unit,
     )

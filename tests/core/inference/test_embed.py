@@ -146,7 +146,8 @@ def test_other_signals_than_those_of_the_run_are_a_warning(catalogue, loaded):
     get_recordings(card, target, 1, show)
     assert show.warned == [
         "the encoder was trained on signals of kind 'ppg', and these are 'ecg'",
-        "the encoder was trained on signals in mmHg, and these are in mV",
+        "the encoder was trained on signals in mmHg, and these are in mV: their scale may be another; an encoder that "
+        "is trained with `normalise='z-score'` does not depend on it",
     ]
     assert show.said == ["the run trained 2 encoders; the first is used, as in its evaluation"]
 
