@@ -23,7 +23,7 @@ from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.settings.options import plain
 
-_REVISION = 3  # raise it when the same facts give another classifier or another file; older controls are then ignored
+_REVISION = 4  # raise it when the same facts give another classifier or another file; older controls are then ignored
 
 
 def is_control(key: Classifier) -> bool:
@@ -73,6 +73,7 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
             "name": encoder.encoder.offer.name,
             "options": plain(encoder.encoder.options),
             "inputs": encoder.inputs,
+            "average": encoder.average,
             "embedding_dim": encoder.embedding_dim,
         },
         "normalise": plan.data.normalise if plan.data.constant is None else [plan.data.normalise, plan.data.constant],

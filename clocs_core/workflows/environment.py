@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import torch
 
 from clocs_core.plugins.host import Host
+from clocs_core.train.ranks import Group
 from clocs_core.versions import version_of
 
 
@@ -17,8 +18,11 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def environment(device: torch.device, host: Host) -> dict[str, str]:
-    """Return the name and version of everything a result may depend on, without host name, user or paths."""
+def environment(device: torch.device, host: Host, group: Group | None = None) -> dict[str, str]:
+    """Return the name and version of everything a result may depend on, without host name, user or paths.
+
+    group: the processes that train together; their number changes the dropout, and statistics of BatchNorm.
+    """
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -26,7 +30,8 @@ def environment(device: torch.device, host: Host) -> dict[str, str]:
         "cpus": str(os.cpu_count()),
         "torch threads": str(torch.get_num_threads()),
     }
-    return found | versions(host)
+    together = {} if group is None else {"processes": str(group.count)}
+    return found | versions(host) | together
 
 
 def versions(host: Host) -> dict[str, str]:

@@ -69,7 +69,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         keeper.begin(ready.plan.tables(), ready.cohort.split, summarise_recordings(ready.cohort))
         show.stage("pre-training")
         trained = train_run(ready, keeper, around, profile)
-        first, *others = encoders = best_encoders(ready, _surrounding_versions(ready, around))
+        first, *others = encoders = best_encoders(ready, environment(ready.device, around.host, around.group))
         keeper.keep_encoder(first.saved, first.card)
         for one in others:
             keeper.keep_encoder(one.saved, one.card, one.part.name)
@@ -108,11 +108,6 @@ def follow_run(plan: Plan, keeper: RunKeeper, around: Surroundings) -> None:
     """Train along with process 0, which alone writes and evaluates."""
     assert around.group is not None
     train_run(prepare_run(plan, around), keeper, around, profile=False)
-
-
-def _surrounding_versions(ready: Ready, around: Surroundings) -> dict[str, str]:
-    found = environment(ready.device, around.host)
-    return found if around.group is None else {**found, "processes": str(around.group.count)}
 
 
 # -------------------------------------------------------------------------------------------------- evaluate and report

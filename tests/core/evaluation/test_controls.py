@@ -107,6 +107,7 @@ OF_NETWORKS = [
     {"encoder__encoder": Chosen(flat("other"), FlatOptions())},
     {"encoder__embedding_dim": 6},
     {"encoder__inputs": 3},
+    {"encoder__average": 4},
 ]
 OF_TRAINING = [
     {"finetune__epochs": 7},
