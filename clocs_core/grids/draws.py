@@ -40,6 +40,13 @@ class Source:
     measure: Measure
     kept: Path
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there are draws, and none of older predictions. Predictions may be deleted once they are drawn."""
+        if not self.kept.exists():
+            return False
+        return not self.predictions.exists() or self.predictions.stat().st_mtime_ns <= self.kept.stat().st_mtime_ns
+
 
 def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, out: Path) -> Source:
     """Say where the draws of a cell come from, for the trained encoder or for `random`."""
@@ -77,14 +84,14 @@ def missing_draws(sources: Iterable[Source]) -> dict[Path, list[Source]]:
     """Return the draws that are not kept yet and can be made, by folder."""
     folders: dict[Path, list[Source]] = {}
     for source in dict.fromkeys(sources):
-        if not source.kept.exists() and source.predictions.exists():
+        if not source.is_kept and source.predictions.exists():
             folders.setdefault(source.kept.parent, []).append(source)
     return folders
 
 
 def read_draws(source: Source) -> Interval | None:
     """Read the value of a cell with its draws; None where there are none."""
-    if not source.kept.exists():
+    if not source.is_kept:
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws
     return cut_interval(float(numbers[0]), numbers[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import clocs_core.grids.draws
 from clocs_core.contracts.grids import Condition
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell
-from clocs_core.grids.draws import fill_draws, sources_of
+from clocs_core.grids.draws import fill_draws, read_draws, sources_of
 from clocs_core.grids.draws_ahead import drawing_ahead
 from clocs_core.grids.measure import Measure
 
@@ -55,6 +56,28 @@ def test_draws_are_those_that_the_page_makes(tmp_path: Path, cells: tuple[GridCe
         (tmp_path / name).unlink()
     fill_draws([one for cell in cells for one in sources(cell, tmp_path)], 2, lambda done, total: None)
     assert kept(tmp_path) == ahead
+
+
+def test_draws_of_older_predictions_are_made_anew(tmp_path: Path, cells: tuple[GridCell, ...]) -> None:
+    """An evaluation that is made again would have the mean of the new predictions and the interval of the old ones."""
+    (cell, _) = cells
+    source, _ = sources(cell, tmp_path)
+    fill_draws([source], 1, lambda done, total: None)
+    before = read_draws(source)
+    make_predictions(source.predictions, {"cmsc": 0.99}, "linear", 0.5, cell.pretraining.seed)
+    later = source.kept.stat().st_mtime_ns + 10**9
+    os.utime(source.predictions, ns=(later, later))
+    assert read_draws(source) is None
+    fill_draws([source], 1, lambda done, total: None)
+    os.utime(source.kept, ns=(later, later))  # the clock of this test is a second ahead
+    found = read_draws(source)
+    assert before is not None
+    assert found is not None
+    assert found.value > before.value
+    source.predictions.unlink()
+    again = read_draws(source)  # predictions may be deleted
+    assert again is not None
+    assert again.value == found.value
 
 
 def test_nothing_is_drawn_of_what_has_no_report_or_is_damaged(tmp_path: Path, cells: tuple[GridCell, ...]) -> None:
