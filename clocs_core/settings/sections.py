@@ -239,7 +239,11 @@ class ScoringSettings:
         return ("train", "validation", "test") if self.C == "auto" else ("train", self.part)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse to choose C on the patients that are scored: their scores would be too good."""
+        """Refuse label fractions that names cannot tell apart, and to choose C on the patients that are scored."""
+        names = [f"{share:g}" for share in self.label_fraction]  # as files and tables write it
+        if len(set(names)) < len(names):
+            given = ", ".join(map(str, self.label_fraction))
+            raise ValueError(f"label_fraction has a value twice, to six digits: {given}; give each once")
         if self.C == "auto" and self.part == "validation":
             raise ValueError(
                 "`C='auto'` chooses C on the validation patients, so that they cannot be scored as well; give a "

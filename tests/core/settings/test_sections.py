@@ -96,6 +96,12 @@ def test_a_step_is_over_a_whole_contrast_where_that_is_larger_than_a_batch() -> 
             [0.0],
             "`evaluate.label_fraction=...`: must be above 0 and at most 1, got 0.0.",
         ),
+        (
+            "evaluate",
+            "label_fraction",
+            [0.1234561, 0.1234562],
+            "[evaluate] label_fraction has a value twice, to six digits: 0.1234561, 0.1234562; give each once.",
+        ),
     ],
 )
 def test_every_rule_is_a_sentence(table: str, key: str, value: object, message: str) -> None:
