@@ -47,17 +47,27 @@ class Comet(nn.Module):
         segments = len(views.signal) // 2
         ids = {"trial": views.batch.record.repeat(segments), "patient": views.batch.patient.repeat(segments)}
         levels: dict[str, Tensor] = {}
-        if any(self.weights[name] for name in ("sample", *ids)):
-            z = encode(views.signal)  # (view, batch, dim)
-            z = z if self.projector is None else self.projector(z)
-            a, b = self._copies(z)  # (sample, dim)
-            levels["sample"] = copy_loss(a, b, self.temperature)
-            levels |= {name: group_loss(a, b, of, self.temperature) for name, of in ids.items()}
-        if self.weights["observation"]:
-            a, b = self._copies(encode.sequence(views.signal))  # (sample, time, width)
+        z, sequence = self._encode(encode, views.signal)
+        if z is not None:
+            a, b = self._copies(z if self.projector is None else self.projector(z))  # (sample, dim)
+            if self.weights["sample"]:
+                levels["sample"] = copy_loss(a, b, self.temperature)
+            levels |= {name: group_loss(a, b, of, self.temperature) for name, of in ids.items() if self.weights[name]}
+        if sequence is not None:
+            a, b = self._copies(sequence)  # (sample, time, width)
             levels["observation"] = copy_loss(a, b, self.temperature)
-        levels = {name: one for name, one in levels.items() if self.weights[name]}
         return torch.stack([self.weights[name] * one for name, one in levels.items()]).sum(), levels
+
+    def _encode(self, encode: Encode, signal: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return embeddings (view, batch, dim) and sequences (view, batch, time, width); None for what has no weight.
+
+        In one pass where both are wanted: two would draw two dropout masks, and count the batch twice in BatchNorm.
+        """
+        of_positions = self.weights["observation"] > 0
+        of_segments = any(weight for name, weight in self.weights.items() if name != "observation")
+        if of_positions and of_segments:
+            return encode.both(signal)
+        return (encode(signal), None) if of_segments else (None, encode.sequence(signal))
 
     @staticmethod
     def _copies(z: Tensor) -> tuple[Tensor, Tensor]:

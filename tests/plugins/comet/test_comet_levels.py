@@ -124,6 +124,36 @@ def test_a_level_of_weight_zero_is_left_out(off):
     assert float(found) == pytest.approx(sum(weights[level] * expected[level] for level in LEVELS), abs=1e-10)
 
 
+class Counted:
+    """Counts the passes of an encoder."""
+
+    def __init__(self, reader):
+        self.encoding, self.passes = Encoding([reader]), []
+
+    def __call__(self, signal):
+        self.passes.append("embeddings")
+        return self.encoding(signal)
+
+    def sequence(self, signal):
+        self.passes.append("sequence")
+        return self.encoding.sequence(signal)
+
+    def both(self, signal):
+        self.passes.append("both")
+        return self.encoding.both(signal)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("off", "passes"),
+    [((), ["both"]), (("observation",), ["embeddings"]), (("sample", "trial", "patient"), ["sequence"])],
+)
+def test_embeddings_and_positions_are_of_one_pass(off, passes):
+    counted = Counted(Reader().double())
+    build(**{level: 0.0 if level in off else 1.0 for level in LEVELS})(counted, views_of())
+    assert counted.passes == passes
+
+
 def test_no_level_at_all_is_refused():
     with pytest.raises(ValueError, match="one level at least must have a weight above 0"):
         build(**dict.fromkeys(LEVELS, 0.0))
