@@ -17,16 +17,18 @@ from clocs_core.data.splits import split_patients
 def load_with_copies(entry: Entry, options: FakeOptions):
     """ "copy-r0-0" is r0-0 published again at another gain and offset, "noisy-r0-0" with a little noise on it.
 
+    "alike-r0-0" has so much noise on it that the correlation is 0.98.
     "huge-r0-0" and "faint-r0-0" are r0-0 in other units, such as a reader with a wrong gain makes them.
     """
     kind, _, original = entry.record.partition("-")
-    if kind not in ("copy", "noisy", "huge", "faint"):
+    if kind not in ("copy", "noisy", "alike", "huge", "faint"):
         return fake_load(entry, options)
     record = fake_load(attrs.evolve(entry, record=original), options)
     if kind in ("huge", "faint"):
         scale = 1e30 if kind == "huge" else 1e-25
         return attrs.evolve(record, record=entry.record, samples=(scale * record.samples).astype(np.float32))
-    noise = 0.01 * np.random.default_rng(0).normal(size=record.samples.shape) if kind == "noisy" else 0
+    strength = {"noisy": 0.01, "alike": 0.2}.get(kind, 0.0) * 2 * record.samples.std()
+    noise = strength * np.random.default_rng(0).normal(size=record.samples.shape)
     return attrs.evolve(record, record=entry.record, samples=(2 * record.samples + 5 + noise).astype(np.float32))
 
 
@@ -60,6 +62,16 @@ def test_a_recording_published_twice_under_two_patients_is_found_across_parts(tm
     assert {twin.record, twin.other} == {"r0-0", f"{kind}-r0-0"}
     assert {twin.part, twin.other_part} == {"train", "test"}
     assert twin.correlation > 0.9995
+
+
+def test_recordings_that_are_only_alike_are_no_twins(tmp_path):
+    """Beats of two people may look alike. A false twin would put "scores may be too good" on a report."""
+    entries = [*fake_entries(), Entry("alike-r0-0", "someone else", 0)]
+    prepared = prepared_with_copies(tmp_path, entries)
+    number = {record: place for place, (record, _) in enumerate(prepared.records)}
+    original, alike = (prepared.frames[prepared.record == number[name]] for name in ("r0-0", "alike-r0-0"))
+    assert 0.95 < np.corrcoef(original[0, 0], alike[0, 0])[0, 1] < 0.99
+    assert audit(prepared, parts_of(entries, p0="train", **{"someone else": "test"})).twins == ()
 
 
 def test_a_copy_within_one_part_is_no_leak(tmp_path):

@@ -83,6 +83,22 @@ def test_every_class_has_numbers_intervals_support_and_counts(tmp_path):
     assert np.array(found.confusion).sum(1).tolist() == [14, 13, 13]
 
 
+def test_a_prediction_on_the_threshold_counts_as_positive_everywhere(tmp_path):
+    """Thresholds are predictions of validation patients, so ties are common; counts and sensitivity must agree."""
+    rows = predictions(LABELS)
+    on = tuple(
+        float(rows.probability[2 * place, place]) for place in range(3)
+    )  # recordings 0, 1, 2 have classes 0, 1, 2
+    for one, threshold in zip(results(tmp_path, rows, thresholds=on).classes, on * 2, strict=True):
+        place = "abc".index(one.name)
+        there = place == LABELS
+        said = rows.probability[::2, place] >= threshold
+        assert said[place]
+        assert one.true_positives == (said & there).sum()
+        assert one.sensitivity.value == pytest.approx(one.true_positives / there.sum())
+        assert one.specificity.value == pytest.approx(one.true_negatives / (~there).sum())
+
+
 def test_the_areas_are_those_of_the_installed_metrics(tmp_path):
     """One definition on the page: the mean over classes is the score in the table above it."""
     from clocs_core.plugins.session import installed_session

@@ -77,6 +77,17 @@ def test_the_optimum_is_that_of_scikit_learn(n: int, d: int, classes: int, hard:
     check(x, y, c)
 
 
+@pytest.mark.parametrize("seed", [16, 64, 143])
+def test_rows_of_very_different_sizes_have_the_same_optimum(seed: int) -> None:
+    """A whole step of Newton's method raises the objective here, without bound: steps must be halved."""
+    rng = np.random.default_rng(seed)
+    n, d, classes = int(rng.integers(4, 40)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    x = rng.normal(size=(n, d)) * np.exp(rng.normal(size=(n, 1)) * rng.uniform(0, 4))
+    y = rng.integers(0, classes, n)
+    y[:classes] = range(classes)
+    check(x, y, 1.0)
+
+
 def test_one_rare_class_has_the_same_optimum() -> None:
     x = make_features(800, 12, hard=True)
     y = draw_labels(x, 3)

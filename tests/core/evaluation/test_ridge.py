@@ -21,25 +21,26 @@ def rows(count, seed=0, dim=4):
     return Features(x, y, np.arange(count), np.arange(count))
 
 
-def objective(x, y, weights, offset):
+def objective(x, y, weights, offset, c):
     """Squared error and penalty of a line, in loops."""
     lines = [offset + sum(w * value for w, value in zip(weights, row, strict=True)) for row in x]
-    return sum((one - line) ** 2 for one, line in zip(y, lines, strict=True)) + sum(w * w for w in weights)
+    return sum((one - line) ** 2 for one, line in zip(y, lines, strict=True)) + sum(w * w for w in weights) / c
 
 
-def test_no_other_line_has_a_smaller_sum_of_error_and_penalty():
+@pytest.mark.parametrize("c", [0.01, 1.0, 100.0])
+def test_no_other_line_has_a_smaller_sum_of_error_and_penalty(c):
     train = rows(30)
     x = train.embedding.astype(np.float64)
     x = (x - x.mean(0)) / x.std(0)
     y = train.label.astype(np.float64)
-    predicted = ridge(train, train, AGE).probability[:, 0]
+    predicted = ridge(train, train, AGE, None, c).probability[:, 0]
     weights, *_ = np.linalg.lstsq(x, predicted - predicted.mean(), rcond=None)
     offset = predicted.mean()
-    least = objective(x, y, weights, offset)
+    least = objective(x, y, weights, offset, c)
     rng = np.random.default_rng(1)
     for _ in range(20):
         change = 1e-3 * rng.normal(size=5)
-        assert objective(x, y, weights + change[:4], offset + change[4]) > least
+        assert objective(x, y, weights + change[:4], offset + change[4], c) > least
 
 
 def test_a_linear_relation_is_found_and_every_row_keeps_its_label():

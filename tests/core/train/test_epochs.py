@@ -65,6 +65,18 @@ def test_views_and_dropout_are_drawn_anew_in_every_epoch_and_for_every_seed():
     assert drawn[0][0] != drawn[0][1]
 
 
+def test_processes_draw_the_same_views_and_other_dropout():
+    """The views are of the whole batch; equal dropout in all processes would correlate what they learn from."""
+    generator = torch.Generator()
+    drawn = []
+    for rank in (0, 1, 2):
+        seed_epoch(generator, 0, 1, rank)
+        drawn.append((tuple(torch.rand(3).tolist()), tuple(torch.rand(3, generator=generator).tolist())))
+    dropout, views = zip(*drawn, strict=True)
+    assert len(set(dropout)) == 3
+    assert len(set(views)) == 1
+
+
 def test_pairs_per_anchor_are_counted_without_the_anchor():
     """Three instances of one patient and one of another, in one batch."""
     frames = Instances(torch.arange(4)[:, None], torch.zeros(4, 1, dtype=torch.int64))

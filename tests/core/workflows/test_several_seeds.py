@@ -46,7 +46,7 @@ HOST = load_plugins(POINTS)
 
 
 def plan_in(folder: Path, *more: str) -> Plan:
-    plan = planned("epochs=2", "resamples=30", "permutations=10", "device=cpu", *more)
+    plan = planned("epochs=2", "people=20", "resamples=30", "permutations=10", "device=cpu", *more)
     return attrs.evolve(plan, data=attrs.evolve(plan.data, data_root=folder / "data"))
 
 
