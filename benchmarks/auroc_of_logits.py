@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import Predictions, read_predictions
 from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.result_offers import LINEAR_MODELS, PRIOR
@@ -30,6 +31,7 @@ from clocs_core.errors import ClocsError, RunFolderError
 from clocs_core.files import write_atomically
 from clocs_core.grids.export import Row, as_csv, rows_of
 from clocs_core.grids.notes import read_notes
+from clocs_core.grids.untrained import say_encoder
 from clocs_plugins.classification.metrics import macro_auroc
 
 MEASURE = "auroc of logits"
@@ -82,7 +84,7 @@ def grid_rows(grid: Path) -> list[Row]:
                 )
                 for protocol, init, share, _, of_logits in both_areas(folder)
             ]
-            found |= set(rows_of(note, scores, {}))
+            found |= set(rows_of(note, scores, {}, say_encoder(EvaluationFolder(folder).read_report())))
     return sorted(found)
 
 

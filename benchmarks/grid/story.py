@@ -93,7 +93,7 @@ def _asked(request: Request, shelf: Shelf) -> Grid:
     if request.mode == "smoke":
         repeats = smoke.smoke_repeats()
         seeds = request.repeats.seeds if request.seeds_given else repeats.seeds
-        repeats = attrs.evolve(repeats, seeds=seeds, splits=request.repeats.splits)
+        repeats = attrs.evolve(repeats, seeds=seeds, splits=request.repeats.splits, encoder=_ENCODER)
         return Grid(presets=smoke.smoke_presets(), repeats=repeats, measure=smoke.smoke_measure(request.measure))
     if request.mode in ("check", "record-reference"):
         built_in = [item.offer.name for item in shelf.catalogue.methods if item.plugin.distribution == _DISTRIBUTION]
@@ -104,7 +104,8 @@ def _asked(request: Request, shelf: Shelf) -> Grid:
             shelf.catalogue.methods.get(read_method(method)[0])
     for protocol in request.axes.protocols:
         find_protocol(shelf.catalogue, protocol)
-    return Grid(presets=_tables(request, shelf), repeats=request.repeats, measure=request.measure)
+    repeats = attrs.evolve(request.repeats, encoder=_ENCODER)
+    return Grid(presets=_tables(request, shelf), repeats=repeats, measure=request.measure)
 
 
 def _tables(request: Request, shelf: Shelf) -> tuple[Preset, ...]:
@@ -142,7 +143,6 @@ def _place(request: Request, shelf: Shelf) -> Place:
         data_root=request.data_root,
         roots=request.roots,
         presets=shelf.presets(),
-        encoder=_ENCODER,
         runs_per_job=request.runs_per_job,
     )
 

@@ -121,6 +121,7 @@ class EncoderSummary:
     """The encoder that was evaluated. `dataset` and `sha256` are empty for an untrained one.
 
     dataset: the data set it was pre-trained on. inputs: number of channels it reads at once. sha256: hash of its file.
+    options: those of the architecture that differ from its defaults.
     """
 
     name: str
@@ -129,6 +130,7 @@ class EncoderSummary:
     frame_samples: int
     embedding_dim: int
     sha256: str
+    options: dict[str, object] = attrs.field(factory=dict, converter=as_plain)
 
 
 @attrs.frozen(kw_only=True)

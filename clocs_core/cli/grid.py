@@ -135,7 +135,7 @@ def run_command(context: click.Context, session: Session, /, what: tuple[str, ..
     with show:
         threads = flags.threads or max(1, (os.cpu_count() or 1) // flags.jobs)
         executor = engine.open(flags.jobs, threads, show.say)
-        place = attrs.evolve(_place(flags, out), presets=shelf.presets(), encoder=grid.encoder)
+        place = attrs.evolve(_place(flags, out), presets=shelf.presets())
         run_grid(grid, work, place, executor, call, show, {})
         page = make_page(grid, out, session.catalogue, call, flags.jobs, show.tick)
     return _tell(page, out)

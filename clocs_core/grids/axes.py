@@ -9,7 +9,7 @@ import attrs
 
 from clocs_core.contracts.grids import Condition
 from clocs_core.errors import SettingsError
-from clocs_core.grids.cells import GridCell, Pretraining
+from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 
 OWN = "own"
 """The exposure that each method has by default."""
@@ -22,7 +22,8 @@ class Repeats:
     """How often a condition is repeated, and the options of every repetition beyond its own.
 
     seeds: of weights and order. splits: of patients; the sd over splits is told apart from that over seeds.
-    evaluate_options are of every evaluation, finetune_options of those that train.
+    evaluate_options are of every evaluation, finetune_options of those that train. encoder: that of the method
+    `random`; "" where there is none.
     """
 
     seeds: tuple[int, ...] = (0,)
@@ -30,6 +31,7 @@ class Repeats:
     pretrain_options: tuple[str, ...] = ()
     evaluate_options: tuple[str, ...] = ()
     finetune_options: tuple[str, ...] = ()
+    encoder: str = ""
 
     def runs(self, one: Condition) -> tuple[Pretraining, ...]:
         """List the pre-trainings of all repetitions of a condition, split by split."""
@@ -50,6 +52,10 @@ class Repeats:
             for run in self.runs(one)
         )
 
+    @property
+    def _untrained(self) -> tuple[str, ...]:
+        return (f"{ENCODER}={self.encoder}",) if self.encoder else ()
+
     def _run(self, one: Condition, seed: int, split: int) -> Pretraining:
         given = (*one.options, *exposure_options(one.exposure))
         own = {option.partition("=")[0] for option in given}  # these are not set by the general ones
@@ -61,7 +67,7 @@ class Repeats:
             embedding_dim=one.embedding_dim,
             seed=seed,
             split_seed=split,
-            options=(*given, *general) if one.trains else (),
+            options=(*given, *general) if one.trains else self._untrained,
         )
 
 

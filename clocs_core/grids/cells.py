@@ -14,6 +14,9 @@ from attrs import validators
 
 from clocs_core.contracts.grids import RANDOM
 
+ENCODER = "encoder"
+"""The option that names the architecture of the method `random`, which nothing else says."""
+
 VERSION = 1
 """Raised when the same settings come to mean another computation: older lines, folders and draws count no longer."""
 
@@ -38,6 +41,11 @@ class Pretraining:
     def trains(self) -> bool:
         """Whether there is anything to run."""
         return self.method != RANDOM
+
+    @property
+    def untrained(self) -> str:
+        """The architecture of the method `random`; "" where the grid names none."""
+        return next((value for name, _, value in (one.partition("=") for one in self.options) if name == ENCODER), "")
 
     @property
     def name(self) -> str:
@@ -80,7 +88,7 @@ class GridCell:
 
 @attrs.frozen
 class Random:
-    """All that the score of an untrained encoder depends on: neither a method nor a pre-training set."""
+    """What the score of an untrained encoder depends on, beside its architecture and input. No method is among it."""
 
     downstream: str
     protocol: str

@@ -21,15 +21,11 @@ _FILE = "grid.json"
 
 @attrs.frozen(kw_only=True)
 class Grid:
-    """Tables to fill, how often each of their cells is repeated, and the measure that is shown.
-
-    encoder: that of the method `random`.
-    """
+    """Tables to fill, how often each of their cells is repeated, and the measure that is shown."""
 
     presets: tuple[Preset, ...]
     repeats: Repeats = attrs.field(factory=Repeats)
     measure: Measure = attrs.field(factory=Measure)
-    encoder: str = ""
 
 
 def save_grid(grid: Grid, out: Path) -> None:

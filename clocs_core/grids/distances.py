@@ -56,9 +56,19 @@ def summarise_distances(
     for one in conditions:
         for name, init in (("random", "random"), (one.line, one.method)):
             line = _line(one, name, init, repeats, results)
-            if line is not None:
-                lines.setdefault((one.pretraining, one.leads, one.embedding_dim, name), line)
+            if line is None:
+                continue
+            place = (one.pretraining, one.leads, one.embedding_dim)
+            there = lines.setdefault((*place, name), line)
+            if init == "random" and _is_other(there, line):
+                lines[*place, f"{name}, of {one.line}"] = attrs.evolve(line, name=f"{name}, of {one.line}")
     return tuple(lines.values())
+
+
+def _is_other(there: DistanceLine, line: DistanceLine) -> bool:
+    """Tell whether these untrained encoders differ, in architecture or input. Methods may lack some repetitions."""
+    lengths = ([len(row) for row in one.separation.values] for one in (there, line))
+    return len({tuple(one) for one in lengths}) == 1 and there.separation.values != line.separation.values
 
 
 def say_encoders(lines: Sequence[DistanceLine]) -> list[str]:

@@ -11,6 +11,7 @@ from clocs_core.grids.measure import Measure
 from clocs_core.grids.results import Results
 from clocs_core.grids.rows import Sheet, say_spread
 from clocs_core.grids.summary import spread
+from clocs_core.grids.untrained import say_encoder
 
 AnyReport = Report | EvaluationReport
 
@@ -19,9 +20,10 @@ def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Re
     """Show the untrained encoder and the class prior wherever something was scored."""
     found: dict[tuple[str, ...], dict[str, dict[tuple[int, int], float]]] = {}
     for one in conditions:
-        key = (one.downstream, one.protocol, str(one.embedding_dim), one.leads, f"{one.label_fraction:g}", one.part)
+        place = (one.downstream, one.protocol, str(one.embedding_dim), one.leads, f"{one.label_fraction:g}", one.part)
         for cell in repeats.cells(one):
             report = results.evaluated(cell)
+            key = (*place, say_encoder(report) if report else "")
             for score in report.scores if report else ():
                 asked = (score.label_fraction, score.metric, score.level)
                 is_control = score.protocol == "prior" or score.init == "random"
@@ -29,7 +31,7 @@ def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Re
                     name = "prior" if score.protocol == "prior" else "random"
                     repetition = (cell.pretraining.split_seed, cell.pretraining.seed)
                     found.setdefault(key, {}).setdefault(name, {}).setdefault(repetition, score.value)
-    headings = ("downstream", "protocol", "E", "leads", "F", "patients", "untrained encoder", "class prior")
+    headings = ("downstream", "protocol", "E", "leads", "F", "patients", "encoder", "untrained", "class prior")
     rows = tuple((*key, *(_say_values(of.get(name, {})) for name in ("random", "prior"))) for key, of in found.items())
     return Sheet("", headings, rows, (False,) * len(rows))
 

@@ -28,19 +28,20 @@ from clocs_core.contracts.grids import RANDOM, Condition
 from clocs_core.contracts.scores import Score
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import write_atomically
-from clocs_core.grids.cells import GridCell, Pretraining
+from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 from clocs_core.grids.definition import Grid, is_grid, load_grid
 from clocs_core.grids.invocations import Invocation, read_invocations
 from clocs_core.grids.measure import Inputs, Measure
 from clocs_core.grids.notes import Note, read_notes
 from clocs_core.grids.results import Results
 from clocs_core.grids.summary import Judged, Seen, Summary, seen_by, summarise
+from clocs_core.grids.untrained import say_encoder, say_untrained
 from clocs_core.report.visible import as_cell
 
 SEEN = ("steps_to_best", "steps", "instances_to_best", "instances_seen")
 COLUMNS = (
     *("method", "pretraining", "leads", "embedding_dim", "downstream", "protocol", "label_fraction", "options"),
-    *("split", "seed", "part", "metric", "level", "score", "commit", "name", *SEEN),
+    *("split", "seed", "part", "metric", "level", "score", "commit", "name", *SEEN, ENCODER),
 )
 PLACE = ("pretraining", "leads", "embedding_dim", "downstream", "protocol", "label_fraction", "options", "part")
 PATIENTS = ("a", "b", *PLACE, "metric", "level", "repetitions", "sd", "overlap", "low", "high")
@@ -135,7 +136,8 @@ def _rows(results: Results, measure: Measure | None, names: Mapping[GridCell, st
             raise RunFolderError(found.note.error)
         scores = found.report.scores
         asked = [one for one in scores if measure is None or (one.metric, one.level) == measure.of]
-        yield from rows_of(note, asked, names, seen_by(results.trained(note.run)))
+        encoder = say_encoder(found.report)
+        yield from rows_of(note, asked, names, encoder, seen_by(results.trained(note.run)))
 
 
 def _names_in(out: Path) -> dict[GridCell, str]:
@@ -150,7 +152,7 @@ def _names(grid: Grid) -> dict[GridCell, str]:
 
 
 def rows_of(
-    note: Note, scores: Iterable[Score], names: Mapping[GridCell, str], seen: Seen | None = None
+    note: Note, scores: Iterable[Score], names: Mapping[GridCell, str], encoder: str, seen: Seen | None = None
 ) -> Iterator[Row]:
     """List scores of one evaluation as lines of scores.csv. names: of the rows of tables, by cell."""
     run, cell = note.run, note.cells[0]
@@ -158,7 +160,7 @@ def rows_of(
         if score.protocol != cell.protocol:
             continue  # the class prior
         untrained = score.init == "random"
-        # An untrained encoder depends on no pre-training set and on none of its options.
+        # An untrained encoder depends on no pre-training set, and on its options only as far as `encoder` says.
         about = ("random", "") if untrained else (say_method(run), run.dataset)
         numbers = ("",) * len(SEEN) if untrained or seen is None else [f"{one:.0f}" for one in attrs.astuple(seen)]
         yield (
@@ -168,6 +170,7 @@ def rows_of(
             *(f"{score.value:.6f}", "" if untrained else note.commit),
             "random" if untrained else names.get(attrs.evolve(cell, label_fraction=score.label_fraction), ""),
             *numbers,
+            encoder,
         )
 
 
@@ -177,8 +180,9 @@ def _patient_rows(table: Summary, grid: Grid, scores: Iterable[Row]) -> Iterator
     by_row: dict[tuple[Condition, str], tuple[str, GridCell, tuple[Repetition, ...]]] = {}
     for line in table.lines:
         cells = grid.repeats.cells(line.condition)
-        name, random = say_method(cells[0].pretraining), not line.condition.trains
-        made = tuple(repetition_of(cell) for cell in cells if score_key(cell, random) in scored)
+        random = not line.condition.trains
+        name = say_untrained(line.encoder) if random else say_method(cells[0].pretraining)
+        made = tuple(repetition_of(cell) for cell in cells if _key(name, cell, random) in scored)
         by_row[line.condition.context, line.condition.row] = name, cells[0], made
         yield from _patient_row(name, "", cells[0], line.interval, made, grid.measure)
         yield from _patient_row(name, "random", cells[0], line.gain, made, grid.measure)
@@ -198,9 +202,15 @@ def _patient_row(
         yield (a, b, *place_of(cell), *measure.of, say_repetitions(made), *numbers, *ends)
 
 
+def _key(name: str, cell: GridCell, random: bool) -> tuple[Row, Repetition]:
+    (_, *place), repetition = score_key(cell, random)
+    return (name, *place), repetition
+
+
 def _scored(row: Row) -> tuple[Row, Repetition]:
     about = dict(zip(COLUMNS, row, strict=True))
-    return (about["method"], *(about[name] for name in PLACE)), (int(about["split"]), int(about["seed"]))
+    name = say_untrained(about[ENCODER]) if about["method"] == RANDOM else about["method"]
+    return (name, *(about[one] for one in PLACE)), (int(about["split"]), int(about["seed"]))
 
 
 def _run_rows(grid: Grid, results: Results) -> Iterator[Row]:

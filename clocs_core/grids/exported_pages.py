@@ -56,7 +56,7 @@ def write_kept_pages(grid: Grid, kept: Kept, published: Mapping[str, Lookup], fo
     """
     counts = {preset.name: count_made(preset, grid, kept) for preset in grid.presets}
     if not any(count.made for count in counts.values()):
-        scores = sum(map(len, kept.scores.values()))
+        scores = kept.count
         raise SettingsError(
             f"The exports have {scores:,} scores of {kept.measure.metric}, and none is of a cell that was asked for. "
             "Name the file of the grid that they are of: --asked FILE."

@@ -20,7 +20,7 @@ from clocs_core.contracts.grids import RANDOM, Condition
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.axes import Repeats
-from clocs_core.grids.cells import GridCell, Pretraining
+from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 from clocs_core.grids.distances import TrainedRun
 from clocs_core.grids.export import (
     CALLS,
@@ -38,17 +38,19 @@ from clocs_core.grids.export import (
 )
 from clocs_core.grids.invocations import Invocation
 from clocs_core.grids.measure import Lookup, Measure
-from clocs_core.grids.summary import Difference, Judged, Line, Seen, mean_seen, spread
+from clocs_core.grids.summary import Difference, Judged, Line, Seen, mean_seen, spread, untrained_condition
+from clocs_core.grids.untrained import say_untrained
 
 Parsed = TypeVar("Parsed")
 
 
 @attrs.frozen
 class KeptScore:
-    """A score, and what the pre-training saw."""
+    """A score, and what the pre-training saw. encoder: what was scored; "" where an older file does not say it."""
 
     value: float
     seen: Seen | None
+    encoder: str = ""
 
 
 @attrs.frozen
@@ -65,16 +67,24 @@ class OverPatients:
 class Kept:
     """The content of exports. scores: by (method, place) and repetition. patients: by (a, b, place, repetitions).
 
+    untrained: scores of untrained encoders, by place, encoder and repetition; there, the place is without pre-training.
     beside: scores by other measures, by their name.
     """
 
     measure: Measure
     scores: dict[Row, dict[Repetition, KeptScore]]
+    untrained: dict[Row, dict[str, dict[Repetition, KeptScore]]]
     patients: dict[Row, OverPatients]
     runs: dict[Row, TrainedRun]
     calls: tuple[Invocation, ...]
     commits: tuple[str, ...]
     beside: dict[str, dict[Row, dict[Repetition, float]]] = attrs.field(factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The number of scores."""
+        untrained = (by for encoders in self.untrained.values() for by in encoders.values())
+        return sum(map(len, [*self.scores.values(), *untrained]))
 
     def trained(self, run: Pretraining) -> TrainedRun | None:
         """Find a pre-training."""
@@ -83,7 +93,9 @@ class Kept:
     def has(self, cell: GridCell) -> bool:
         """Tell whether a cell was scored."""
         about, repetition = score_key(cell)
-        return repetition in self.scores.get(about, {})
+        if cell.pretraining.trains:
+            return repetition in self.scores.get(about, {})
+        return any(repetition in found for found in self.untrained.get(about[1:], {}).values())
 
 
 def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
@@ -92,11 +104,16 @@ def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
     Raises RunFolderError where one is missing, damaged or no such file, and where two have different scores of a cell.
     """
     scores: dict[Row, dict[Repetition, KeptScore]] = {}
+    untrained: dict[Row, dict[str, dict[Repetition, KeptScore]]] = {}
     commits: dict[str, None] = {}
     for path, row in _read(folders, "scores.csv", COLUMNS, _score_of):
         if (row.metric, row.level) != measure.of:
             continue
-        there = scores.setdefault(row.about, {}).setdefault(row.repetition, row.score)
+        by_repetition = scores.setdefault(row.about, {})
+        if row.about[0] == RANDOM:
+            del scores[row.about]
+            by_repetition = untrained.setdefault(row.about[1:], {}).setdefault(row.score.encoder, {})
+        there = by_repetition.setdefault(row.repetition, row.score)
         if there.value != row.score.value:
             raise RunFolderError(
                 f"{path} has the score {row.score.value} of {' '.join(filter(None, row.about))}, split and seed "
@@ -107,7 +124,7 @@ def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
     calls = {call.began: call for _, call in _read(folders, "calls.csv", CALLS, _call)}
     patients = {about: found for _, about, found in spreads}
     runs, beside = _read_runs(folders), _read_beside(folders, measure.level)
-    return Kept(measure, scores, patients, runs, tuple(calls.values()), tuple(commits), beside)
+    return Kept(measure, scores, untrained, patients, runs, tuple(calls.values()), tuple(commits), beside)
 
 
 @attrs.frozen
@@ -121,7 +138,8 @@ class KeptLines:
     def line(self, condition: Condition) -> Line:
         """Summarise one condition."""
         cells = self.repeats.cells(condition)
-        own, random = self._scores(cells, False), self._scores(cells, True)
+        own = self._scores(cells)
+        random = self._untrained(cells, own)
         gains = {at: score.value - random[at].value for at, score in own.items() if at in random}
         name, *place = score_key(cells[0])[0]
         return Line(
@@ -137,22 +155,38 @@ class KeptLines:
             beside=self._beside(name, place, own),
         )
 
-    def random_line(self, context: Condition, rows: Sequence[Condition]) -> Line:
-        """Summarise the untrained encoder beside these conditions."""
-        condition = attrs.evolve(context, method=RANDOM)
+    def random_lines(self, context: Condition, rows: Sequence[Condition]) -> list[Line]:
+        """Summarise each untrained encoder beside these conditions; one line at least."""
         cells = self.repeats.cells(rows[0])
-        found = {at: score.value for at, score in self._scores(cells, True).items()}
-        _, *place = score_key(self.repeats.cells(condition)[0], True)[0]
+        _, *place = score_key(cells[0], True)[0]
+        wanted = [repetition_of(cell) for cell in cells]
+        trained = [score.encoder for one in rows for score in self._scores(self.repeats.cells(one)).values()]
+        untrained = self.kept.untrained.get(tuple(place), {})
+        found = {
+            encoder: {at: by[at].value for at in wanted if at in by}
+            for encoder in dict.fromkeys(trained or untrained)
+            if (by := untrained.get(encoder))
+        }
+        return [
+            self._random_line(untrained_condition(context, encoder, len(found)), encoder, place, values, len(wanted))
+            for encoder, values in (found or {"": {}}).items()
+        ]
+
+    def _random_line(
+        self, condition: Condition, encoder: str, place: Sequence[str], found: dict[Repetition, float], wanted: int
+    ) -> Line:
+        name = say_untrained(encoder)
         return Line(
             condition=condition,
             spread=spread(_by_split(found)),
-            interval=self._judge(RANDOM, "", place, found),
+            interval=self._judge(name, "", place, found),
             gain=None,
             gain_value=None,
             printed=self.published(condition),
             done=len(found),
-            wanted=len(cells),
-            beside=self._beside(RANDOM, place, found),
+            wanted=wanted,
+            beside=self._beside(name, place, found),
+            encoder=encoder,
         )
 
     def _beside(self, name: str, place: Sequence[str], made: Iterable[Repetition]) -> dict[str, float]:
@@ -169,16 +203,26 @@ class KeptLines:
         """Compare the methods of these conditions over the repetitions that both have."""
         cells = {one.row: self.repeats.cells(one) for one in rows}
         for a, b in combinations(cells, 2):
-            ours, theirs = (self._scores(cells[one], False) for one in (a, b))
+            ours, theirs = (self._scores(cells[one]) for one in (a, b))
             apart = {at: ours[at].value - theirs[at].value for at in ours if at in theirs}
             (name, *place), (other, *_) = (score_key(cells[one][0])[0] for one in (a, b))
             found = self._judge(name, other, place, apart)
             if found is not None:
                 yield Difference(context=context, a=a, b=b, interval=found, repetitions=len(apart))
 
-    def _scores(self, cells: Iterable[GridCell], random: bool) -> dict[Repetition, KeptScore]:
-        found = ((repetition_of(cell), self.kept.scores.get(score_key(cell, random)[0], {})) for cell in cells)
+    def _scores(self, cells: Iterable[GridCell]) -> dict[Repetition, KeptScore]:
+        found = ((repetition_of(cell), self.kept.scores.get(score_key(cell)[0], {})) for cell in cells)
         return {at: by[at] for at, by in found if at in by}
+
+    def _untrained(self, cells: Iterable[GridCell], own: dict[Repetition, KeptScore]) -> dict[Repetition, KeptScore]:
+        """Return the scores of the encoders of these scores, untrained."""
+        found = {}
+        for cell in cells:
+            (_, *place), at = score_key(cell, True)
+            by_encoder = self.kept.untrained.get(tuple(place), {})
+            if at in own and at in by_encoder.get(own[at].encoder, {}):
+                found[at] = by_encoder[own[at].encoder][at]
+        return found
 
     def _judge(self, a: str, b: str, place: Sequence[str], values: dict[Repetition, float]) -> Judged | None:
         found = self.kept.patients.get((a, b, *place, say_repetitions(values)))
@@ -220,7 +264,9 @@ def _read_beside(folders: Sequence[Path], level: str) -> dict[str, dict[Row, dic
     there = [folder for folder in folders if (folder / "beside.csv").exists()]
     for _, row in _read(there, "beside.csv", COLUMNS, _score_of):
         if row.level == level:
-            found.setdefault(row.metric, {}).setdefault(row.about, {})[row.repetition] = row.score.value
+            method, *place = row.about
+            name = say_untrained(row.score.encoder) if method == RANDOM else method
+            found.setdefault(row.metric, {}).setdefault((name, *place), {})[row.repetition] = row.score.value
     return found
 
 
@@ -241,7 +287,8 @@ def _read(
         lines = text.splitlines()
         cut_off = 0 if text.endswith("\n") else len(lines)  # the number of a line without its end
         rows = csv.DictReader(lines)
-        if tuple(rows.fieldnames or ()) != columns:
+        older = tuple(name for name in columns if name != ENCODER)  # without what later versions added
+        if tuple(rows.fieldnames or ()) not in (columns, older):
             raise RunFolderError(f"{path} has other columns than `clocs grid export` writes: export the grid again.")
         for row in rows:
             try:
@@ -269,7 +316,7 @@ class _ScoreLine:
 def _score_of(row: dict[str, str]) -> _ScoreLine:
     about = (row["method"], *(row[name] for name in PLACE))
     seen = Seen(*(float(row[name]) for name in SEEN)) if row["steps"] else None
-    score = KeptScore(float(row["score"]), seen)
+    score = KeptScore(float(row["score"]), seen, row.get(ENCODER, ""))
     return _ScoreLine(row["metric"], row["level"], about, (int(row["split"]), int(row["seed"])), score, row["commit"])
 
 

@@ -120,9 +120,10 @@ def settle_grid(asked: Asked, catalogue: Catalogue, only: Sequence[str] = ()) ->
         pretrain_options=kinds["run"],
         evaluate_options=kinds["evaluate"],
         finetune_options=kinds["finetune"],
+        encoder=asked.encoder,
     )
     presets = tuple(_offered(asked, catalogue)) if asked.grids else (_own(asked),)
-    grid = Grid(presets=_keep_tables(presets, only), repeats=repeats, encoder=asked.encoder)
+    grid = Grid(presets=_keep_tables(presets, only), repeats=repeats)
     check_grid(grid, catalogue)
     return grid
 
@@ -149,7 +150,7 @@ def check_grid(grid: Grid, catalogue: Catalogue) -> None:
             except ClocsError as problem:
                 problem.args = (f"{run.method} on {run.dataset}: {problem}",)
                 raise
-        elif not grid.encoder:
+        elif not run.untrained:
             raise SettingsError(f"The method {RANDOM!r} is an untrained encoder: name one with `encoder`.")
     for name in dict.fromkeys(one.downstream for preset in grid.presets for one in preset.conditions):
         catalogue.datasets.get(name)

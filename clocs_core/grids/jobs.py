@@ -17,9 +17,9 @@ class Place:
     """The folders and the devices of this machine. None of them changes a score.
 
     out: the folder of the grid. roots: a data set's own folder, by its name. presets: the leads that a data set knows
-    by a short name, by data set; one that does not know those of a cell is read with its own. encoder: that of the
-    method `random`. runs_per_job: pre-trainings, or evaluations, of a data set that one process makes. pictures:
-    whether the pages of runs and evaluations have them.
+    by a short name, by data set; one that does not know those of a cell is read with its own. runs_per_job:
+    pre-trainings, or evaluations, of a data set that one process makes. pictures: whether the pages of runs and
+    evaluations have them.
     """
 
     out: Path
@@ -28,7 +28,6 @@ class Place:
     data_root: str | None = None
     roots: Mapping[str, str] = attrs.field(factory=dict)
     presets: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
-    encoder: str = ""
     runs_per_job: int = 1
     pictures: bool = False
 
@@ -95,7 +94,7 @@ def _encoder(run: Pretraining, place: Place) -> tuple[str, ...]:
     """Give the words that name the encoder."""
     if run.trains:
         return (str(pretraining_folder(run, place.out)),)
-    return ("--random", "--encoder", place.encoder, "--embedding-dim", str(run.embedding_dim))
+    return ("--random", "--encoder", run.untrained, "--embedding-dim", str(run.embedding_dim))
 
 
 def _assigned(options: Sequence[str]) -> tuple[str, ...]:

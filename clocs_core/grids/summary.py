@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from clocs_core.artifacts.reports import Report
-from clocs_core.contracts.grids import Condition, Published, nothing_published
+from clocs_core.contracts.grids import RANDOM, Condition, Published, nothing_published
 from clocs_core.evaluation.bootstrap import Interval, compare
 from clocs_core.evaluation.over_seeds import mean_over_seeds, patients_spread
 from clocs_core.grids.axes import Repeats
@@ -19,6 +19,7 @@ from clocs_core.grids.cells import GridCell, Random
 from clocs_core.grids.draws import Source, fill_draws, read_draws, source_of, sources_of
 from clocs_core.grids.measure import Inputs, Lookup, Measure
 from clocs_core.grids.results import Results
+from clocs_core.grids.untrained import say_encoder, say_untrained
 
 
 @attrs.frozen
@@ -63,7 +64,7 @@ class Line:
     """A line of a table. interval: 95 % over seeds and patients, of the mean. gain: over the untrained encoder, paired.
 
     done, wanted: repetitions. errors: why others are missing. seen: by the pre-training; None where a report lacks it.
-    beside: means by other measures, by their name.
+    beside: means by other measures, by their name. encoder: what is untrained, in a line of `random`.
     """
 
     condition: Condition
@@ -77,6 +78,7 @@ class Line:
     errors: tuple[str, ...] = ()
     seen: Seen | None = None
     beside: Mapping[str, float] = attrs.field(factory=dict)
+    encoder: str = ""
 
     @property
     def off(self) -> float | None:
@@ -109,8 +111,8 @@ class FindsLines(Protocol):
     def line(self, condition: Condition) -> Line:
         """Summarise one condition."""
 
-    def random_line(self, context: Condition, rows: Sequence[Condition]) -> Line:
-        """Summarise the untrained encoder beside these conditions."""
+    def random_lines(self, context: Condition, rows: Sequence[Condition]) -> list[Line]:
+        """Summarise each untrained encoder beside these conditions; one line at least."""
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
         """Compare the methods of these conditions."""
@@ -124,17 +126,22 @@ def summarise(conditions: Sequence[Condition], inputs: Inputs, published: Lookup
 
 
 def tabulate(conditions: Iterable[Condition], found: FindsLines) -> Summary:
-    """Make the table of these conditions, the untrained encoder first in every context."""
+    """Make the table of these conditions, the untrained encoders first in every context."""
     contexts: dict[Condition, list[Condition]] = {}
     for condition in conditions:
         contexts.setdefault(condition.context, []).append(condition)
     lines: list[Line] = []
     differences: list[Difference] = []
     for context, rows in contexts.items():
-        lines.append(found.random_line(context, rows))
+        lines += found.random_lines(context, rows)
         lines += [found.line(condition) for condition in rows if condition.trains]
         differences += found.differences(context, rows)
     return Summary(tuple(lines), tuple(differences))
+
+
+def untrained_condition(context: Condition, encoder: str, several: int) -> Condition:
+    """Return the condition of an untrained encoder; it is named in full beside others."""
+    return attrs.evolve(context, method=RANDOM, name=say_untrained(encoder) if several > 1 else "")
 
 
 def seen_by(report: Report | None) -> Seen | None:
@@ -203,14 +210,21 @@ class _Found:
             seen=self._seen([cell for cell, _ in scored]),
         )
 
-    def random_line(self, context: Condition, rows: Sequence[Condition]) -> Line:
-        """Summarise the untrained encoder, once a repetition: the evaluations of all methods score the same one."""
-        once: dict[Random, GridCell] = {}
+    def random_lines(self, context: Condition, rows: Sequence[Condition]) -> list[Line]:
+        """Summarise each untrained encoder, once a repetition: the evaluations of all methods score the same one."""
+        found: dict[str, dict[Random, GridCell]] = {}
         for cell in (cell for condition in rows for cell in self.repeats.cells(condition)):
-            if self._value(cell, "random") is not None:
-                once.setdefault(cell.random, cell)
-        scored = [(cell, value) for cell in once.values() if (value := self._value(cell, "random")) is not None]
-        condition = attrs.evolve(context, method="random")
+            report = self.results.evaluated(cell)
+            if report is not None and self._value(cell, RANDOM) is not None:
+                found.setdefault(say_encoder(report), {}).setdefault(cell.random, cell)
+        wanted = len(self.repeats.cells(rows[0]))
+        return [
+            self._random_line(untrained_condition(context, encoder, len(found)), encoder, list(once.values()), wanted)
+            for encoder, once in (found or {"": {}}).items()
+        ]
+
+    def _random_line(self, condition: Condition, encoder: str, cells: Sequence[GridCell], wanted: int) -> Line:
+        scored = [(cell, value) for cell in cells if (value := self._value(cell, RANDOM)) is not None]
         return Line(
             condition=condition,
             spread=self._spread(scored),
@@ -219,7 +233,8 @@ class _Found:
             gain_value=None,
             printed=self.published(condition),
             done=len(scored),
-            wanted=len(self.repeats.cells(rows[0])),
+            wanted=wanted,
+            encoder=encoder,
         )
 
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:

@@ -138,6 +138,12 @@ def plain(instance: Any) -> dict[str, object]:
     return {field.name: plain_value(getattr(instance, field.name)) for field in attrs.fields(type(instance))}
 
 
+def changed(instance: Any) -> dict[str, object]:
+    """Return the fields of an options class that differ from its defaults, as `plain` has them."""
+    usual = plain(type(instance)())
+    return {name: value for name, value in plain(instance).items() if value != usual[name]}
+
+
 def from_text(kind: Any, text: str) -> object:
     """Parse text, as typed after `-o name=`, as the type of a field. Text that does not fit is kept for `structure`
     to refuse.

@@ -43,6 +43,7 @@ from clocs_core.files import write_atomically
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.progress import COMMAND, Display, collect_warnings
 from clocs_core.report.evaluation_page import render_evaluation
+from clocs_core.settings.options import changed
 from clocs_core.settings.toml_file import Tables, seal_tables
 from clocs_core.train.build import choose_device
 from clocs_core.workflows.classifiers import KeptClassifiers
@@ -232,6 +233,7 @@ def _report(
             frame_samples=plan.framing.frame_samples,
             embedding_dim=encoder.embedding_dim,
             sha256=encoder.sha256,
+            options=changed(encoder.encoder.options),
         ),
         dataset=plan.dataset.offer.name,
         task=plan.task.name,

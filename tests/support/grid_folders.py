@@ -60,13 +60,19 @@ def write_evaluation(
     patients: str = SPLIT.hash,
     **note: Any,
 ) -> Path:
-    """The evaluation of some F of one encoder; one that failed where the note has an error."""
+    """The evaluation of some F of one encoder; one that failed where the note has an error.
+
+    The option `encoder=NAME` of a run names another architecture.
+    """
     first, run = cells[0], cells[0].pretraining
+    named = [option.removeprefix("encoder=") for option in run.options if option.startswith("encoder=")]
     report = EvaluationReport(
         protocol=first.protocol,
         how="",
         init=run.method,
-        encoder=EncoderSummary(name="cnn", dataset="", inputs=1, frame_samples=8, embedding_dim=8, sha256=""),
+        encoder=EncoderSummary(
+            name=(*named, "cnn")[0], dataset="", inputs=1, frame_samples=8, embedding_dim=8, sha256=""
+        ),
         dataset=first.downstream,
         task="rhythm",
         part=first.part,

@@ -87,13 +87,14 @@ def _tables(text: str) -> Iterator[dict[str, str]]:
 
 def _judge(files: Files, row: dict[str, str], a: str, b: str) -> tuple[float, float, float, int] | None:
     """Compute mean, interval and number of seeds of one method, or of the difference of two."""
-    ours, one = _scores(files, row, a)
-    theirs, other = _scores(files, row, b) if b else ({}, "")
+    ours, one, encoder = _scores(files, row, a)
+    theirs, other, _ = _scores(files, row, f"random {encoder}" if b == "random" else b) if b else ({}, "", "")
+    other = "random" if b == "random" else other  # a gain is over the untrained encoder of its own method
     seeds = [seed for seed in ours if not b or seed in theirs]
     values = [ours[seed] - theirs.get(seed, 0.0) for seed in seeds]
     for spread in files.patients:
         names = spread["a"], spread["b"]
-        if names not in ((one, other), (other, one)) or not _is_at(spread, row, a == "random"):
+        if names not in ((one, other), (other, one)) or not _is_at(spread, row, a.startswith("random")):
             continue
         if sorted(spread["repetitions"].split()) != sorted(f"{split}/{seed}" for split, seed in seeds):
             continue
@@ -117,17 +118,21 @@ def _half_width(values: Sequence[float], sd: float, overlap: float) -> float:
     return (between * quantile + (patients - shared) * NORMAL) / total * math.sqrt(total)
 
 
-def _scores(files: Files, row: dict[str, str], name: str) -> tuple[dict[tuple[str, str], float], str]:
-    """Find the scores of a row by split and seed, and the method with its options as the files name it."""
-    found, method = {}, name
+def _scores(files: Files, row: dict[str, str], name: str) -> tuple[dict[tuple[str, str], float], str, str]:
+    """Find the scores of a row by split and seed; the method with its options as the files name it; and its encoder."""
+    found, method, encoder = {}, name, ""
     for line in files.scores:
-        if line["name"] == name and _is_at(line, row, name == "random"):
+        if line["name"] == "random":
+            if name in ("random", f"random {line['encoder']}") and _is_at(line, row, True):
+                found[line["split"], line["seed"]] = float(line["score"])
+                method = f"random {line['encoder']}"
+        elif line["name"] == name and _is_at(line, row, False):
             steps = re.search(r"total_(steps|instances)=(\d+)", line["method"])
             exposure = f"{steps[1]}={steps[2]}" if steps else "own"
-            if name == "random" or exposure == row.get("exposure", "own"):
+            if exposure == row.get("exposure", "own"):
                 found[line["split"], line["seed"]] = float(line["score"])
-                method = line["method"]
-    return found, method
+                method, encoder = line["method"], line["encoder"]
+    return found, method, encoder
 
 
 def _is_at(line: dict[str, str], row: dict[str, str], untrained: bool) -> bool:

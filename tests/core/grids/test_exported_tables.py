@@ -36,15 +36,21 @@ PLACE = Condition(method="cmsc", pretraining="chapman", downstream="chapman", pr
 MEASURE = Measure(resamples=20)
 
 
-def make_grid(out: Path, repeats: Repeats, exposures: tuple[str, ...] = ("",)) -> Grid:
-    """Two methods with reports and draws; scores have six digits, as the file."""
+def make_grid(
+    out: Path, repeats: Repeats, exposures: tuple[str, ...] = ("",), options: tuple[tuple[str, ...], ...] = ((),)
+) -> Grid:
+    """Two methods with reports and draws; scores have six digits, as the file. options: each method has one of each."""
     conditions = tuple(
-        attrs.evolve(PLACE, method=method, exposure=exposure) for exposure in exposures for method in ("cmsc", "simclr")
+        attrs.evolve(PLACE, method=method, exposure=exposure, options=given)
+        for exposure in exposures
+        for given in options
+        for method in ("cmsc", "simclr")
     )
     rng = np.random.default_rng(0)
     for one in conditions:
         for cell in repeats.cells(one):
-            untrained = np.random.default_rng(100 + 10 * cell.pretraining.split_seed + cell.pretraining.seed)
+            run = cell.pretraining
+            untrained = np.random.default_rng([run.split_seed, run.seed, options.index(one.options)])
             values = {one.method: round(rng.uniform(0.6, 0.9), 6), "random": round(untrained.uniform(0.4, 0.6), 6)}
             about = (cell.downstream, cell.label_fraction, "auroc", "frame")
             scores = [Score(cell.protocol, init, *about, value, 0, 1) for init, value in values.items()]  # type: ignore[arg-type]
@@ -91,6 +97,39 @@ def test_the_files_give_the_tables_of_the_folders(tmp_path: Path, repeats: Repea
     kept, conditions = read_kept([tmp_path / "files"], MEASURE), grid.presets[1].conditions
     told = summarise_distances(conditions, repeats, Results(tmp_path / "out"))
     assert distance_sheet(summarise_distances(conditions, repeats, kept)) == distance_sheet(told)
+
+
+def test_each_encoder_of_a_table_stands_beside_its_own_untrained_one(tmp_path: Path) -> None:
+    """One line for both would be a number of one of them, and its file would have two scores under one name."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)), options=((), ("encoder=resnet1d",)))
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    again = from_files(grid, tmp_path / "files")
+    assert score_sheet(again) == score_sheet(first)
+    assert difference_sheet(again) == difference_sheet(first)
+    means = {line.condition.row: line.spread.mean for line in first.lines if line.spread}
+    cnn, resnet = "random encoder=cnn frame_samples=8", "random encoder=resnet1d frame_samples=8"
+    assert list(means)[:2] == [cnn, resnet]
+    assert means[cnn] != means[resnet]
+    for line in first.lines[2:]:
+        own = resnet if line.condition.options else cnn
+        assert line.gain_value == pytest.approx(means[line.condition.row] - means[own])
+    write_kept_pages(grid, read_kept([tmp_path / "files"], MEASURE), {}, tmp_path / "pages")
+    assert check_page(tmp_path / "pages" / "two.md", [tmp_path / "files"]) > 0
+    with_cnn = make_grid(tmp_path / "one", Repeats(seeds=(0, 1)))
+    named = [line.condition.row for line in export(tmp_path / "one", with_cnn, tmp_path / "of one").lines]
+    assert named == ["random", "cmsc", "simclr"]
+
+
+def test_a_file_of_before_names_no_encoder_and_is_read(tmp_path: Path) -> None:
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    for name in ("scores.csv", "patients.csv"):
+        path = tmp_path / "files" / name
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        kept = [key for key in rows[0] if key != "encoder"]
+        lines = [[row[key].replace("random encoder=cnn frame_samples=8", "random") for key in kept] for row in rows]
+        path.write_text("\n".join(",".join(line) for line in [kept, *lines]) + "\n")
+    assert score_sheet(from_files(grid, tmp_path / "files")) == score_sheet(first)
 
 
 def test_a_changed_score_changes_its_interval_and_verdict(tmp_path: Path) -> None:
