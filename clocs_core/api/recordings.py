@@ -30,6 +30,7 @@ from clocs_core.plugins.session import Session, installed_session
 from clocs_core.settings.sections import DataSettings
 
 NAME = "recordings"
+_MANY = 20  # numbers as labels; more, of which most stand once, are measurements
 """The name of a data set in memory."""
 
 
@@ -84,7 +85,7 @@ class Recordings:
     ) -> None:
         self._samples = _as_samples(x)
         count = len(self._samples)
-        self.patients = _one_each("patients", [str(one) for one in patients], count)
+        self.patients = _one_each("patients", [_patient(one) for one in patients], count)
         self.names = _one_each("names", [f"{n:06d}" for n in range(count)] if names is None else list(names), count)
         self.channels = _channels(channels, self._samples[0].shape[0])
         self.unit, self.modality = unit, modality
@@ -295,6 +296,17 @@ def _rates(rate: float | Sequence[float], count: int) -> tuple[float, ...]:
     return tuple(float(one) for one in rates)
 
 
+def _patient(given: Hashable) -> str:
+    """Return a patient's id as text; whole numbers have no point, so that 7.0 of a table is the 7 of another one."""
+    value = given.item() if isinstance(given, np.generic) else given
+    if value is None or value != value or not str(value).strip():  # NaN is not equal to itself
+        raise DataError(
+            f"`patients` holds {given!r}: every recording needs the id of its patient, so that recordings of one "
+            "person are not in training and test. Leave recordings of unknown patients out."
+        )
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _as_labels(
     labels: Sequence[Any] | ArrayLike | None, count: int, classes: Sequence[str] | None
 ) -> tuple[Task, tuple[Label, ...]]:
@@ -305,6 +317,8 @@ def _as_labels(
     values = _one_each("labels", [_plain(one) for one in labels], count)  # type: ignore[union-attr]  # a sequence
     several = any(isinstance(one, (set, frozenset, list, tuple)) for one in values)
     held = [None if one is None else _as_set(one) for one in values]
+    if classes is None:
+        _refuse_measurements(values)
     known = tuple(classes or sorted({name for one in held if one is not None for name in one}))
     strange = {name for one in held if one is not None for name in one} - set(known)
     if strange:
@@ -314,6 +328,16 @@ def _as_labels(
         found = tuple(None if one is None else frozenset(number[name] for name in one) for one in held)
         return Task("label", known, kind="any_of"), found
     return Task("label", known), tuple(None if one is None else number[next(iter(one))] for one in held)
+
+
+def _refuse_measurements(values: Sequence[Any]) -> None:
+    """Raise DataError for numbers that are hardly classes: many, and most of them once."""
+    given = [one for one in values if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    if len(set(given)) > _MANY and 2 * len(set(given)) > len(given):
+        raise DataError(
+            f"`labels` has {len(set(given)):,} different numbers for {len(given):,} recordings, such as {given[0]!r}. "
+            "If they are measurements, `numbers=True` predicts them; if they are classes, give them as text."
+        )
 
 
 def _as_numbers(

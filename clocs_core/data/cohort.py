@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.split import PUBLISHED, Split
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import Column, Entry, FrameLabel, Framing, Label, Listing, Task
+from clocs_core.contracts.records import Column, FrameLabel, Framing, Label, Listing, Task
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.preparation import prepare
@@ -78,17 +78,13 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: W
     split = divide(asked, listing)
     if asked.fit and listing.shortest is not None:
         pretrain, evaluate = (one.fitted(listing.shortest, asked.fit) for one in (pretrain, evaluate))
-    first = prepare_recordings(asked, listing.entries, pretrain, workers, tick)
-    second = first if evaluate == pretrain else prepare_recordings(asked, listing.entries, evaluate, workers, tick)
+    first = prepare_recordings(asked, listing, pretrain, workers, tick)
+    second = first if evaluate == pretrain else prepare_recordings(asked, listing, evaluate, workers, tick)
     sets = [first, second]  # opening a set reads all of it
     if names:  # frames on disk keep the numbers, so that renaming a channel prepares nothing again
         sets = [attrs.evolve(one, channels=names) for one in sets]
     found = sets[0].channels
-    missing = [name for name in asked.data.channels if name not in found]
-    if missing:
-        raise DataError(
-            f"Channel {missing[0]!r} was asked for, but the recordings of {asked.name!r} have {', '.join(found)}."
-        )
+    refuse_unknown_channels(asked.data.channels, found, asked.name)
     columns, about = read_columns(columns, listing.entries, sets[0].records, frozenset(split.patients("train")))
     return Cohort(
         listing=listing,
@@ -100,6 +96,15 @@ def get_cohort(asked: DataPlan, pretrain: Framing, evaluate: Framing, workers: W
         columns=columns,
         about=about,
     )
+
+
+def refuse_unknown_channels(asked: Sequence[str], found: Sequence[str], dataset: str) -> None:
+    """Raise DataError for a channel that the recordings of a data set do not have."""
+    missing = [name for name in asked if name not in found]
+    if missing:
+        raise DataError(
+            f"Channel {missing[0]!r} was asked for, but the recordings of {dataset!r} have {', '.join(found)}."
+        )
 
 
 def divide(asked: DataPlan, listing: Listing) -> Split:
@@ -183,18 +188,19 @@ def _only_class(asked: DataPlan, listing: Listing) -> str:
     )
 
 
-def prepare_recordings(
-    asked: DataPlan, entries: Sequence[Entry], framing: Framing, workers: Workers, tick: Tick
-) -> Prepared:
-    """Prepare the frames of entries below the data root; runs with the same framing share them."""
+def prepare_recordings(asked: DataPlan, listing: Listing, framing: Framing, workers: Workers, tick: Tick) -> Prepared:
+    """Prepare the frames of recordings below the data root; runs with the same framing share them.
+
+    Of files that name their channels, those that all recordings have are prepared, in this order.
+    """
     dataset = asked.dataset.offer
     recipe = Recipe(
         dataset=dataset.name,
-        entries=entries,
+        entries=listing.entries,
         load=dataset.load,
         options=asked.dataset.options,
         framing=framing,
         revision=dataset.revision,
-        channels=dataset.channels,
+        channels=dataset.channels or (() if listing.numbered else listing.channels),
     )
     return prepare(recipe, data_root(asked.data.data_root) / "prepared" / dataset.name, workers, tick)

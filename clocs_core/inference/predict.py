@@ -134,7 +134,7 @@ def _prepare(
     offer, listing = asked.dataset.offer, scan(asked)
     for note in listing.notes:
         show.say(note)
-    prepared = prepare_recordings(asked, listing.entries, framing, workers, show.tick)
+    prepared = prepare_recordings(asked, listing, framing, workers, show.tick)
     names, wanted = prepared.channels, asked.data.channels
     given = asked.names if set(wanted) < set(asked.names) else wanted
     if listing.numbered and len(given) == len(names) and not set(given) & set(names):

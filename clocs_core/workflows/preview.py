@@ -14,10 +14,11 @@ import torch
 
 from clocs_core.artifacts.several_seeds import list_seeds
 from clocs_core.contracts.records import Entry, Listing, Part
-from clocs_core.data.cohort import divide, find_root, prepare_recordings, scan
+from clocs_core.data.cohort import divide, find_root, prepare_recordings, refuse_unknown_channels, scan
 from clocs_core.data.exposure import settle_epochs
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.store import fill_store, list_instances
+from clocs_core.errors import DataError
 from clocs_core.evaluation.duration import estimate_scoring
 from clocs_core.evaluation.scoring import Scoring
 from clocs_core.plan.pretraining import Plan
@@ -27,6 +28,7 @@ from clocs_core.train.build import build_learner, build_views, choose_device, ch
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
 from clocs_core.train.loop import Extras, train_epochs
+from clocs_core.workflows.training import too_short
 
 _FEW, _EPOCHS = 24, 3  # recordings that are read, and epochs that are trained, to measure the time
 
@@ -149,8 +151,14 @@ def _try(
     data = attrs.evolve(asked.data, root=find_root(asked), data_root=folder)
     with watch.part("prepare"):
         prepared = prepare_recordings(
-            attrs.evolve(asked, data=data), few, plan.pretrain_framing, 1, lambda done, total: None
+            attrs.evolve(asked, data=data),
+            attrs.evolve(listing, entries=few),
+            plan.pretrain_framing,
+            1,
+            lambda done, total: None,
         )
+    if not listing.numbered:
+        refuse_unknown_channels(asked.data.channels, prepared.channels, asked.name)
     channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
     labels = {entry.record: entry.label for entry in few}
     owners = frozenset(entry.patient for entry in few)
@@ -159,6 +167,8 @@ def _try(
     store = fill_store(prepared, labels, plan.task, channels, device, about)
     needs, together = plan.needs, plan.needs.channels == "all"
     instances, _ = list_instances(prepared, owners, channels, needs.segments, together, device, needs.recordings)
+    if not len(instances):
+        raise DataError(too_short(plan, listing.shortest, ""))
     first = plan.encoder_parts(channels)[0]
     frames, _ = list_instances(prepared, owners, first.channels, 1, first.inputs > 1, device)
     signals = describe_signals(plan, prepared, channels)

@@ -178,27 +178,30 @@ def _instances(plan: Plan, cohort: Cohort, device: torch.device) -> tuple[dict[P
         )
         drops = drops + DropReport.of(short)
         if part != "test" and not len(instances[part]):
-            raise DataError(_too_short(plan, cohort, part))
+            raise DataError(too_short(plan, cohort.listing.shortest, f" of the {part} part"))
     return instances, drops
 
 
-def _too_short(plan: Plan, cohort: Cohort, part: Part) -> str:
-    """Say that no recording of a part has frames enough, and what to add: windows that the shortest one has."""
-    segments, framing, shortest = plan.needs.segments, plan.pretrain_framing, cohort.listing.shortest
+def too_short(plan: Plan, shortest: int | None, whose: str) -> str:
+    """Say that no recording has frames enough, and what to add: windows that the shortest one has.
+
+    shortest: samples of the shortest recording. whose: such as " of the test part"; "" for all.
+    """
+    segments, framing = plan.needs.segments, plan.pretrain_framing
     if (several := plan.needs.recordings) > 1:
         each = "one frame" if segments == 1 else f"{segments} frames in a row"
         return (
-            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {each} each, and no patient "
-            f"of the {part} part has as many; choose recordings that were repeated, or a method that needs one "
-            "recording."
+            f"Method {plan.method.name!r} contrasts {several} recordings of a patient, of {each} each, and no "
+            f"patient{whose} has as many; choose recordings that were repeated, or a method that needs one recording."
         )
     way_out = "use shorter frames (`frame_samples=...`)"
     if shortest is not None:
         fitting = Framing(frame_samples=framing.frame_samples).fitted(shortest, max(2, segments)).source_samples
-        way_out = f"the shortest has {shortest:,} samples, so leave the framing out or use `source_samples={fitting}`,"
+        or_stretch = "" if fitting is None else f" or use `source_samples={fitting}`"
+        way_out = f"the shortest has {shortest:,} samples, so leave the framing out{or_stretch},"
     return (
         f"Method {plan.method.name!r} contrasts {segments} frames in a row of {framing.frame_samples} samples, and no "
-        f"recording of the {part} patients has them; {way_out} or a method that needs fewer."
+        f"recording{whose} has them; {way_out} or choose a method that needs fewer."
     )
 
 
@@ -207,9 +210,12 @@ def _found(plan: Plan, cohort: Cohort, instances: dict[Part, Instances], drops: 
     counts = " / ".join(f"{n:,}" for n in cohort.split.counts().values())
     each = " / ".join(f"{len(instances[part]):,}" for part in PARTS)
     form = f" ({cohort.listing.form})" if cohort.listing.form else ""
+    shown, more = cohort.channels[:12], len(cohort.channels) - 12
+    named = f"; channels {', '.join(shown)}{f' and {more} more' if more > 0 else ''}"  # a table may hold other columns
     return (
         f"{plan.dataset.offer.name}{form}: {entries:,} recordings of {patients:,} patients, "
-        f"{counts} to train / validate / test; instances {each}; {drops.sentence()}"
+        f"{counts} to train / validate / test; instances {each}{'' if plan.dataset.offer.channels else named}; "
+        f"{drops.sentence()}"
     )
 
 

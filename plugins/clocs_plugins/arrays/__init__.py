@@ -61,6 +61,9 @@ class ArraysOptions:
         metavar="SECONDS",
     )
     label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
+    label_column: str = option(
+        "", "Column of the table of labels, such as diagnosis; default: label, class, target or y.", metavar="NAME"
+    )
     label_unit: str = option("", "Unit of the labels, such as years, for the task number.", metavar="UNIT")
 
 

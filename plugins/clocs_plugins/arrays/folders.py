@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Default axes of a file with one recording, by their number.
 _ARRAY = {1: ("sample",), 2: ("channel", "sample")}
+_DERIVED = frozenset(("derivatives", "sourcedata", "code", "stimuli"))  # folders of BIDS beside those of subjects
 _TEXT = {2: ("sample", "channel")}
 
 _LINES = (".csv", ".txt")  # text, a recording each
@@ -61,7 +62,9 @@ def describe_file(path: Path, options: ArraysOptions) -> Found:
 
 def describe_folder(root: Path, options: ArraysOptions, tables: Collection[Path]) -> Found:
     """Describe a folder of recordings. Raises DataNotFound where none of its files can be one."""
-    files, aside = _of_one_kind([path for path in _below(root) if path.resolve() not in tables])
+    below, derived = _without_derived(root, [path for path in _below(root) if path.resolve() not in tables])
+    files, aside = _of_one_kind(below)
+    aside = (*derived, *aside)
     if not files:
         held = ", ".join(path.name for path in _visible(root)[:5]) or "nothing"
         raise DataNotFound(
@@ -116,6 +119,16 @@ def read_file(path: Path, options: ArraysOptions, window: tuple[int, int | None]
 def says_itself(path: Path) -> bool:
     """Return whether a file is of a format that says its sampling rate, and mostly its channels and their unit."""
     return path.suffix.lower() not in (*_PLAIN, *_WHOLE) and format_of(path) is not None
+
+
+def _without_derived(root: Path, files: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
+    """Leave out what a BIDS data set keeps beside its recordings: copies of them would be patients of their own."""
+    if not any(path.relative_to(root).parts[0].startswith("sub-") for path in files):
+        return files, ()
+    kept = [path for path in files if path.relative_to(root).parts[0] not in _DERIVED]
+    folders = sorted({path.relative_to(root).parts[0] for path in files} & _DERIVED)
+    left_out = f"Not read, since a BIDS data set has no recordings of its own there: {', '.join(folders)}."
+    return kept, (left_out,) if folders else ()
 
 
 def _of_one_kind(files: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:

@@ -6,7 +6,7 @@ Their headers are read, and no signal where the format keeps the two apart. Long
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,18 +27,23 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
 
     by_folder: the first folder below `root` is the patient. Otherwise it is the one that the file names, if each does.
     """
-    held, drops = _open_all(root, files, options)
+    held, drops, unread = _open_all(root, files, options)
     rates = Counter(one.sampling_rate or options.sampling_rate for one in held.values())
-    channels, notes = _common(list(held.values()))
+    channels, notes = _common({path.relative_to(root).as_posix(): one for path, one in held.items()})
+    notes = (*unread, *notes, *_overruled(list(held.values()), options))
     windows = [(path, window) for path, one in held.items() for window in _windows(one, options)]
     names = [path.relative_to(root) for path, _ in windows]
     patients = [
         name.parts[0] if by_folder else held[path].patient for name, (path, _) in zip(names, windows, strict=True)
     ]
     anonymous = not all(patients) or (len(set(patients)) == 1 and len(held) > 1)
-    if len(rates) > 1:
+    if len(rates) > 1 and options.sampling_rate is None:
         said = ", ".join(f"{count:,} at {rate:g} Hz" for rate, count in rates.most_common(4) if rate)
-        notes += (f"Recordings differ in their sampling rate ({said}): give all frames one rate, as in the docs.",)
+        usual = rates.most_common(1)[0][0]
+        notes += (
+            f"Recordings differ in their sampling rate ({said}), so that their frames differ in length. Resample them "
+            f"to one rate: `pretrain_framing.sampling_rate={usual:g}` and `evaluate_framing.sampling_rate={usual:g}`.",
+        )
     return Found(
         form=f"{len(held):,} {next(iter(held)).suffix or 'DICOM'} files" + (", by patient" if by_folder else ""),
         records=tuple(name.as_posix() + text for name, (_, (text, _)) in zip(names, windows, strict=True)),
@@ -56,7 +61,8 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
 
 def _open_all(
     root: Path, files: Sequence[Path], options: ArraysOptions
-) -> tuple[dict[Path, Recording], tuple[Drop, ...]]:
+) -> tuple[dict[Path, Recording], tuple[Drop, ...], tuple[str, ...]]:
+    """Open the files; return those that have what was asked for, what is dropped, and what a reader must know."""
     held: dict[Path, Recording] = {}
     problems: list[tuple[Path, ClocsError]] = []
     for path in files:
@@ -70,10 +76,11 @@ def _open_all(
         raise DataError(f"None of {len(files):,} files can be read. The first: {problems[0][1]}")
     lacking = _lacking(held, set(options.names))
     drops = [
-        *(Drop(f"unreadable: {type(one).__name__}", path.relative_to(root).as_posix()) for path, one in problems),
+        *(Drop("cannot be read", path.relative_to(root).as_posix()) for path, _ in problems),
         *(Drop(f"missing channel {name}", path.relative_to(root).as_posix()) for path, name in lacking.items()),
     ]
-    return {path: one for path, one in held.items() if path not in lacking}, tuple(drops)
+    first = f"{len(problems):,} of {len(files):,} files cannot be read. The first: {problems[0][1]}" if problems else ""
+    return {path: one for path, one in held.items() if path not in lacking}, tuple(drops), (first,) if first else ()
 
 
 def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
@@ -84,17 +91,32 @@ def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
     return {path: names[0] for path, names in missing.items() if names}
 
 
-def _common(held: Sequence[Recording]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def _overruled(held: Sequence[Recording], options: ArraysOptions) -> Iterator[str]:
+    """Say where a rate or a unit was given and files say another: what is given is used, and nothing is converted."""
+    rate, unit = options.sampling_rate, options.unit
+    other = [one.sampling_rate for one in held if rate and one.sampling_rate and one.sampling_rate != rate]
+    if other:
+        yield f"{len(other):,} of {len(held):,} files say {other[0]:g} Hz; {rate:g} Hz was given, and is used for all."
+    named = [one.unit for one in held if unit and one.unit and one.unit != unit]
+    if named:
+        yield f"{len(named):,} of {len(held):,} files say {named[0]}; {unit} was given, and is used without conversion."
+
+
+def _common(held: Mapping[str, Recording]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Return the channels that all recordings have, and a note on the others. None: some name no channels."""
-    if any(one.channels is None for one in held):
+    if any(one.channels is None for one in held.values()):
         return None, ()
-    counts = Counter(name for one in held for name in one.channels or ())
-    common = tuple(name for name in held[0].channels or () if counts[name] == len(held))
+    counts = Counter(name for one in held.values() for name in one.channels or ())
+    first = next(iter(held.values()))
+    common = tuple(name for name in first.channels or () if counts[name] == len(held))
     if not common:
         commonest = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common(5))
+        usual = counts.most_common(1)[0][0]
+        without = next(name for name, one in held.items() if usual not in (one.channels or ()))
         raise DataError(
-            f"No channel is in all of {len(held):,} recordings ({commonest}). Move recordings of other kinds away, or "
-            "name the channels to read: `names=[...]`."
+            f"No channel is in all of {len(held):,} recordings ({commonest}); {without} lacks {usual}. Move recordings "
+            "of other kinds away, or name the channels to read, so that those that lack one are left out: "
+            "`names=[...]`."
         )
     left = [name for name in counts if name not in common]
     return common, (f"Channels that not every recording has are not read: {', '.join(left[:8])}.",) if left else ()

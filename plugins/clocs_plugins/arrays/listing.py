@@ -14,7 +14,7 @@ from clocs_plugins.arrays.folders import describe_file, describe_folder, find_si
 from clocs_plugins.arrays.layout import Found, natural
 from clocs_plugins.arrays.numpyforms import describe_array
 from clocs_plugins.arrays.parquetfiles import describe_parquet
-from clocs_plugins.arrays.tables import LABEL, PATIENT, is_missing, read_column
+from clocs_plugins.arrays.tables import LABEL, PATIENT, Column, is_missing, read_column
 
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
@@ -35,7 +35,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     channels, numbered = _channels(found, options.names)
     patients, notes = _patients(_with_pattern(found, options.patient_pattern), patient_file)
     own = None if options.labels == "none" else found.labels
-    labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients)
+    labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients, options.label_column)
     task, coded, no_score = _coded(labels, task, options)
     entries = [
         Entry(record, patient, label, (file,))
@@ -124,9 +124,11 @@ def _patients(found: Found, path: Path | None) -> tuple[list[str | None], tuple[
     return ids, notes
 
 
-def _labels(found: Found, path: Path | None, patients: list[str | None]) -> tuple[list[str | None], tuple[str, ...]]:
-    """Return the text of each recording's label; None where there is none."""
-    texts, notes = _per_recording(found, found.labels, path, "labels", patients)
+def _labels(
+    found: Found, path: Path | None, patients: list[str | None], column: str
+) -> tuple[list[str | None], tuple[str, ...]]:
+    """Return the text of each recording's label; None where there is none. column: of the table, if it is named."""
+    texts, notes = _per_recording(found, found.labels, path, "labels", patients, (column.lower(),) if column else LABEL)
     if texts is None:
         return [None] * len(found.records), ("No labels were given (`labels=FILE`): there will be no score.",)
     return [None if text is None or is_missing(text) else text for text in texts], notes
@@ -138,11 +140,15 @@ def _per_recording(
     path: Path | None,
     what: Literal["patients", "labels"],
     patients: list[str | None] | None = None,
+    names: tuple[str, ...] = PATIENT,
 ) -> tuple[list[str | None] | None, tuple[str, ...]]:
-    """Match a table's values to recordings: by file, in order, or by patient. Without a table, use the file's own."""
+    """Match a table's values to recordings: by file, in order, or by patient. Without a table, use the file's own.
+
+    names: of the column, in lower case.
+    """
     if path is None:
         return None if own is None else _in_order(found, own, f"the file's {what}"), ()
-    column = read_column(path, PATIENT if what == "patients" else LABEL, f"`{what}=FILE`")
+    column = read_column(path, names, f"`{what}=FILE`")
     where = f"`{what}=FILE`: {path.name}"
     if found.table_keys is not None and column.files is not None:
         by_file = _mapping(column.files, column.values, where)
@@ -154,12 +160,41 @@ def _per_recording(
         absent = len(by_file.keys() - {key for keys in found.table_keys for key in keys})
         return values, (f"{absent:,} of {len(by_file):,} files in {path.name} are not there.",) if absent else ()
     in_order = found.in_order and len(column.values) == len(found.records)
-    if patients is not None and column.patients is not None and not in_order:
-        by_patient = _mapping(column.patients, column.values, where)
-        return [by_patient.get(patient or "") for patient in patients], ()
+    if patients is not None and column.patients is not None and not (in_order and list(column.patients) == patients):
+        if not in_order or not set(patients).isdisjoint(column.patients):
+            return _by_patient(column, patients, where)
+        note = f"{path.name} names none of the patients here; its rows are taken in the order of the recordings."
+        return list(column.values), (note,)
     if not found.in_order:
         raise DataError(f"{where} must say which file each row is of: give it a column called 'file'.")
-    return _in_order(found, column.values, where), ()
+    values = _in_order(found, column.values, where)
+    if what == "patients" and own is not None:
+        _refuse_other_order(own, column.values, where)
+    return values, ()
+
+
+def _by_patient(column: Column, patients: Sequence[str | None], where: str) -> tuple[list[str | None], tuple[str, ...]]:
+    """Match a table that has one value for each patient. Raises DataError where it has none of the patients."""
+    by_patient = _mapping(column.patients or (), column.values, where)
+    here = list(dict.fromkeys(one for one in patients if one is not None))
+    lacking = [one for one in here if one not in by_patient]
+    if len(lacking) == len(here):
+        raise DataError(
+            f"{where} names none of the patients; it has {next(iter(by_patient), '')!r}, there is {here[0]!r}. Write "
+            "patients there as the recordings have them."
+        )
+    table = where.rpartition(": ")[2]
+    note = f"{len(lacking):,} of {len(here):,} patients are not in {table}, such as {lacking[0]!r}." if lacking else ""
+    return [by_patient.get(one or "") for one in patients], (note,) if note else ()
+
+
+def _refuse_other_order(own: Sequence[str | None], given: Sequence[str], where: str) -> None:
+    """Raise DataError for a table that has the patients of the file itself, in another order."""
+    if list(own) != list(given) and sorted(map(str, own)) == sorted(given):
+        raise DataError(
+            f"{where} has the patients of the file itself in another order. Leave the table out, or put its rows in "
+            "the order of the recordings."
+        )
 
 
 def _mapping(keys: Sequence[str], values: Sequence[str], where: str) -> dict[str, str]:

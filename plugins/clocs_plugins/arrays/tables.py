@@ -16,7 +16,10 @@ import attrs
 
 from clocs_core import DataError, DataNotFound, StoredArray, open_array_file
 
-PATIENT = ("patient", "patients", "patient_id", "patient_ids", "patientid", "subject", "subjects", "subject_id", "id")
+PATIENT = (
+    *("patient", "patients", "patient_id", "patient_ids", "patientid", "subject", "subjects", "subject_id"),
+    *("participant", "participant_id", "id"),
+)
 LABEL = ("label", "labels", "class", "target", "y")
 FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id", "exam_id", "ecg_id", "study_id")
 
@@ -77,8 +80,8 @@ def as_text(value: object) -> str:
 
 
 def is_missing(value: str) -> bool:
-    """Return whether a cell is a missing value, as pandas and R write it."""
-    return value in ("", "NA", "<NA>") or value.lower() == "nan"
+    """Return whether a cell is a missing value, as pandas, R, spreadsheets and BIDS write it."""
+    return value in ("", "NA", "<NA>", "#N/A") or value.lower() in ("nan", "n/a")
 
 
 def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Column:
@@ -90,7 +93,7 @@ def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Colum
         place = next((heads.index(name) for name in called if name in heads), None)
         return None if place is None else tuple(as_text(row[place]) for row in rows[1:])
 
-    if not any(head in (*PATIENT, *LABEL, *FILE) for head in heads):
+    if not any(head in (*names, *PATIENT, *LABEL, *FILE) for head in heads):
         return _headless(rows, names, where)
     if len(rows) == 1:
         raise DataError(f"{where} has a heading, but no row below it; give it a value for each recording.")
@@ -99,7 +102,8 @@ def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Colum
         raise DataError(f"{where}: row {ragged} of the table has fewer cells than the heading.")
     values = column(names)
     if values is None:
-        raise DataError(f"{where} has the columns {', '.join(rows[0])}; call one of them {names[0]!r}.")
+        say_which = "" if names is PATIENT else " Or name it with `label_column=NAME`."
+        raise DataError(f"{where} has the columns {', '.join(rows[0])}; call one of them {names[0]!r}.{say_which}")
     return Column(values, column(FILE), None if names is PATIENT else column(PATIENT))
 
 

@@ -72,6 +72,9 @@ def test_labels_are_one_class_or_several_or_unknown(labels, classes, kind, first
         ({"x": []}, "x holds no recording"),
         ({"x": [np.zeros((2, 9)), np.zeros((3, 9))]}, "Recording 1 of x has 3 channels and the first has 2"),
         ({"x": np.full((3, 2, 9), "a")}, "Recording 0 of x has .* the type <U1, expected numbers"),
+        ({"patients": ["a", None, "b"]}, "`patients` holds None: every recording needs the id"),
+        ({"patients": [1.0, np.nan, 2.0]}, "`patients` holds nan: every recording needs"),
+        ({"patients": ["a", " ", "b"]}, "`patients` holds ' ': every recording needs"),
         ({"patients": "ab"}, "`patients` has 2 values for 3 recordings"),
         ({"labels": [1, 2]}, "`labels` has 2 values for 3 recordings"),
         ({"labels": ["a", "b", "c"], "classes": ["a", "b"]}, "`labels` has the class 'c', which is not among"),
@@ -87,6 +90,22 @@ def test_what_does_not_fit_is_refused_by_its_argument(given, problem) -> None:
     arguments = {"x": waves(3), "patients": "abc", "sampling_rate": RATE} | given
     with pytest.raises(clocs.ClocsError, match=problem):
         clocs.Recordings(arguments.pop("x"), **arguments)
+
+
+def test_a_patient_is_the_same_as_a_whole_number_of_any_type() -> None:
+    """A table with a missing cell somewhere has its ids as floats: two ids would put one person in two parts."""
+    data = clocs.Recordings(waves(4), patients=[7, 7.0, np.float64(7), np.int64(7)], sampling_rate=RATE)
+    assert set(data.patients) == {"7"}
+
+
+def test_measurements_are_not_made_classes() -> None:
+    many = np.random.default_rng(0).normal(size=50)
+    with pytest.raises(clocs.ClocsError, match=r"`labels` has 50 different numbers .* `numbers=True` predicts them"):
+        clocs.Recordings(waves(50), patients=range(50), labels=many, sampling_rate=RATE)
+    grades = clocs.Recordings(waves(50), patients=range(50), labels=np.arange(50) % 5, sampling_rate=RATE)
+    assert len(grades.task.classes) == 5
+    named = clocs.Recordings(waves(50), patients=range(50), labels=[f"c{n}" for n in range(50)], sampling_rate=RATE)
+    assert len(named.task.classes) == 50
 
 
 @pytest.mark.parametrize(("samples", "frame", "source"), [(5000, 2500, None), (1000, 2500, 500), (301, 2500, 150)])

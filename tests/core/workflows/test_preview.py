@@ -53,6 +53,23 @@ def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pyt
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--frame-seconds", "8"], "contrasts 2 frames in a row of 2500 samples, and no recording has them"),
+        (["--channels", "II,X"], "Channel 'X' was asked for, but the recordings of 'arrays' have II, V1."),
+    ],
+)
+def test_what_the_run_would_refuse_is_refused(tmp_path: Path, monkeypatch, capsys, more: list[str], said: str):
+    """Frames longer than half a recording, and a channel that no recording has."""
+    x = np.random.default_rng(0).normal(size=(12, 2, 1000))
+    np.savez(tmp_path / "x.npz", x=x, sampling_rate=100, channels=np.array(["II", "V1"]))
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    given = ["run", "--dataset", "arrays", "--root", str(tmp_path / "x.npz"), *SMALL[2:], *more, "--dry-run"]
+    assert main(given) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_its_lines_name_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(20, 600)), sampling_rate=100)
     monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))

@@ -106,13 +106,44 @@ def test_channels_that_all_have_are_read_and_some_can_be_chosen(tmp_path: Path):
     listing = scan(tmp_path, ONE, PLAIN)
     assert listing.channels == ("ECG", "EEG")
     assert "Channels that not every recording has are not read: P." in listing.notes
-    assert [(drop.reason, drop.record) for drop in listing.drops] == [("unreadable: DataError", "3.edf")]
+    assert [(drop.reason, drop.record) for drop in listing.drops] == [("cannot be read", "3.edf")]
     options = attrs.evolve(PLAIN, names=("ECG",))
     listing = scan(tmp_path, ONE, options)
     records = [load(entry, options) for entry in listing.entries]
     assert [(record.channels, record.unit) for record in records] == [(("ECG",), "mV")] * 2
     options = attrs.evolve(PLAIN, names=("P",))
     assert [drop.reason for drop in scan(tmp_path, ONE, options).drops][1:] == ["missing channel P"]
+
+
+def test_what_overrules_the_files_is_told_and_so_is_a_file_that_cannot_be_read(tmp_path: Path):
+    write_edf(tmp_path / "1.edf", wave(100), 100, units=("uV", "uV"))
+    write_edf(tmp_path / "2.edf", wave(200), 200, units=("uV", "uV"))
+    (tmp_path / "3.edf").write_bytes(b"cut")
+    said = " ".join(scan(tmp_path, ONE, PLAIN).notes)
+    assert "1 of 3 files cannot be read. The first: " in said
+    assert "3.edf" in said
+    assert "`evaluate_framing.sampling_rate=100`" in said
+    given = " ".join(scan(tmp_path, ONE, attrs.evolve(PLAIN, sampling_rate=100.0, unit="mV")).notes)
+    assert "1 of 2 files say 200 Hz; 100 Hz was given, and is used for all." in given
+    assert "2 of 2 files say uV; mV was given, and is used without conversion." in given
+    assert "evaluate_framing" not in given
+
+
+def test_the_file_that_has_no_channel_of_the_others_is_named(tmp_path: Path):
+    for name, channels in (("1", ("ECG", "EEG")), ("2", ("EEG", "ECG")), ("3", ("X", "Y"))):
+        write_edf(tmp_path / f"{name}.edf", wave(100, channels=2), 100, names=channels, units=("mV", "mV"))
+    with pytest.raises(DataError, match=r"No channel is in all of 3 recordings .*; 3\.edf lacks E.G\."):
+        scan(tmp_path, ONE, PLAIN)
+
+
+def test_processed_copies_of_a_bids_data_set_are_no_patient(tmp_path: Path):
+    """They are copies of recordings of all parts, under another name."""
+    for folder in ("sub-01/eeg", "sub-02/eeg", "derivatives/filtered/sub-01/eeg"):
+        (tmp_path / folder).mkdir(parents=True)
+        write_edf(tmp_path / folder / "rest.edf", wave(100), 100)
+    listing = scan(tmp_path, ONE, PLAIN)
+    assert [entry.patient for entry in listing.entries] == ["sub-01", "sub-02"]
+    assert "Not read, since a BIDS data set has no recordings of its own there: derivatives." in listing.notes
 
 
 def test_an_array_of_recordings_in_hdf5_is_matched_by_its_ids(tmp_path: Path):

@@ -170,6 +170,49 @@ def test_labels_may_belong_to_patients(x: Path, tmp_path: Path):
     assert [entry.label for entry in scan(x, ONE, options).entries] == [0, 0, 1, None]
 
 
+def own_patients(tmp_path: Path) -> Path:
+    """Four recordings whose file names their patients."""
+    np.savez(tmp_path / "own.npz", x=SIGNAL, patient=np.array(["1", "2", "3", "4"]), sampling_rate=125)
+    return tmp_path / "own.npz"
+
+
+def test_a_table_that_names_patients_is_matched_by_them_in_any_order(tmp_path: Path):
+    """By position, a label would go to another person, and the score would be that of chance."""
+    (tmp_path / "y.csv").write_text("patient,label\n3,a\n1,b\n4,a\n2,b\n")
+    listing = scan(own_patients(tmp_path), ONE, ArraysOptions(labels=tmp_path / "y.csv"))
+    assert [(entry.patient, entry.label) for entry in listing.entries] == [("1", 1), ("2", 1), ("3", 0), ("4", 0)]
+    (tmp_path / "y.csv").write_text("patient,label\n1,b\n2,b\n3,a\n3,b\n")
+    assert "y.csv has both 'a' and 'b' for '3'" in fails(
+        own_patients(tmp_path), ArraysOptions(labels=tmp_path / "y.csv")
+    )
+
+
+def test_patients_without_a_label_are_told(tmp_path: Path):
+    (tmp_path / "y.csv").write_text("participant_id\tdiagnosis\tage\n1\tb\t30\n2\tn/a\t40\n")
+    options = ArraysOptions(labels=tmp_path / "y.csv", label_column="Diagnosis")
+    listing = scan(own_patients(tmp_path), ONE, options)
+    assert [entry.label for entry in listing.entries] == [0, None, None, None]
+    assert "2 of 4 patients are not in y.csv, such as '3'." in listing.notes
+
+
+def test_a_table_of_other_patients_is_refused(tmp_path: Path):
+    (tmp_path / "y.csv").write_text("patient,label\nsub-1,a\nsub-2,b\n")
+    said = fails(own_patients(tmp_path), ArraysOptions(labels=tmp_path / "y.csv"))
+    assert "y.csv names none of the patients; it has 'sub-1', there is '1'." in said
+    (tmp_path / "y.csv").write_text("id,label\n10,a\n11,b\n12,a\n13,a\n")  # ids of rows
+    listing = scan(own_patients(tmp_path), ONE, ArraysOptions(labels=tmp_path / "y.csv"))
+    assert [entry.label for entry in listing.entries] == [0, 1, 0, 0]
+    assert "y.csv names none of the patients here; its rows are taken in the order of the recordings." in listing.notes
+
+
+def test_patients_of_the_file_in_another_order_are_refused(tmp_path: Path):
+    (tmp_path / "ids.csv").write_text("patient\n2\n1\n3\n4\n")
+    said = fails(own_patients(tmp_path), ArraysOptions(patients=tmp_path / "ids.csv"))
+    assert "ids.csv has the patients of the file itself in another order." in said
+    (tmp_path / "ids.csv").write_text("patient\na\na\nb\nc\n")
+    assert patients(own_patients(tmp_path), tmp_path / "ids.csv") == ["a", "a", "b", "c"]
+
+
 # ------------------------------------------------------------------------------------------------------------- mistakes
 
 
@@ -190,7 +233,7 @@ def fails(root: Path, options: ArraysOptions = AT_125) -> str:
         ("who\n1\n2\n3\n4\n", "If its first line is a heading, call it 'patient' or 'label'"),
         ("patient\n1\n\n2\n3\n", "ids.csv has no patient for recording x[1] (empty)"),
         ("patient\n1\nnan\n2\n3\n", "ids.csv has no patient for recording x[1] (nan)"),
-        ("label,age\na,1\nb,2\nb,2\nb,2\n", "has the columns label, age; call one of them 'patient'"),
+        ("label,age\na,1\nb,2\nb,2\nb,2\n", "has the columns label, age; call one of them 'patient'."),
         ("1,2,3\n1,2,3\n", "has several columns and none is called 'patient'"),
         ("patient,x\n1,2\n3\n", "row 3 of"),
         ("", "is empty"),
