@@ -11,7 +11,7 @@ from clocs_core.grids.cells import ENCODER
 
 
 def say_encoder(report: EvaluationReport) -> str:
-    """Name architecture, input and normalisation, as "encoder=cnn frame_samples=2500 normalise=min-max"."""
+    """Name architecture, input and normalisation, as "encoder=NAME frame_samples=2500 normalise=min-max"."""
     one = report.encoder
     facts: dict[str, object] = {ENCODER: one.name, **dict(sorted(one.options.items()))}
     if one.inputs > 1:
