@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -29,6 +30,7 @@ class Metric(Offer):
     Rows without a label are left out before.
     tasks: the kinds of task that it can score: one_of, any_of, number.
     better: whether a `higher` or a `lower` score is better.
+    limits: the least and the largest score that there can be; an interval over few seeds is cut there.
     score_draws(probability, label, weights (draw, n)) -> (draw,): the scores of many bootstrap samples at once, for a
     metric that saves work this way, such as sorting once; without it, core calls `score` for each sample.
     score_tensors: the same for torch tensors, which lie on the device of the run, and with a tensor as its result. Core
@@ -43,6 +45,7 @@ class Metric(Offer):
         default="higher", validator=attrs.validators.in_(("higher", "lower"))
     )
     score_tensors: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
 
 LINEAR, LINEAR_RECORD, FINETUNE = "linear", "linear-record", "finetune"

@@ -5,9 +5,10 @@ Frames of one patient are not independent, so resampling frames would give inter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -20,6 +21,8 @@ from clocs_core.contracts.result_offers import Metric
 from clocs_core.data.memory import within_memory
 
 Floats = NDArray[np.float64]
+Limits: TypeAlias = tuple[float, float]
+NO_LIMITS: Limits = (-math.inf, math.inf)
 ScoreFunction = Callable[[Floats, NDArray[Any], Floats], float]
 
 _AT_ONCE = 2**24  # numbers per block of draws: 128 MB
@@ -28,12 +31,16 @@ _AT_ONCE_ON_GPU = 2**27  # 1 GB
 
 @attrs.frozen
 class Interval:
-    """A value with its central 95 % interval. `draws`: the values of all bootstrap samples, in order."""
+    """A value with its central 95 % interval. `draws`: the values of all bootstrap samples, in order.
+
+    limits: the least and the largest value that there can be.
+    """
 
     value: float
     low: float
     high: float
     draws: NDArray[np.float64] = attrs.field(eq=False, repr=False)
+    limits: Limits = NO_LIMITS
 
 
 def bootstrap(
@@ -60,7 +67,9 @@ def bootstrap_all(
     patients, number = np.unique(predictions.patient, return_inverse=True)
     rows = predictions.probability, predictions.label, np.ones(len(number))
     drawn = score_groups(predictions, metrics, _draw(len(patients), resamples, seed), number, device)
-    return [cut_interval(metric.score(*rows), draws) for metric, draws in zip(metrics, drawn, strict=True)]
+    return [
+        cut_interval(metric.score(*rows), draws, metric.limits) for metric, draws in zip(metrics, drawn, strict=True)
+    ]
 
 
 def score_groups(
@@ -144,14 +153,19 @@ def _score_on(
 
 def compare(a: Interval, b: Interval) -> Interval:
     """Return the difference a - b, paired draw by draw: both have the same patients in each draw."""
-    return cut_interval(a.value - b.value, a.draws - b.draws)
+    return cut_interval(a.value - b.value, a.draws - b.draws, limits_of_difference(a.limits, b.limits))
 
 
-def cut_interval(value: float, draws: NDArray[np.float64]) -> Interval:
+def limits_of_difference(a: Limits, b: Limits) -> Limits:
+    """Return the least and the largest difference a - b that there can be."""
+    return a[0] - b[1], a[1] - b[0]
+
+
+def cut_interval(value: float, draws: NDArray[np.float64], limits: Limits = NO_LIMITS) -> Interval:
     """Cut the central 95 % out of draws."""
     defined = draws[np.isfinite(draws)]  # a draw without any class to score is NaN
     low, high = np.percentile(defined, [2.5, 97.5]) if len(defined) else (np.nan, np.nan)
-    return Interval(float(value), float(low), float(high), draws)
+    return Interval(float(value), float(low), float(high), draws, limits)
 
 
 @lru_cache(maxsize=1)  # all scores of an evaluation have the same draws

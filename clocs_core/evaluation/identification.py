@@ -109,6 +109,7 @@ RECALLS = tuple(
         name=f"recall_at_{k}",
         summary=f"Share of probes whose patient is among the {k} nearest recordings of the gallery.",
         tasks=("one_of", "any_of", "number"),
+        limits=(0.0, 1.0),
         score=_Recall(column),
         score_draws=_Recall(column),
     )

@@ -24,7 +24,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from clocs_core.evaluation.bootstrap import Interval, compare, cut_interval
+from clocs_core.evaluation.bootstrap import (
+    NO_LIMITS,
+    Interval,
+    Limits,
+    compare,
+    cut_interval,
+    limits_of_difference,
+)
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +58,9 @@ def mean_over_seeds(found: Sequence[Interval]) -> Interval:
     draws = np.stack([one.draws for one in found])  # (seed, draw)
     value = float(np.mean([one.value for one in found]))
     if len(found) == 1:
-        return cut_interval(value, draws[0])
-    return _interval(value, draws.mean(axis=0), [_between([one.value for one in found], draws)])
+        return cut_interval(value, draws[0], found[0].limits)
+    parts = [_between([one.value for one in found], draws)]
+    return _interval(value, draws.mean(axis=0), parts, found[0].limits)
 
 
 def patients_spread(found: Sequence[Interval]) -> tuple[float, float]:
@@ -81,12 +89,15 @@ def difference_over_seeds(a: Sequence[Interval], b: Sequence[Interval], paired: 
     sides = [(np.array([one.value for one in side]), np.stack([one.draws for one in side])) for side in (a, b)]
     (ours, our_draws), (theirs, their_draws) = sides
     value, draws = float(ours.mean() - theirs.mean()), our_draws.mean(axis=0) - their_draws.mean(axis=0)
+    limits = limits_of_difference(a[0].limits, b[0].limits)
     if min(len(a), len(b)) == 1:
-        return cut_interval(value, draws)
-    return _interval(value, draws, [_between(values, drawn) for values, drawn in sides])
+        return cut_interval(value, draws, limits)
+    return _interval(value, draws, [_between(values, drawn) for values, drawn in sides], limits)
 
 
-def interval_from_spreads(values: Sequence[float], sd_patients: float, overlap: float = 0.0) -> tuple[float, float]:
+def interval_from_spreads(
+    values: Sequence[float], sd_patients: float, overlap: float = 0.0, limits: Limits = NO_LIMITS
+) -> tuple[float, float]:
     """Return the 95 % interval of the mean of these seeds, where no draws are at hand.
 
     sd_patients: the standard deviation of that mean over draws of the patients. overlap: as in `Between`. Where it is
@@ -97,7 +108,12 @@ def interval_from_spreads(values: Sequence[float], sd_patients: float, overlap: 
     mean, variance = np.mean(values), np.var(values, ddof=1) / len(values)
     between = Between(len(values), np.asarray(variance), np.asarray(overlap))
     half = float(half_width(np.asarray(sd_patients**2), [between]))
-    return float(mean) - half, float(mean) + half
+    return _within(limits, float(mean) - half, float(mean) + half)
+
+
+def _within(limits: Limits, low: float, high: float) -> tuple[float, float]:
+    """Cut an interval at the limits of its metric. It covers as often: there is no value beyond them."""
+    return (low, high) if np.isnan(low) else (max(low, limits[0]), min(high, limits[1]))
 
 
 def half_width(patients: Floats, parts: Sequence[Between]) -> Floats:
@@ -137,7 +153,7 @@ def _between(values: Sequence[float] | Floats, draws: Floats) -> Between:
     return Between(len(values), np.asarray(np.var(values, ddof=1) / len(values)), overlap)
 
 
-def _interval(value: float, draws: Floats, parts: Sequence[Between]) -> Interval:
+def _interval(value: float, draws: Floats, parts: Sequence[Between], limits: Limits) -> Interval:
     defined = draws[np.isfinite(draws)]
     half = float(half_width(np.asarray(defined.var()), parts)) if len(defined) else np.nan
-    return Interval(value, value - half, value + half, draws)
+    return Interval(value, *_within(limits, value - half, value + half), draws, limits)

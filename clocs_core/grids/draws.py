@@ -94,7 +94,7 @@ def read_draws(source: Source) -> Interval | None:
     if not source.is_kept:
         return None
     numbers = np.load(source.kept, allow_pickle=False)  # (1 + resamples,): the value, then its draws
-    return cut_interval(float(numbers[0]), numbers[1:])
+    return cut_interval(float(numbers[0]), numbers[1:], find_metric(source.measure.metric).limits)
 
 
 def make_draws(sources: Sequence[Source]) -> int:

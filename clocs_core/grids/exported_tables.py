@@ -18,10 +18,12 @@ import numpy as np
 from clocs_core.artifacts.reports import PatientSeparation
 from clocs_core.contracts.grids import RANDOM, Condition
 from clocs_core.errors import RunFolderError
+from clocs_core.evaluation.bootstrap import limits_of_difference
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 from clocs_core.grids.distances import TrainedRun
+from clocs_core.grids.draws import find_metric
 from clocs_core.grids.export import (
     CALLS,
     COLUMNS,
@@ -232,7 +234,9 @@ class KeptLines:
         each = [float(np.mean(row)) for row in rows] if len(rows) > 1 else list(rows[0])
         mean = float(np.mean(each))
         if len(each) > 1:
-            low, high = interval_from_spreads(each, found.sd, found.overlap)
+            limits = find_metric(self.kept.measure.metric).limits
+            limits = limits_of_difference(limits, limits) if b else limits
+            low, high = interval_from_spreads(each, found.sd, found.overlap, limits)
         elif found.low is not None and found.high is not None:
             low, high = found.low, found.high
         else:

@@ -78,11 +78,15 @@ def _tasks(case: _Case) -> None:
 
 
 def _number(case: _Case) -> None:
-    """A score is a finite Python float."""
+    """A score is a finite Python float, within the limits of the metric."""
+    low, high = case.offer.limits
     for sample in case.samples():
         found = case.given(sample)
         fits = isinstance(found, float) and np.isfinite(found)
         expect(fits, f"a finite float for a {sample.kind} task", repr(found), "Return float(...).")
+        advice = "Give the least and the largest score that there can be as `limits`."
+        inside = isinstance(found, float) and low <= found <= high
+        expect(inside, f"a score of {low:g} to {high:g}", repr(found), advice)
 
 
 def _perfect_is_best(case: _Case) -> None:

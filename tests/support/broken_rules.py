@@ -425,6 +425,7 @@ METHODS = [
 METRICS = [
     Mutant("unknown-task", changed(fake.METRIC, tasks=("regression",)), "tasks"),
     Mutant("tasks-can-change", changed(fake.METRIC, tasks=["one_of"]), "tasks"),
+    Mutant("limits-too-narrow", changed(fake.METRIC, limits=(0.99, 1.0)), "number"),
     slow(changed(fake.METRIC, score=fake.Score("slow")), "quick", options=None),
     Mutant("draws-unweighted", changed(fake.METRIC, score_draws=fake.Draws("unweighted")), "draws"),
     Mutant("tensors-unweighted", changed(fake.METRIC, score_tensors=fake.Tensors("unweighted")), "draws"),

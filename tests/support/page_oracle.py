@@ -104,7 +104,8 @@ def _judge(files: Files, row: dict[str, str], a: str, b: str) -> tuple[float, fl
             ends = sorted(sign * float(spread[end]) for end in ("low", "high"))
             return mean, ends[0], ends[1], 1
         half = _half_width(values, float(spread["sd"]), float(spread["overlap"]))
-        return mean, mean - half, mean + half, len(values)
+        least = -1.0 if b else 0.0  # of an AUROC, or of the difference of two
+        return mean, max(least, mean - half), min(1.0, mean + half), len(values)
     return None
 
 

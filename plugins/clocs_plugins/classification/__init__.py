@@ -17,6 +17,7 @@ def clocs_metrics() -> list[Metric]:
     return [
         Metric(
             name="auroc",
+            limits=(0.0, 1.0),
             summary=f"Area under the ROC curve, {area}",
             score=Deferred("metrics", "macro_auroc"),
             score_draws=Deferred("ranking", "draw_auroc"),
@@ -24,6 +25,7 @@ def clocs_metrics() -> list[Metric]:
         ),
         Metric(
             name="auprc",
+            limits=(0.0, 1.0),
             summary=f"Area under the precision-recall curve, {area}",
             score=Deferred("metrics", "macro_auprc"),
             score_draws=Deferred("ranking", "draw_auprc"),
@@ -31,6 +33,7 @@ def clocs_metrics() -> list[Metric]:
         ),
         Metric(
             name="f1",
+            limits=(0.0, 1.0),
             summary="F1 of the decisions, mean over the classes that occur.",
             score=Deferred("decisions", "macro_f1"),
             score_draws=Deferred("draws", "draw_f1"),
@@ -38,6 +41,7 @@ def clocs_metrics() -> list[Metric]:
         ),
         Metric(
             name="calibration",
+            limits=(0.0, 1.0),
             summary="One minus the expected calibration error, 15 bins.",
             score=Deferred("decisions", "calibration"),
             score_draws=Deferred("draws", "draw_calibration"),

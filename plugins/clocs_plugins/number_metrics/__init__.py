@@ -16,6 +16,7 @@ def clocs_metrics() -> list[Metric]:
     return [
         Metric(
             name="mae",
+            limits=(0.0, float("inf")),
             summary="Mean absolute error, in the unit of the task; lower is better.",
             tasks=("number",),
             better="lower",
@@ -24,6 +25,7 @@ def clocs_metrics() -> list[Metric]:
         ),
         Metric(
             name="r2",
+            limits=(-float("inf"), 1.0),
             summary="Share of the variance of the labels that the predictions explain (R squared).",
             tasks=("number",),
             score=Deferred("r_squared"),
@@ -31,6 +33,7 @@ def clocs_metrics() -> list[Metric]:
         ),
         Metric(
             name="spearman",
+            limits=(-1.0, 1.0),
             summary="Rank correlation of predictions and labels (Spearman's rho).",
             tasks=("number",),
             score=Deferred("spearman"),

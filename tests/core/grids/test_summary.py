@@ -259,7 +259,9 @@ def test_intervals_are_those_of_the_mean_over_seeds_on_the_same_drawn_patients(s
     )
     values, others = ([value_by_hand(file, name) for file in files] for name in ("cmsc", "random"))
     assert line.interval is not None
-    assert (line.interval.low, line.interval.high) == pytest.approx(over_two_seeds(values, own))
+    low, high = over_two_seeds(values, own)
+    assert high > 1  # two seeds tell little; there is no AUROC above 1
+    assert (line.interval.low, line.interval.high) == pytest.approx((low, 1.0))
     assert line.gain is not None
     gains = [a - b for a, b in zip(values, others, strict=True)]
     drawn = [[a - b for a, b in zip(*seed, strict=True)] for seed in zip(own, untrained, strict=True)]
