@@ -1,6 +1,6 @@
 """Run a plan: prepare recordings, pre-train, save the encoder, evaluate it beside its controls, report.
 
-This is the only caller of the event hooks. The input is a plan, the output a finished run; the keeper writes files.
+The input is a plan, the output a finished run. The keeper writes files; `Surroundings` announces events.
 """
 
 from __future__ import annotations
