@@ -279,6 +279,9 @@ from .data.signal_file import (
 from .data.signal_file import (
     read_signal_file as read_signal_file,
 )
+from .data.splits import (
+    parts_of_patients as parts_of_patients,
+)
 from .data.stored_arrays import (
     ArrayFile as ArrayFile,
 )

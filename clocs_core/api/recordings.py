@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Label, Listing, Record, Task
+from clocs_core.data.splits import parts_of_patients
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.data import resolve_data
 from clocs_core.plan.layers import name_settings
@@ -61,6 +62,7 @@ class Recordings:
     (recording, class) of 0 and 1, with the names of its columns in `classes`. numbers=True: a number for each
     recording, NaN or None where it is not known, in `label_unit`.
     sampling_rate: in Hz, one for all or one for each recording. channels: a name for each channel.
+    parts: "train", "validation" or "test" for each recording; all of a patient are in one part. Default: by split_seed.
     unit: the unit of the samples, such as "mV". names: an id for each recording; its number where none are given.
 
     A frame has 2,500 samples at the recordings' own rate. Where the shortest recording has fewer than two such frames,
@@ -82,10 +84,12 @@ class Recordings:
         modality: str = "any",
         numbers: bool = False,
         label_unit: str = "",
+        parts: Sequence[str] | None = None,
     ) -> None:
         self._samples = _as_samples(x)
         count = len(self._samples)
         self.patients = _one_each("patients", [_patient(one) for one in patients], count)
+        self.parts = None if parts is None else parts_of_patients(self.patients, _one_each("parts", list(parts), count))
         self.names = _one_each("names", [f"{n:06d}" for n in range(count)] if names is None else list(names), count)
         self.channels = _channels(channels, self._samples[0].shape[0])
         self.unit, self.modality = unit, modality
@@ -178,7 +182,7 @@ class _Scan:
             for name, patient, label in zip(held.names, held.patients, held._labels, strict=True)
         ]
         shortest = min(one.shape[1] for one in held._samples)
-        return Listing(entries, channels=held.channels, task=held.task, shortest=shortest)
+        return Listing(entries, channels=held.channels, task=held.task, shortest=shortest, parts=held.parts)
 
 
 @attrs.frozen

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from clocs_core.artifacts.split import PARTS, PUBLISHED, Rule, Split, known_rule
 from clocs_core.contracts.records import Part
 from clocs_core.errors import DataError
+
+_WORDS: dict[str, Part] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
 
 
 def split_patients(patients: Iterable[str], seed: int, rule: Rule) -> Split:
@@ -31,6 +37,24 @@ def split_patients(patients: Iterable[str], seed: int, rule: Rule) -> Split:
     for place, patient in enumerate(order):
         parts[patient] = "train" if place < train else "validation" if place < validation else "test"
     return Split(parts, seed, rule)
+
+
+def parts_of_patients(patients: Sequence[str], words: Sequence[str]) -> dict[str, Part]:
+    """Return the part of every patient, from a word for each recording: train, validation or test.
+
+    Raises DataError for another word, and for a patient in two parts.
+    """
+    parts: dict[str, Part] = {}
+    for patient, word in zip(patients, words, strict=True):
+        part = _WORDS.get(word.strip().lower())
+        if part is None:
+            raise DataError(f"Patient {patient!r} is in part {word!r}; a part is train, validation or test.")
+        if parts.setdefault(patient, part) != part:
+            raise DataError(
+                f"Patient {patient!r} is in two parts, {parts[patient]} and {part}, so scores would be too good. Put "
+                "all recordings of a patient into one part."
+            )
+    return parts
 
 
 def published_split(parts: Mapping[str, Part], seed: int) -> Split:

@@ -162,8 +162,8 @@ class TrainSettings(LearningSettings):
     )
     total_instances: int | None = option(
         None,
-        "Train until this many instances were seen, where an instance counts in every epoch, to the nearest whole epoch, "
-        "instead of `epochs` and without early stopping.",
+        "Train until this many instances were seen, where an instance counts in every epoch, to the nearest whole "
+        "epoch, instead of `epochs` and without early stopping.",
         check=(lambda total: total is None or total > 0, "be positive"),
     )
     per_view: bool = option(False, "Encode each view by itself, so that BatchNorm sees one view at a time.")

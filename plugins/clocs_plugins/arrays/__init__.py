@@ -61,6 +61,9 @@ class ArraysOptions:
         metavar="SECONDS",
     )
     label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
+    parts: Path | None = option(
+        None, "File (csv) with the part of each patient or recording: train, validation or test.", metavar="FILE"
+    )
     label_column: str = option(
         "", "Column of the table of labels, such as diagnosis; default: label, class, target or y.", metavar="NAME"
     )

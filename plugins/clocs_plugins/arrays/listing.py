@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Task
+from clocs_core import DataError, DataNotFound, Drop, Entry, Label, Listing, Part, Task, parts_of_patients
 from clocs_plugins.arrays.folders import describe_file, describe_folder, find_single
 from clocs_plugins.arrays.layout import Found, natural
 from clocs_plugins.arrays.numpyforms import describe_array
 from clocs_plugins.arrays.parquetfiles import describe_parquet
-from clocs_plugins.arrays.tables import LABEL, PATIENT, Column, is_missing, read_column
+from clocs_plugins.arrays.tables import LABEL, PART, PATIENT, Column, is_missing, read_column
 
 if TYPE_CHECKING:
     from clocs_plugins.arrays import ArraysOptions
@@ -42,6 +42,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         for record, file, patient, label in zip(found.records, found.files, patients, coded, strict=True)
         if patient is not None
     ]
+    parts = None if options.parts is None else _parts(found, options.parts.expanduser(), patients)
     left_out = [record for record, patient in zip(found.records, patients, strict=True) if patient is None]
     return Listing(
         entries,
@@ -49,6 +50,7 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         form=found.form,
         notes=(*found.notes, *rate_notes, *notes, *label_notes),
         task=task,
+        parts=parts,
         channels=channels,
         numbered=numbered,
         shortest=found.shortest,
@@ -134,11 +136,26 @@ def _labels(
     return [None if text is None or is_missing(text) else text for text in texts], notes
 
 
+def _parts(found: Found, path: Path, patients: list[str | None]) -> dict[str, Part]:
+    """Return the part of every patient. Raises DataError where the table lacks one, or has one in two parts."""
+    words, _ = _per_recording(found, None, path, "parts", patients, PART)
+    known, named = [], []
+    for patient, word in zip(patients, words or (), strict=True):
+        if patient is not None:
+            if word is None or is_missing(word):
+                raise DataError(
+                    f"`parts=FILE`: {path.name} has no part for patient {patient!r}; give every patient one."
+                )
+            known.append(patient)
+            named.append(word)
+    return parts_of_patients(known, named)
+
+
 def _per_recording(
     found: Found,
     own: Sequence[str | None] | None,
     path: Path | None,
-    what: Literal["patients", "labels"],
+    what: Literal["patients", "labels", "parts"],
     patients: list[str | None] | None = None,
     names: tuple[str, ...] = PATIENT,
 ) -> tuple[list[str | None] | None, tuple[str, ...]]:

@@ -21,6 +21,7 @@ PATIENT = (
     *("participant", "participant_id", "id"),
 )
 LABEL = ("label", "labels", "class", "target", "y")
+PART = ("part", "split", "set", "fold")
 FILE = ("file", "filename", "file_name", "path", "record", "recording", "record_id", "exam_id", "ecg_id", "study_id")
 
 _WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0*")

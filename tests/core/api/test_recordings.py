@@ -98,6 +98,16 @@ def test_a_patient_is_the_same_as_a_whole_number_of_any_type() -> None:
     assert set(data.patients) == {"7"}
 
 
+def test_the_parts_can_be_given_for_each_recording() -> None:
+    parts = ["train"] * 6 + ["validation"] * 3 + ["test"] * 3
+    data = clocs.Recordings(waves(12), patients=[n // 3 for n in range(12)], parts=parts, sampling_rate=RATE)
+    assert listed(data).parts == {"0": "train", "1": "train", "2": "validation", "3": "test"}
+    with pytest.raises(clocs.ClocsError, match="Patient '0' is in two parts"):
+        clocs.Recordings(waves(3), patients=[0, 0, 1], parts=["train", "test", "val"], sampling_rate=RATE)
+    with pytest.raises(clocs.ClocsError, match="`parts` has 2 values for 3 recordings"):
+        clocs.Recordings(waves(3), patients="abc", parts=["train", "test"], sampling_rate=RATE)
+
+
 def test_measurements_are_not_made_classes() -> None:
     many = np.random.default_rng(0).normal(size=50)
     with pytest.raises(clocs.ClocsError, match=r"`labels` has 50 different numbers .* `numbers=True` predicts them"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clocs_core.data.splits import split_patients
+from clocs_core.data.splits import parts_of_patients, split_patients
 from clocs_core.errors import DataError, SettingsError
 
 RULES = ("60/20/20", "64/16/20")
@@ -110,3 +110,17 @@ def test_fewer_than_three_patients_are_refused(patients, found):
 def test_an_unknown_rule_is_refused_with_those_there_are():
     with pytest.raises(SettingsError, match=r"No split rule '70/30'; there is 60/20/20 and 64/16/20\."):
         split_patients("abcd", 0, "70/30")  # type: ignore[arg-type]
+
+
+def test_a_word_for_each_recording_gives_the_part_of_every_patient() -> None:
+    words = ["Train", "training", "val", "dev", " test "]
+    assert parts_of_patients(["a", "a", "b", "c", "d"], words) == {
+        "a": "train",
+        "b": "validation",
+        "c": "validation",
+        "d": "test",
+    }
+    with pytest.raises(DataError, match=r"Patient 'a' is in part 'holdout'; a part is train, validation or test\."):
+        parts_of_patients(["a"], ["holdout"])
+    with pytest.raises(DataError, match=r"Patient 'a' is in two parts, train and test, so scores would be too good"):
+        parts_of_patients(["a", "b", "a"], ["train", "val", "test"])

@@ -205,6 +205,19 @@ def test_a_table_of_other_patients_is_refused(tmp_path: Path):
     assert "y.csv names none of the patients here; its rows are taken in the order of the recordings." in listing.notes
 
 
+def test_a_table_can_divide_the_patients(tmp_path: Path):
+    """By patient in any order, or by file; a patient without a part is refused."""
+    table = tmp_path / "split.csv"
+    table.write_text("patient,part\n4,test\n1,train\n2,train\n3,val\n9,test\n")
+    listing = scan(own_patients(tmp_path), ONE, ArraysOptions(parts=table))
+    assert listing.parts == {"1": "train", "2": "train", "3": "validation", "4": "test"}
+    table.write_text("patient,part\n1,train\n2,train\n3,val\n")
+    said = fails(own_patients(tmp_path), ArraysOptions(parts=table))
+    assert "`parts=FILE`: split.csv has no part for patient '4'; give every patient one." in said
+    table.write_text("patient,part\n1,train\n2,train\n3,val\n4,other\n")
+    assert "Patient '4' is in part 'other'" in fails(own_patients(tmp_path), ArraysOptions(parts=table))
+
+
 def test_patients_of_the_file_in_another_order_are_refused(tmp_path: Path):
     (tmp_path / "ids.csv").write_text("patient\n2\n1\n3\n4\n")
     said = fails(own_patients(tmp_path), ArraysOptions(patients=tmp_path / "ids.csv"))
