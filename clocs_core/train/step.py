@@ -19,6 +19,7 @@ from clocs_core.train.adam import Adam
 from clocs_core.train.gradient_sums import summing_gradients
 from clocs_core.train.normalise import Normalise
 from clocs_core.train.norms import share_norms
+from clocs_core.train.promises import loss_and_components_from, loss_from, perturbed_from
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.shares import GatheredEncode, equal_share, own_views, resting_norms
 
@@ -57,8 +58,9 @@ class ContrastiveObjective(nn.Module):
         loss: Callable[[Tensor, Tensor], Tensor], z: Tensor, patient: Tensor, pairs: tuple[tuple[int, int], ...]
     ) -> Tensor:
         if not pairs:
-            return loss(z, patient)
-        return torch.stack([loss(torch.stack((z[a], z[b])), patient) for a, b in pairs]).mean()
+            return loss_from(loss(z, patient), loss)
+        each = [loss_from(loss(torch.stack((z[a], z[b])), patient), loss) for a, b in pairs]
+        return torch.stack(each).mean()
 
 
 def arguments_of(function: Callable[..., object] | None) -> Collection[str]:
@@ -89,13 +91,17 @@ class ViewMaker:
         if views.perturb == "one each":
             # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
             # scaled down would look unchanged.
-            signal = torch.cat([signal, *(perturb(signal, generator) for perturb in self.perturbations)])
+            signal = torch.cat([signal, *(self._perturbed(signal, one, generator) for one in self.perturbations)])
             return attrs.evolve(views, signal=self._normalised(signal, views.encoder_of_view, views.signal))
         clean, signal = (signal[:1], signal[1:]) if views.perturb == "but the first" else (signal[:0], signal)
         for perturb in self.perturbations:
-            signal = perturb(signal, generator)
+            signal = self._perturbed(signal, perturb, generator)
         signal = torch.cat([clean, signal]) if len(clean) else signal
         return attrs.evolve(views, signal=self._normalised(signal, views.encoder_of_view))
+
+    @staticmethod
+    def _perturbed(signal: Tensor, perturb: Perturb, generator: Generator) -> Tensor:
+        return perturbed_from(perturb(signal, generator), signal, perturb)
 
     def _normalised(self, signal: Tensor, encoder_of_view: tuple[int, ...], like: Tensor | None = None) -> Tensor:
         """Normalise views (view, batch, channel, sample): in each the channels of its encoder. like: a clean view."""
@@ -218,12 +224,14 @@ def loss_of(
     """
     asks = _asks(objective)
     if ranks is None:
-        return _pair(objective(encode, views, generator=generator) if asks.generator else objective(encode, views))
+        found = objective(encode, views, generator=generator) if asks.generator else objective(encode, views)
+        return loss_and_components_from(found, objective)
     more = {"generator": generator} if asks.generator else {}
     ranks = attrs.evolve(ranks, patient=views.batch.patient)
     if asks.ranks:
-        return _pair(objective(encode, own_views(views, ranks), ranks=ranks, **more))
-    return equal_share(*_pair(objective(GatheredEncode(encode, ranks), views, **more)), ranks)
+        return loss_and_components_from(objective(encode, own_views(views, ranks), ranks=ranks, **more), objective)
+    found = objective(GatheredEncode(encode, ranks), views, **more)
+    return equal_share(*loss_and_components_from(found, objective), ranks)
 
 
 def share_statistics(encoders: nn.Module, objective: nn.Module, group: Group) -> None:
@@ -234,13 +242,6 @@ def share_statistics(encoders: nn.Module, objective: nn.Module, group: Group) ->
     share_norms(encoders, group)
     if _asks(objective).ranks:
         share_norms(objective, group)
-
-
-def _pair(found: object) -> tuple[Tensor, Mapping[str, Tensor]]:
-    return found if isinstance(found, tuple) else (_tensor(found), _NO_COMPONENTS)
-
-
-_NO_COMPONENTS: Mapping[str, Tensor] = {}
 
 
 def after_step(objective: nn.Module, encoders: Sequence[nn.Module]) -> None:
