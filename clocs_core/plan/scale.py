@@ -30,7 +30,8 @@ class Scale:
 
     def warning(self, data: DataSettings, unit: str) -> str:
         """Return a sentence where these settings leave signals on another scale because of their unit; else ""."""
-        if data.normalise in SCALE_FREE or unit == self.unit or self.settings(data, unit) != data:
+        same = factor_between(unit, self.unit) == 1.0
+        if data.normalise in SCALE_FREE or same or self.settings(data, unit) != data:
             return ""
         return (
             f"the encoder was trained on signals in {self.unit or 'no unit'}, and these are in {unit or 'no unit'}: "

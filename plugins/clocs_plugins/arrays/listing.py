@@ -26,11 +26,11 @@ _MARKS = ";|,+/"  # between several classes, in many tables
 
 def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     """List the recordings at `root` as entries. Raises DataError in one sentence where the files are inconsistent."""
-    patient_file, label_file = (
+    patient_file, label_file, part_file = (
         Path(given).expanduser() if given not in (None, "own", "none") else None
-        for given in (options.patients, options.labels)
+        for given in (options.patients, options.labels, options.parts)
     )
-    found = _describe(root, options, [path for path in (patient_file, label_file) if path is not None])
+    found = _describe(root, options, [path for path in (patient_file, label_file, part_file) if path is not None])
     rate_notes = _check_rate(found, options.sampling_rate)
     channels, numbered = _channels(found, options.names)
     patients, notes = _patients(_with_pattern(found, options.patient_pattern), patient_file)
@@ -42,13 +42,13 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
         for record, file, patient, label in zip(found.records, found.files, patients, coded, strict=True)
         if patient is not None
     ]
-    parts = None if options.parts is None else _parts(found, options.parts.expanduser(), patients)
+    parts, part_notes = (None, ()) if part_file is None else _parts(found, part_file, patients)
     left_out = [record for record, patient in zip(found.records, patients, strict=True) if patient is None]
     return Listing(
         entries,
         [*found.drops, *(Drop("not in the table of patients", record) for record in left_out)],
         form=found.form,
-        notes=(*found.notes, *rate_notes, *notes, *label_notes),
+        notes=(*found.notes, *rate_notes, *notes, *label_notes, *part_notes),
         task=task,
         parts=parts,
         channels=channels,
@@ -136,9 +136,9 @@ def _labels(
     return [None if text is None or is_missing(text) else text for text in texts], notes
 
 
-def _parts(found: Found, path: Path, patients: list[str | None]) -> dict[str, Part]:
+def _parts(found: Found, path: Path, patients: list[str | None]) -> tuple[dict[str, Part], tuple[str, ...]]:
     """Return the part of every patient. Raises DataError where the table lacks one, or has one in two parts."""
-    words, _ = _per_recording(found, None, path, "parts", patients, PART)
+    words, notes = _per_recording(found, None, path, "parts", patients, PART)
     known, named = [], []
     for patient, word in zip(patients, words or (), strict=True):
         if patient is not None:
@@ -148,7 +148,7 @@ def _parts(found: Found, path: Path, patients: list[str | None]) -> dict[str, Pa
                 )
             known.append(patient)
             named.append(word)
-    return parts_of_patients(known, named)
+    return parts_of_patients(known, named), notes
 
 
 def _per_recording(
@@ -178,9 +178,9 @@ def _per_recording(
         return values, (f"{absent:,} of {len(by_file):,} files in {path.name} are not there.",) if absent else ()
     in_order = found.in_order and len(column.values) == len(found.records)
     if patients is not None and column.patients is not None and not (in_order and list(column.patients) == patients):
-        if not in_order or not set(patients).isdisjoint(column.patients):
+        if not in_order or _are_patients(column, patients):
             return _by_patient(column, patients, where)
-        note = f"{path.name} names none of the patients here; its rows are taken in the order of the recordings."
+        note = f"{path.name} names other ids than the patients here: its rows are taken in the order of the recordings."
         return list(column.values), (note,)
     if not found.in_order:
         raise DataError(f"{where} must say which file each row is of: give it a column called 'file'.")
@@ -188,6 +188,12 @@ def _per_recording(
     if what == "patients" and own is not None:
         _refuse_other_order(own, column.values, where)
     return values, ()
+
+
+def _are_patients(column: Column, patients: Sequence[str | None]) -> bool:
+    """Tell whether a table's column has the patients of the recordings, and not numbers of its rows."""
+    named = set(column.patients or ())
+    return named == set(patients) if column.only_id else not named.isdisjoint(patients)
 
 
 def _by_patient(column: Column, patients: Sequence[str | None], where: str) -> tuple[list[str | None], tuple[str, ...]]:

@@ -29,11 +29,15 @@ _WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0*")
 
 @attrs.frozen
 class Column:
-    """A column of a table, row by row, with the columns that name each row's file or patient."""
+    """A column of a table, row by row, with the columns that name each row's file or patient.
+
+    only_id: the patients stand under the heading "id", which may be that of rows.
+    """
 
     values: tuple[str, ...]
     files: tuple[str, ...] | None = None
     patients: tuple[str, ...] | None = None
+    only_id: bool = False
 
 
 def read_column(path: Path, names: Sequence[str], argument: str) -> Column:
@@ -103,9 +107,10 @@ def _from_rows(rows: list[list[str]], names: Sequence[str], where: str) -> Colum
         raise DataError(f"{where}: row {ragged} of the table has fewer cells than the heading.")
     values = column(names)
     if values is None:
-        say_which = "" if names is PATIENT else " Or name it with `label_column=NAME`."
+        say_which = "" if names in (PATIENT, PART) else " Or name it with `label_column=NAME`."
         raise DataError(f"{where} has the columns {', '.join(rows[0])}; call one of them {names[0]!r}.{say_which}")
-    return Column(values, column(FILE), None if names is PATIENT else column(PATIENT))
+    only_id = not any(head in PATIENT[:-1] for head in heads)
+    return Column(values, column(FILE), None if names is PATIENT else column(PATIENT), only_id)
 
 
 def _headless(rows: list[list[str]], names: Sequence[str], where: str) -> Column:

@@ -44,6 +44,14 @@ def test_a_scale_that_the_user_asked_for_stays_and_other_units_are_told(data: Da
     assert scale.warning(data, "mV") == ""
 
 
+def test_two_spellings_of_a_unit_are_one_unit() -> None:
+    """The micro sign, the Greek letter and a u."""
+    scale, data = Scale("constant", 200.0, "uV"), DataSettings(normalise="constant", constant=200.0)
+    for unit in ("uV", "\u00b5V", "\u03bcV"):
+        assert scale.settings(data, unit) == data
+        assert scale.warning(data, unit) == ""
+
+
 def test_units_that_do_not_convert_are_told() -> None:
     data = DataSettings(normalise="constant", constant=0.2)
     for unit, word in (("mmHg", "mmHg"), ("", "no unit")):

@@ -202,7 +202,14 @@ def test_a_table_of_other_patients_is_refused(tmp_path: Path):
     (tmp_path / "y.csv").write_text("id,label\n10,a\n11,b\n12,a\n13,a\n")  # ids of rows
     listing = scan(own_patients(tmp_path), ONE, ArraysOptions(labels=tmp_path / "y.csv"))
     assert [entry.label for entry in listing.entries] == [0, 1, 0, 0]
-    assert "y.csv names none of the patients here; its rows are taken in the order of the recordings." in listing.notes
+    said = "y.csv names other ids than the patients here: its rows are taken in the order of the recordings."
+    assert said in listing.notes
+    (tmp_path / "y.csv").write_text("id,label\n0,a\n1,b\n2,a\n3,a\n")  # some are those of patients by chance
+    listing = scan(own_patients(tmp_path), ONE, ArraysOptions(labels=tmp_path / "y.csv"))
+    assert [entry.label for entry in listing.entries] == [0, 1, 0, 0]
+    (tmp_path / "y.csv").write_text("id,label\n4,a\n3,b\n2,a\n1,a\n")  # the patients, in another order
+    listing = scan(own_patients(tmp_path), ONE, ArraysOptions(labels=tmp_path / "y.csv"))
+    assert [entry.label for entry in listing.entries] == [0, 0, 1, 0]
 
 
 def test_a_table_can_divide_the_patients(tmp_path: Path):
@@ -216,6 +223,18 @@ def test_a_table_can_divide_the_patients(tmp_path: Path):
     assert "`parts=FILE`: split.csv has no part for patient '4'; give every patient one." in said
     table.write_text("patient,part\n1,train\n2,train\n3,val\n4,other\n")
     assert "Patient '4' is in part 'other'" in fails(own_patients(tmp_path), ArraysOptions(parts=table))
+    table.write_text("patient,who\n1,train\n")
+    assert fails(own_patients(tmp_path), ArraysOptions(parts=table)).endswith("call one of them 'part'.")
+
+
+def test_a_table_of_parts_among_the_recordings_is_no_recording(tmp_path: Path):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        np.savetxt(tmp_path / name / "1.csv", SIGNAL[0][:, None], delimiter=",")
+    (tmp_path / "split.csv").write_text("patient,part\na,train\nb,val\nc,test\n")
+    listing = scan(tmp_path, ONE, attrs.evolve(AT_125, parts=tmp_path / "split.csv"))
+    assert listing.parts == {"a": "train", "b": "validation", "c": "test"}
+    assert not [note for note in listing.notes if "split.csv" in note]
 
 
 def test_patients_of_the_file_in_another_order_are_refused(tmp_path: Path):
