@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from clocs_core.artifacts.card import ClassifierCard, classifier_card
 from clocs_core.artifacts.networks import build_encoders, fit_weights, with_head
+from clocs_core.artifacts.run_folder import SEEDS, holds_seeds
 from clocs_core.artifacts.tensors import read_description, read_tensors, refuse_other_schema, save_tensors
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import RunFolderError, SettingsError
@@ -92,6 +93,8 @@ def _files_in(path: Path) -> list[Path]:
     """List the classifier files of an evaluation folder, or of all evaluations of a run, sorted by name."""
     if not path.exists():
         raise RunFolderError(f"{path} is not there. Give a folder that `evaluate` made, or a classifier in it.")
+    if (path / SEEDS).is_file():
+        raise RunFolderError(holds_seeds(path))
     files = sorted(path.glob("classifiers/*.safetensors")) or sorted(
         path.glob("evaluations/*/classifiers/*.safetensors")
     )

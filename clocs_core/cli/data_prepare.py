@@ -230,7 +230,10 @@ def _print(cohort: Cohort) -> None:
         frames, channels, samples = prepared.frames.shape
         rate = f" at {prepared.frame_rate:g} Hz" if prepared.frame_rate else ""
         kind = "16-bit" if prepared.frames.dtype.itemsize == 2 else "float32"
-        echo(f"For {use}: {frames:,} frames x {channels} channels x {samples} samples{rate}, {prepared.unit}, {kind}")
+        facts = ", ".join(filter(None, (f"{samples} samples{rate}", prepared.unit, kind)))
+        echo(f"For {use}: {frames:,} frames x {channels} channels x {facts}")
+        if prepared.uneven:
+            echo(prepared.uneven)
         if cohort.pretrain.fingerprint == cohort.evaluate.fingerprint:
             break
     if cohort.has_labels:

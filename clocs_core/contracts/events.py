@@ -56,12 +56,14 @@ class Health:
         if self.effective_rank < min(2.0, self.embedding_dim):
             return (
                 f"the embeddings look collapsed: effective rank {self.effective_rank:.1f} of "
-                f"{self.embedding_dim}; try a smaller learning rate, a larger batch or another temperature"
+                f"{self.embedding_dim}; try a smaller learning rate, a larger batch or, where the loss has one, "
+                "another temperature"
             )
         if self.other_patient > 0.99:
             return (
                 f"the embeddings look collapsed: different patients have a mean cosine of "
-                f"{self.other_patient:.3f}; try a smaller learning rate, a larger batch or another temperature"
+                f"{self.other_patient:.3f}; try a smaller learning rate, a larger batch or, where the loss has one, "
+                "another temperature"
             )
         return None
 

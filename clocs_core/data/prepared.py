@@ -76,6 +76,19 @@ class Prepared:
         (rate,) = self.sampling_rates
         return rate * self.framing.frame_samples / (self.framing.source_samples or self.framing.frame_samples)
 
+    @property
+    def uneven(self) -> str:
+        """Return a sentence where frames differ in length, since recordings differ in their rate; else ""."""
+        ways = (self.framing.sampling_rate, self.framing.frames_per_record)
+        if len(self.sampling_rates) < 2 or ways != (None, None):
+            return ""
+        rates = ", ".join(f"{count:,} at {rate:g} Hz" for rate, count in self.sampling_rates.items())
+        usual = max(self.sampling_rates, key=lambda rate: self.sampling_rates[rate])
+        return (
+            f"Recordings differ in their sampling rate ({rates}), so that their frames differ in length. Resample them "
+            f"to one rate: `pretrain_framing.sampling_rate={usual:g}` and `evaluate_framing.sampling_rate={usual:g}`."
+        )
+
     def let_go(self) -> None:
         """Give the memory of all frames that were read back to the system. They are read again where they are used."""
         if isinstance(self.frames.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):  # Windows has no such call

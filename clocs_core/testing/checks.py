@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 import unittest
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
@@ -103,7 +105,8 @@ def _run(label: str, rule: Rule[C], case: C) -> None:
     except unittest.SkipTest:
         raise
     except Exception as problem:  # a plugin may raise anything; the traceback stays attached
+        last = traceback.extract_tb(problem.__traceback__)[-1]
         raise ConformanceError(
             f"{label}:{_name(rule)}: expected no exception; found {type(problem).__name__}: {problem}. "
-            f"See the traceback of its cause. (The rule: {text})"
+            f"It was raised in {Path(last.filename).name}, line {last.lineno}. (The rule: {text})"
         ) from problem

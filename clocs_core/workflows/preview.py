@@ -87,7 +87,8 @@ class Preview:
 class _Sample:
     """A few recordings that were prepared and trained on. Times are in seconds.
 
-    instances, frames: in all of them. trains, validates: time of an epoch over all instances.
+    instances, frames: in all of them. uneven: why frames differ in length, if they do. trains, validates: time of an
+    epoch over all instances.
     """
 
     recordings: int
@@ -95,6 +96,7 @@ class _Sample:
     frames: int
     channels: tuple[str, ...]
     frame_rate: float | None
+    uneven: str
     parameters: int
     prepares: float
     trains: float
@@ -137,7 +139,7 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float],
         training=(few.trains * expected + few.validates * held_out) / max(1, few.instances) * epochs,
         evaluating=_evaluating(plan, few, frames, device, clock) if _is_scored(listing) else 0.0,
         writes=str(out),
-        notes=listing.notes,
+        notes=(*listing.notes, few.uneven) if few.uneven else listing.notes,
         seeds=None if seeds is None else list_seeds(plan.run.seed, seeds),
     )
 
@@ -182,6 +184,7 @@ def _try(
         frames=len(frames),
         channels=channels,
         frame_rate=prepared.frame_rate,
+        uneven=prepared.uneven,
         parameters=sum(one.numel() for one in learner.encoders.parameters()),
         prepares=watch.seconds["prepare"],
         trains=trains,

@@ -101,7 +101,9 @@ def prepare_run(plan: Plan, around: Surroundings) -> Ready:
     tolerated = cohort.evaluate.tolerated
     put_up_with = (f"read despite faults: {tolerated.reasons()}",) if tolerated.counts else ()
     unscored = (f"there will be no score: {cohort.listing.no_score}",) if cohort.listing.no_score else ()
-    for note in (*cohort.listing.notes, *put_up_with, *unscored, leaks.sentence()):
+    for note in filter(
+        None, (*cohort.listing.notes, cohort.pretrain.uneven, *put_up_with, *unscored, leaks.sentence())
+    ):
         show.say(note)
     watch.add("prepare", around.clock() - began)
     return Ready(plan, cohort, instances, drops, leaks, learner, make_views, run_epoch, device, watch.seconds)

@@ -37,13 +37,6 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
         name.parts[0] if by_folder else held[path].patient for name, (path, _) in zip(names, windows, strict=True)
     ]
     anonymous = not all(patients) or (len(set(patients)) == 1 and len(held) > 1)
-    if len(rates) > 1 and options.sampling_rate is None:
-        said = ", ".join(f"{count:,} at {rate:g} Hz" for rate, count in rates.most_common(4) if rate)
-        usual = rates.most_common(1)[0][0]
-        notes += (
-            f"Recordings differ in their sampling rate ({said}), so that their frames differ in length. Resample them "
-            f"to one rate: `pretrain_framing.sampling_rate={usual:g}` and `evaluate_framing.sampling_rate={usual:g}`.",
-        )
     return Found(
         form=f"{len(held):,} {next(iter(held)).suffix or 'DICOM'} files" + (", by patient" if by_folder else ""),
         records=tuple(name.as_posix() + text for name, (_, (text, _)) in zip(names, windows, strict=True)),

@@ -81,6 +81,13 @@ def test_a_classifier_that_is_not_there_is_answered_with_those_that_are(evaluati
         choose_classifier(tmp_path)
 
 
+def test_the_folder_of_several_seeds_says_what_it_holds(tmp_path):
+    (tmp_path / "seed3").mkdir()
+    (tmp_path / "seeds.toml").touch()
+    with pytest.raises(RunFolderError, match=r"holds runs of several seeds; give the folder of one .*seed3\."):
+        choose_classifier(tmp_path)
+
+
 def test_an_untrained_one_is_meant_where_there_is_no_other(evaluation, tmp_path):
     (tmp_path / "classifiers").mkdir()
     shutil.copy(evaluation / "classifiers" / "random-0.5.safetensors", tmp_path / "classifiers")

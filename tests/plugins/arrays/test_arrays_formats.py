@@ -12,6 +12,7 @@ import pytest
 from made_files import wave, write_edf
 
 from clocs_core import DataError, Listing, Task, Unavailable
+from clocs_core.cli import main
 from clocs_plugins.arrays import ArraysOptions, load, scan
 
 ONE = Task("label", classes=())
@@ -122,11 +123,9 @@ def test_what_overrules_the_files_is_told_and_so_is_a_file_that_cannot_be_read(t
     said = " ".join(scan(tmp_path, ONE, PLAIN).notes)
     assert "1 of 3 files cannot be read. The first: " in said
     assert "3.edf" in said
-    assert "`evaluate_framing.sampling_rate=100`" in said
     given = " ".join(scan(tmp_path, ONE, attrs.evolve(PLAIN, sampling_rate=100.0, unit="mV")).notes)
     assert "1 of 2 files say 200 Hz; 100 Hz was given, and is used for all." in given
     assert "2 of 2 files say uV; mV was given, and is used without conversion." in given
-    assert "evaluate_framing" not in given
 
 
 def test_the_file_that_has_no_channel_of_the_others_is_named(tmp_path: Path):
@@ -175,9 +174,28 @@ def test_none_that_can_be_read_is_one_sentence(tmp_path: Path):
         scan(tmp_path, ONE, PLAIN)
 
 
-def test_recordings_of_several_rates_are_told(tmp_path: Path):
+@pytest.mark.parametrize("ending", [".edf", ".csv"])
+def test_recordings_of_several_rates_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ending: str
+):
+    """Frames of one number of samples are of 25 s in one file and of 12.5 s in the other."""
+    held = tmp_path / "files"
+    held.mkdir()
     for number, rate in enumerate((100, 200, 100)):
-        write_edf(tmp_path / f"{number}.edf", wave(rate), rate)
-    assert any(
-        "differ in their sampling rate (2 at 100 Hz, 1 at 200 Hz)" in note for note in scan(tmp_path, ONE, PLAIN).notes
-    )
+        samples = wave(rate, seconds=60)
+        if ending == ".edf":
+            write_edf(held / f"{number}.edf", samples, rate)
+        else:
+            rows = [f"{place / rate},{a},{b}" for place, (a, b) in enumerate(samples.T)]
+            (held / f"{number}.csv").write_text("\n".join(["time (s),I,II", *rows]))
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "data"))
+    assert main(["data", "prepare", "arrays", "--root", str(held), "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "differ in their sampling rate (2 at 100 Hz, 1 at 200 Hz), so that their frames differ in length." in said
+    assert "`evaluate_framing.sampling_rate=100`" in said
+    plain = ["run", "--plugin", "cmsc", "--dataset", "arrays", "--root", str(held), "--dry-run", "--batch-size", "4"]
+    assert main(plain) == 0
+    assert "differ in their sampling rate" in capsys.readouterr().out
+    same = ["-o", "pretrain_framing.sampling_rate=100", "-o", "evaluate_framing.sampling_rate=100"]
+    assert main([*plain, *same]) == 0
+    assert "differ in their sampling rate" not in capsys.readouterr().out
