@@ -153,9 +153,12 @@ def _words_of_one(path: Path) -> list[str]:
 
 
 def _preview(plan: Plan, path: Path, workers: int, flags: Collection[str], seeds: int | None) -> None:
+    from clocs_core.report.console import ConsoleDisplay
     from clocs_core.workflows.preview import preview_run
 
-    for line in preview_run(plan, path, workers, time.monotonic, seeds).lines():
+    with ConsoleDisplay() as show:
+        found = preview_run(plan, path, workers, time.monotonic, seeds, show.stage)
+    for line in found.lines():
         echo(as_flags(line, flags))
 
 

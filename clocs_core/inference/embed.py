@@ -19,7 +19,7 @@ from clocs_core.artifacts.encoder import LoadedEncoder
 from clocs_core.artifacts.split import PARTS
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
-from clocs_core.contracts.records import TOGETHER, Framing, Part
+from clocs_core.contracts.records import TOGETHER, DropReport, Framing, Part
 from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.inference.network import AsTrained
@@ -120,6 +120,9 @@ def get_recordings(card: EncoderCard, target: Target, workers: int, show: Displa
     show.stage("preparing recordings")
     cohort = get_cohort(target.recordings, target.framing, target.framing, workers, show.tick)
     asked = target.recordings
+    drops = DropReport.of(cohort.listing.drops) + cohort.evaluate.drops
+    if drops.counts:
+        show.say(drops.sentence())
     if card.input_channels > 1:  # checked here, because some data sets name channels only in their files
         named = fit_channels(card, cohort.channels, cohort.channels, f"Data set {asked.name!r}")
         cohort = attrs.evolve(cohort, channels=named)

@@ -103,14 +103,22 @@ class _Sample:
     validates: float
 
 
-def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float], seeds: int | None = None) -> Preview:
+def preview_run(
+    plan: Plan,
+    out: Path,
+    workers: int,
+    clock: Callable[[], float],
+    seeds: int | None = None,
+    stage: Callable[[str], None] = lambda name: None,
+) -> Preview:
     """Scan the recordings, prepare and train on a few, and scale. Raises what the run would raise so far.
 
-    seeds: how many, from that of the plan on, where there is a run for each.
+    seeds: how many, from that of the plan on, where there is a run for each. stage: is told what begins.
     """
     device = choose_device(plan.run.device)
     run_epoch = choose_epochs(plan, device, lambda text: None)
     asked = plan.recordings
+    stage("listing recordings")
     listing = scan(asked)
     plan = attrs.evolve(plan, task=listing.task or plan.task)
     if plan.data.normalise == "constant" and plan.data.constant is None:
@@ -118,6 +126,7 @@ def preview_run(plan: Plan, out: Path, workers: int, clock: Callable[[], float],
     split = divide(asked, listing)
     if asked.fit and listing.shortest is not None:
         plan = attrs.evolve(plan, pretrain_framing=plan.pretrain_framing.fitted(listing.shortest, asked.fit))
+    stage("trying a few recordings")
     with TemporaryDirectory() as folder:
         few = _try(plan, listing, Path(folder), run_epoch, device, clock)
     patients = split.counts()

@@ -32,6 +32,7 @@ def load_recording(entry: Entry, options: ArraysOptions) -> Record:
         raise ValueError("the sampling rate is not known: give it in Hz with `sampling_rate=HZ`")
     own = found.channels or tuple(map(str, range(len(found.samples))))
     headed = number is None and says_itself(path)
-    channels = own if headed and set(options.names) <= set(own) else options.names or own
+    # A file that names its channels is read by their names, in whichever order; other names replace those of the file.
+    channels = own if found.channels and set(options.names) <= set(own) else options.names or own
     unit, gain, notes = options.unit or found.unit, found.gain * options.gain, found.notes if headed else ()
     return Record(entry.patient, entry.record, channels, unit, rate, found.samples, entry.label, gain, notes)

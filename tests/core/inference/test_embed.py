@@ -12,9 +12,11 @@ import pytest
 import torch
 from fake_encoders import ALL_AT_ONCE, CPU, PATIENTS, installed, plan_of, write_encoder
 
+from clocs_core import Drop
 from clocs_core.artifacts.embeddings import save_rows
 from clocs_core.artifacts.encoder import load_encoder
 from clocs_core.errors import DataError, SettingsError, UnknownName
+from clocs_core.inference import embed as module
 from clocs_core.inference.embed import (
     Wanted,
     choose_recordings,
@@ -137,6 +139,16 @@ def test_patients_divided_otherwise_than_in_the_run_are_a_warning(catalogue, loa
     assert show.warned == []
     get(loaded, catalogue, {"split_seed": 1}, show=show)
     assert show.warned[0].startswith("the patients are divided otherwise than when the encoder was trained")
+
+
+def test_recordings_that_are_left_out_are_told(catalogue, loaded, monkeypatch):
+    """As a run tells them: rows that are missing in a file of embeddings are not seen there."""
+    cohort = get(loaded, catalogue)
+    listing = attrs.evolve(cohort.listing, drops=[Drop("cannot be read", "r7")])
+    monkeypatch.setattr(module, "get_cohort", lambda *asked: attrs.evolve(cohort, listing=listing))
+    show = Told()
+    get(loaded, catalogue, show=show)
+    assert "1 cannot be read (r7)" in show.said[0]
 
 
 def test_other_signals_than_those_of_the_run_are_a_warning(catalogue, loaded):

@@ -19,7 +19,9 @@ SMALL = ["--dataset", "demo", "--method", "cmsc", "--embedding-dim", "8", "--dev
 def test_a_preview_counts_what_the_run_will_count(tmp_path: Path):
     asked = ["run.method=cmsc", "run.dataset=demo", "patients=40", "epochs=5", "batch_size=16", "embedding_dim=8"]
     plan = resolve(open_session().catalogue, {}, [*asked, f"data_root={tmp_path}"])
-    found = preview_run(plan, Path("runs/a"), 1, iter(range(10**6)).__next__)
+    stages: list[str] = []
+    found = preview_run(plan, Path("runs/a"), 1, iter(range(10**6)).__next__, stage=stages.append)
+    assert stages == ["listing recordings", "trying a few recordings"]
     assert found.patients == {"train": 24, "validation": 8, "test": 8}
     assert found.epochs == 5
     assert found.steps == -(-found.instances // 16)

@@ -127,6 +127,19 @@ def test_the_users_names_stand_above_those_of_the_file(tmp_path: Path):
     assert (records[0].channels, records[0].unit) == (("PPG", "ECG"), "V")
 
 
+def test_columns_are_found_by_their_headings_in_any_order(tmp_path: Path):
+    """`names` in the order of one file must not rename the channels of another."""
+    for file, columns in {"a": ("ppg", "acc"), "b": ("acc", "ppg")}.items():
+        sizes = [1000 if name == "acc" else 1 for name in columns]
+        rows = [",".join(str(place % 7 * size) for size in sizes) for place in range(400)]
+        (tmp_path / f"{file}.csv").write_text("\n".join([",".join(columns), *rows]))
+    listing, records = read(tmp_path, attrs.evolve(AT_125, names=("ppg", "acc")))
+    assert listing.channels == ("ppg", "acc")
+    for record in records:
+        assert record.samples[record.channels.index("ppg")].max() == 6
+        assert record.samples[record.channels.index("acc")].max() == 6000
+
+
 def test_parquet_says_who_and_what(tmp_path: Path):
     listing, _ = read(*write_parquet(tmp_path))
     assert [entry.patient for entry in listing.entries] == OWNERS
