@@ -35,7 +35,7 @@ from clocs_core.grids.measure import Inputs, Measure
 from clocs_core.grids.notes import Note, read_notes
 from clocs_core.grids.results import Results
 from clocs_core.grids.summary import Judged, Seen, Summary, seen_by, summarise
-from clocs_core.grids.untrained import say_encoder, say_untrained
+from clocs_core.grids.untrained import is_of, say_encoder, say_untrained
 from clocs_core.report.visible import as_cell
 
 SEEN = ("steps_to_best", "steps", "instances_to_best", "instances_seen")
@@ -184,6 +184,8 @@ def _patient_rows(table: Summary, grid: Grid, scores: Iterable[Row]) -> Iterator
         name = say_untrained(line.encoder) if random else say_method(cells[0].pretraining)
         made = tuple(repetition_of(cell) for cell in cells if _key(name, cell, random) in scored)
         by_row[line.condition.context, line.condition.row] = name, cells[0], made
+        if random and is_of(line.encoder, grid.repeats.encoder):  # the row of the method `random`
+            by_row[line.condition.context, RANDOM] = name, cells[0], made
         yield from _patient_row(name, "", cells[0], line.interval, made, grid.measure)
         yield from _patient_row(name, "random", cells[0], line.gain, made, grid.measure)
     for one in table.differences:

@@ -41,7 +41,7 @@ from clocs_core.grids.export import (
 from clocs_core.grids.invocations import Invocation
 from clocs_core.grids.measure import Lookup, Measure
 from clocs_core.grids.summary import Difference, Judged, Line, Seen, mean_seen, spread, untrained_condition
-from clocs_core.grids.untrained import say_untrained
+from clocs_core.grids.untrained import is_of, say_untrained
 
 Parsed = TypeVar("Parsed")
 
@@ -162,17 +162,23 @@ class KeptLines:
         cells = self.repeats.cells(rows[0])
         _, *place = score_key(cells[0], True)[0]
         wanted = [repetition_of(cell) for cell in cells]
-        trained = [score.encoder for one in rows for score in self._scores(self.repeats.cells(one)).values()]
         untrained = self.kept.untrained.get(tuple(place), {})
+        named = dict.fromkeys(encoder for one in rows for encoder in self._encoders(one, untrained))
         found = {
             encoder: {at: by[at].value for at in wanted if at in by}
-            for encoder in dict.fromkeys(trained or untrained)
+            for encoder in named or untrained
             if (by := untrained.get(encoder))
         }
         return [
             self._random_line(untrained_condition(context, encoder, len(found)), encoder, place, values, len(wanted))
             for encoder, values in (found or {"": {}}).items()
         ]
+
+    def _encoders(self, condition: Condition, untrained: Iterable[str]) -> list[str]:
+        """Name the encoders of a condition; of the method `random`, those of its architecture among the untrained."""
+        if condition.trains:
+            return [score.encoder for score in self._scores(self.repeats.cells(condition)).values()]
+        return [encoder for encoder in untrained if is_of(encoder, self.repeats.encoder)]
 
     def _random_line(
         self, condition: Condition, encoder: str, place: Sequence[str], found: dict[Repetition, float], wanted: int
@@ -207,14 +213,31 @@ class KeptLines:
         for a, b in combinations(cells, 2):
             ours, theirs = (self._scores(cells[one]) for one in (a, b))
             apart = {at: ours[at].value - theirs[at].value for at in ours if at in theirs}
-            (name, *place), (other, *_) = (score_key(cells[one][0])[0] for one in (a, b))
+            name, other = self._name(cells[a][0], ours), self._name(cells[b][0], theirs)
+            _, *place = score_key(cells[a][0])[0]
             found = self._judge(name, other, place, apart)
             if found is not None:
                 yield Difference(context=context, a=a, b=b, interval=found, repetitions=len(apart))
 
     def _scores(self, cells: Iterable[GridCell]) -> dict[Repetition, KeptScore]:
-        found = ((repetition_of(cell), self.kept.scores.get(score_key(cell)[0], {})) for cell in cells)
-        return {at: by[at] for at, by in found if at in by}
+        found: dict[Repetition, KeptScore] = {}
+        for cell in cells:
+            about, at = score_key(cell)
+            if cell.pretraining.trains:
+                by_repetition = self.kept.scores.get(about, {})
+            else:
+                untrained, architecture = self.kept.untrained.get(about[1:], {}), cell.pretraining.untrained
+                by_repetition = next((by for encoder, by in untrained.items() if is_of(encoder, architecture)), {})
+            if at in by_repetition:
+                found[at] = by_repetition[at]
+        return found
+
+    @staticmethod
+    def _name(cell: GridCell, scores: dict[Repetition, KeptScore]) -> str:
+        """Return what patients.csv calls the method of a cell, whose row has these scores."""
+        if cell.pretraining.trains:
+            return say_method(cell.pretraining)
+        return say_untrained(next((score.encoder for score in scores.values()), ""))
 
     def _untrained(self, cells: Iterable[GridCell], own: dict[Repetition, KeptScore]) -> dict[Repetition, KeptScore]:
         """Return the scores of the encoders of these scores, untrained."""

@@ -21,6 +21,11 @@ def say_encoder(report: EvaluationReport) -> str:
     return " ".join(f"{name}={value}" for name, value in facts.items())
 
 
+def is_of(encoder: str, architecture: str) -> bool:
+    """Tell whether an encoder that `say_encoder` named has this architecture; "" is any, or not said."""
+    return not (encoder and architecture) or encoder.partition(" ")[0] == f"{ENCODER}={architecture}"
+
+
 def say_untrained(encoder: str) -> str:
     """Name an untrained encoder in a table that has several. encoder: "" where an older file does not say it."""
     return " ".join(filter(None, [RANDOM, encoder]))

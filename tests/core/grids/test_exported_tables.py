@@ -37,20 +37,26 @@ MEASURE = Measure(resamples=20)
 
 
 def make_grid(
-    out: Path, repeats: Repeats, exposures: tuple[str, ...] = ("",), options: tuple[tuple[str, ...], ...] = ((),)
+    out: Path,
+    repeats: Repeats,
+    exposures: tuple[str, ...] = ("",),
+    options: tuple[tuple[str, ...], ...] = ((),),
+    methods: tuple[str, ...] = ("cmsc", "simclr"),
 ) -> Grid:
     """Two methods with reports and draws; scores have six digits, as the file. options: each method has one of each."""
     conditions = tuple(
         attrs.evolve(PLACE, method=method, exposure=exposure, options=given)
         for exposure in exposures
         for given in options
-        for method in ("cmsc", "simclr")
+        for method in methods
     )
     rng = np.random.default_rng(0)
     for one in conditions:
         for cell in repeats.cells(one):
             run = cell.pretraining
-            untrained = np.random.default_rng([run.split_seed, run.seed, options.index(one.options)])
+            untrained = np.random.default_rng(
+                [run.split_seed, run.seed, options.index(one.options), run.untrained == "resnet1d"]
+            )
             values = {one.method: round(rng.uniform(0.6, 0.9), 6), "random": round(untrained.uniform(0.4, 0.6), 6)}
             about = (cell.downstream, cell.label_fraction, "auroc", "frame")
             scores = [Score(cell.protocol, init, *about, value, 0, 1) for init, value in values.items()]  # type: ignore[arg-type]
@@ -118,6 +124,34 @@ def test_each_encoder_of_a_table_stands_beside_its_own_untrained_one(tmp_path: P
     with_cnn = make_grid(tmp_path / "one", Repeats(seeds=(0, 1)))
     named = [line.condition.row for line in export(tmp_path / "one", with_cnn, tmp_path / "of one").lines]
     assert named == ["random", "cmsc", "simclr"]
+
+
+def test_an_untrained_encoder_of_another_architecture_is_a_line_too(tmp_path: Path) -> None:
+    """The method `random` has the encoder that the grid names, whatever the trained rows have."""
+    repeats = Repeats(seeds=(0, 1), encoder="resnet1d")
+    grid = make_grid(tmp_path / "out", repeats, methods=("cmsc", "random"))
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    names = ["random encoder=cnn frame_samples=8", "random encoder=resnet1d frame_samples=8", "cmsc"]
+    assert [line.condition.row for line in first.lines] == names
+    again = from_files(grid, tmp_path / "files")
+    assert score_sheet(again) == score_sheet(first)
+    assert [(one.a, one.b) for one in first.differences] == [("cmsc", "random")]
+    assert difference_sheet(again) == difference_sheet(first)
+
+
+def test_the_untrained_encoder_as_a_row_is_compared_from_files_too(tmp_path: Path) -> None:
+    """Beside trained rows of the same architecture it is the line that all tables have."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1, 2), encoder="cnn"), methods=("cmsc", "random", "simclr"))
+    first = export(tmp_path / "out", grid, tmp_path / "files")
+    assert [line.condition.row for line in first.lines] == ["random", "cmsc", "simclr"]
+    assert [(one.a, one.b) for one in first.differences] == [
+        ("cmsc", "random"),
+        ("cmsc", "simclr"),
+        ("random", "simclr"),
+    ]
+    again = from_files(grid, tmp_path / "files")
+    assert score_sheet(again) == score_sheet(first)
+    assert difference_sheet(again) == difference_sheet(first)
 
 
 def test_a_file_of_before_names_no_encoder_and_is_read(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from clocs_core.artifacts.reports import EncoderSummary, EvaluationReport, SplitSummary
-from clocs_core.grids.untrained import say_encoder, say_untrained
+from clocs_core.grids.untrained import is_of, say_encoder, say_untrained
 
 ENCODER = EncoderSummary(name="cnn", dataset="d", inputs=1, frame_samples=2500, embedding_dim=8, sha256="")
 REPORT = EvaluationReport(
@@ -45,3 +45,10 @@ def test_whatever_changes_an_untrained_encoder_changes_its_name() -> None:
 def test_a_file_that_does_not_say_it_has_the_plain_name() -> None:
     assert say_untrained("") == "random"
     assert say_untrained("encoder=cnn") == "random encoder=cnn"
+
+
+def test_an_architecture_is_told_by_its_whole_name() -> None:
+    assert is_of("encoder=cnn frame_samples=8", "cnn")
+    assert not is_of("encoder=cnn2 frame_samples=8", "cnn")
+    assert is_of("", "cnn")  # an older file does not say it
+    assert is_of("encoder=cnn frame_samples=8", "")
