@@ -96,6 +96,16 @@ def test_an_interrupt_that_comes_before_the_command_is_not_lost(forks: Forks, tm
     assert all(one.wait(30) != 0 for one in running)
 
 
+def test_nothing_is_left_to_close_when_an_interrupt_may_come(tmp_path: Path) -> None:
+    """Python warns of a socket that is collected open; an interrupt that comes while it does so is lost."""
+    forks = Forks({**VARIABLES, "PYTHONWARNINGS": "always::ResourceWarning"}, COMMAND, "")
+    try:
+        assert start(forks, tmp_path / "log", "leave", "3").wait(60) == 3
+    finally:
+        forks.close()
+    assert (tmp_path / "log").read_text() == ""
+
+
 def test_signals_of_a_terminal_leave_the_forking_process_alone(forks: Forks, tmp_path: Path) -> None:
     """They go to all processes of a terminal. It has to tell how its commands ended."""
     assert start(forks, tmp_path / "log", "leave", "0").wait(60) == 0
