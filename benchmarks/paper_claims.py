@@ -27,7 +27,8 @@ from clocs_core.errors import ClocsError
 from clocs_core.files import write_atomically
 from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import DistanceLine, summarise_distances
-from clocs_core.grids.exported_tables import Kept, KeptLines, read_kept
+from clocs_core.grids.exported_files import Kept, read_kept
+from clocs_core.grids.exported_tables import KeptLines
 from clocs_core.grids.grid_file import read_grid_file, settle_grid
 from clocs_core.grids.measure import Lookup
 from clocs_core.grids.rows import Sheet, markdown

@@ -79,6 +79,7 @@ ELSEWHERE = {
     "grids.axes": "core/grids/test_cells.py",
     "grids.choose": "core/grids/test_cells.py plugins/paper_tables/test_paper_tables.py",
     "grids.commit": "benchmarks/test_grid_page.py",
+    "grids.exported_files": "core/grids/test_exported_tables.py",
     "grids.exported_pages": "core/grids/test_exported_tables.py",
     "grids.definition": "core/grids/test_status.py",
     "grids.display": "core/grids/test_pace.py",

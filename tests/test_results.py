@@ -21,7 +21,8 @@ from grid_intervals import Place, read_committed, rewrite
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.carry_out import make_pages
-from clocs_core.grids.exported_tables import KeptLines, read_kept
+from clocs_core.grids.exported_files import read_kept
+from clocs_core.grids.exported_tables import KeptLines
 from clocs_core.grids.grid_file import read_grid_file, settle_grid
 from clocs_core.grids.rows import INTERVAL
 from clocs_core.grids.summary import tabulate

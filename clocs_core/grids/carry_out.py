@@ -105,8 +105,8 @@ def make_page(
 
 def make_pages(grid: Grid, exports: Sequence[Path], catalogue: Catalogue, folder: Path) -> dict[str, Count]:
     """Write a page for each table from the files of exports, and return how much of each is made."""
+    from clocs_core.grids.exported_files import read_kept
     from clocs_core.grids.exported_pages import write_kept_pages
-    from clocs_core.grids.exported_tables import read_kept
 
     published = {item.offer.name: item.offer.published for item in catalogue.grids}
     return write_kept_pages(grid, read_kept(exports, grid.measure), published, folder)

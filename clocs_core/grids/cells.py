@@ -88,7 +88,7 @@ class GridCell:
 
 @attrs.frozen
 class Random:
-    """What the score of an untrained encoder depends on, beside its architecture and input. No method is among it."""
+    """All that the score of an untrained encoder depends on, beside its architecture and its input: no method."""
 
     downstream: str
     protocol: str

@@ -12,7 +12,8 @@ from clocs_core.errors import SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import summarise_distances
-from clocs_core.grids.exported_tables import Kept, KeptLines
+from clocs_core.grids.exported_files import Kept
+from clocs_core.grids.exported_tables import KeptLines
 from clocs_core.grids.measure import Lookup
 from clocs_core.grids.page import INTRO, Section, distance_section, heading, score_section, section_markdown
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs

@@ -14,7 +14,7 @@ FOLDS = tuple(str(number) for number in range(1, 11))
 
 @attrs.frozen
 class Folds:
-    """Which fold validates and which one tests; the others train."""
+    """The fold that validates and the fold that tests; the others train."""
 
     validation: int = 9
     test: int = 10

@@ -23,8 +23,9 @@ from clocs_core.grids.definition import Grid
 from clocs_core.grids.distances import distance_sheet, summarise_distances
 from clocs_core.grids.draws import source_of
 from clocs_core.grids.export import write_export
+from clocs_core.grids.exported_files import read_kept
 from clocs_core.grids.exported_pages import write_kept_pages
-from clocs_core.grids.exported_tables import KeptLines, read_kept
+from clocs_core.grids.exported_tables import KeptLines
 from clocs_core.grids.measure import Inputs, Measure
 from clocs_core.grids.presets import Preset
 from clocs_core.grids.results import Results
