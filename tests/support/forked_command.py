@@ -27,10 +27,15 @@ def _say(*words: str) -> None:
 
 
 def _sleep(began: str, seconds: str) -> int:
-    """Write the file when it has begun. Return 7 where an interrupt comes."""
+    """Write the file when it has begun. Return 7 where an interrupt comes.
+
+    It sleeps in short steps: an interrupt that comes just before the system call is raised when the call returns.
+    """
+    until = time.monotonic() + float(seconds)
     try:
         Path(began).write_text(str(os.getpid()))
-        time.sleep(float(seconds))
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.05))
     except KeyboardInterrupt:
         return 7
     Path(began).with_suffix(".ended").touch()

@@ -15,9 +15,10 @@ import pytest
 
 from clocs_core.grids.executor import Job, LocalProcesses
 
-FILL = (
+FILL = (  # in short sleeps: an interrupt that comes just before the system call is raised when the call returns
     "import sys, time, pathlib; f = pathlib.Path(sys.argv[1]); f.mkdir(exist_ok=True); "
-    "(f / 'settings.toml').write_text(''); time.sleep(float(sys.argv[2])); "
+    "(f / 'settings.toml').write_text(''); until = time.monotonic() + float(sys.argv[2])\n"
+    "while time.monotonic() < until: time.sleep(0.02)\n"
     "open(f.parent / 'ran', 'a').write(sys.argv[3] + '\\n'); (f / 'report.json').write_text('{}')"
 )
 PREFIX = (sys.executable, "-S", "-E", "-c", FILL)
