@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from hashlib import sha256
+from math import isnan
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Entry, Framing, Label, Listing, Record, Task
+from clocs_core.data.recording import without_mask
 from clocs_core.data.splits import parts_of_patients
 from clocs_core.errors import DataError, SettingsError
 from clocs_core.plan.data import resolve_data
@@ -86,7 +88,7 @@ class Recordings:
         label_unit: str = "",
         parts: Sequence[str] | None = None,
     ) -> None:
-        self._samples = _as_samples(x)
+        self._samples = _as_samples(x, named=channels is not None)
         count = len(self._samples)
         self.patients = _one_each("patients", [_patient(one) for one in patients], count)
         self.parts = None if parts is None else parts_of_patients(self.patients, _one_each("parts", list(parts), count))
@@ -250,14 +252,15 @@ def dataset(name: str, *, root: str | Path | None = None, task: str | None = Non
 # ------------------------------------------------------------------------------------------------ checks of arguments
 
 
-def _as_samples(x: ArrayLike | Sequence[ArrayLike]) -> list[NDArray[Any]]:
-    whole = x if isinstance(x, (list, tuple)) else np.asarray(x)
+def _as_samples(x: ArrayLike | Sequence[ArrayLike], named: bool) -> list[NDArray[Any]]:
+    """Return the samples (channel, sample) of each recording. named: whether channels have names, to count them by."""
+    whole = x if isinstance(x, (list, tuple)) else without_mask(x)
     if isinstance(whole, np.ndarray) and whole.ndim not in (2, 3):
         raise DataError(
             f"x has the shape {whole.shape}, expected (recording, channel, sample) or (recording, sample), or a list "
             "of arrays (channel, sample)."
         )
-    samples = [np.atleast_2d(np.asarray(one)) for one in whole]
+    samples = [np.atleast_2d(without_mask(one)) for one in whole]
     if not samples:
         raise DataError("x holds no recording.")
     for number, one in enumerate(samples):
@@ -271,6 +274,12 @@ def _as_samples(x: ArrayLike | Sequence[ArrayLike]) -> list[NDArray[Any]]:
                 f"Recording {number} of x has {one.shape[0]} channels and the first has {samples[0].shape[0]}; all "
                 "need the same channels."
             )
+    channels, length = samples[0].shape
+    if channels > length and not named:
+        raise DataError(
+            f"x would be recordings of {channels:,} channels with {length:,} samples. Put the channels first: "
+            "`x.transpose(0, 2, 1)`, or `one.T` of each in a list. If it is right, name the channels: `channels=[...]`."
+        )
     return [one.astype(np.float64) if one.dtype.kind in "iu" else one for one in samples]
 
 
@@ -303,7 +312,7 @@ def _rates(rate: float | Sequence[float], count: int) -> tuple[float, ...]:
 def _patient(given: Hashable) -> str:
     """Return a patient's id as text; whole numbers have no point, so that 7.0 of a table is the 7 of another one."""
     value = given.item() if isinstance(given, np.generic) else given
-    if value is None or value != value or not str(value).strip():  # NaN is not equal to itself
+    if _is_missing(value):
         raise DataError(
             f"`patients` holds {given!r}: every recording needs the id of its patient, so that recordings of one "
             "person are not in training and test. Leave recordings of unknown patients out."
@@ -370,9 +379,14 @@ def _from_matrix(labels: NDArray[Any], count: int, classes: Sequence[str] | None
 def _plain(value: Any) -> Any:
     """A class as text; a missing one as None."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return None
-    return value
+    return None if _is_missing(value) else value
+
+
+def _is_missing(value: object) -> bool:
+    """Tell whether a value stands for none, as Python, NumPy and pandas write it, also among texts."""
+    if isinstance(value, str):
+        return not value.strip() or value.strip().lower() in ("nan", "<na>")
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
 
 
 def _as_set(value: Any) -> frozenset[str]:

@@ -146,19 +146,27 @@ class Entry:
 
 @attrs.frozen
 class Drop:
-    """A recording that is left out, and the reason. `part` names the lead or frame if only that is left out."""
+    """A recording that is left out, and the reason. `part` names the lead or frame if only that is left out.
+
+    why: what was wrong with this one, in a sentence, where the reason is a kind of error.
+    """
 
     reason: str
     record: str
     part: str = ""
+    why: str = ""
 
 
 @attrs.frozen
 class DropReport:
-    """Counts of drops by reason, with the first names for each reason so that a user can look at them."""
+    """Counts of drops by reason, with the first names for each reason so that a user can look at them.
+
+    why: what was wrong with the first one, by reason.
+    """
 
     counts: dict[str, int] = attrs.field(factory=dict)
     first: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    why: dict[str, str] = attrs.field(factory=dict)
 
     NAMED = 10  # names kept per reason: enough to look at, short enough to print
 
@@ -167,29 +175,33 @@ class DropReport:
         """Count the drops by reason, in the order given."""
         counts: Counter[str] = Counter()
         first: dict[str, tuple[str, ...]] = {}
+        why: dict[str, str] = {}
         for drop in drops:
             counts[drop.reason] += 1
+            if counts[drop.reason] == 1 and drop.why:
+                why[drop.reason] = drop.why
             if counts[drop.reason] <= cls.NAMED:
                 name = f"{drop.record} {drop.part}".strip()
                 first[drop.reason] = (*first.get(drop.reason, ()), name)
-        return cls(dict(counts), first)
+        return cls(dict(counts), first, why)
 
     def __add__(self, other: DropReport) -> DropReport:
         counts = Counter(self.counts) + Counter(other.counts)
         first = {reason: (self.first.get(reason, ()) + other.first.get(reason, ()))[: self.NAMED] for reason in counts}
-        return DropReport(dict(counts), first)
+        why = {reason: report.why[reason] for report in (other, self) for reason in report.why}
+        return DropReport(dict(counts), first, why)
 
     def sentence(self) -> str:
         """Return one line: "dropped 3: 2 flat (A1 V2, A7 II), 1 NaN (A3 V1)", or "nothing dropped"."""
         return f"dropped {sum(self.counts.values()):,}: {self.reasons()}" if self.counts else "nothing dropped"
 
     def reasons(self) -> str:
-        """Return the counts with the first names: "2 flat (A1 V2, A7 II), 1 NaN (A3 V1)"."""
-        reasons = [
-            f"{n:,} {reason} ({', '.join(self.first[reason][:2])}{', …' if n > 2 else ''})"
-            for reason, n in self.counts.items()
-        ]
-        return ", ".join(reasons)
+        """Return the counts with the first names: "2 flat (A1 V2, A7 II), 1 unreadable: EOFError (A3: it is empty)"."""
+        return ", ".join(f"{n:,} {reason} ({self._examples(reason)})" for reason, n in self.counts.items())
+
+    def _examples(self, reason: str) -> str:
+        names = ", ".join(self.first[reason][:2]) + (", …" if self.counts[reason] > 2 else "")
+        return f"{names}: {self.why[reason]}" if reason in self.why else names
 
 
 @attrs.frozen
@@ -272,14 +284,18 @@ class Record:
         return values
 
 
+SAME_LENGTH = 0.01  # recordings that differ by a smaller share last as long: some copies lack the last of 1,000 samples
+
+
 @attrs.frozen
 class Framing:
     """The rule that cuts a recording into frames of `frame_samples` samples, without overlap; the remainder is dropped.
 
-    At most one of three options changes the time scale; without any, the recording keeps its sampling rate.
+    Three options change the time scale; without any, the recording keeps its sampling rate.
     sampling_rate: resample the recording to this rate (Hz), then cut.
     source_samples: cut windows of this many source samples, then resample each to a frame.
-    frames_per_record: resample the whole recording, of any length, to exactly this many frames.
+    frames_per_record: resample the whole recording, of any length, to exactly this many frames. With `sampling_rate` as
+    well, only a recording that lasts as long as these frames at that rate; others are resampled to the rate.
     keep_flat: keep lead-frames that are constant; they are dropped otherwise.
     band_pass, notch: limits in Hz, and a frequency in Hz that is removed, such as that of the mains. The whole
     recording is filtered first, at its own rate, without a shift in time. A lower limit of 0 leaves slow waves; an
@@ -311,8 +327,15 @@ class Framing:
     def __attrs_post_init__(self) -> None:
         ways = ("sampling_rate", "source_samples", "frames_per_record")
         chosen = [way for way in ways if getattr(self, way) is not None]
-        if len(chosen) > 1:
+        if self.source_samples is not None and len(chosen) > 1:
             raise ValueError(f"choose one of {', '.join(chosen)}: each sets the time scale of a frame by itself")
+
+    def stretches(self, samples: int, rate: float) -> bool:
+        """Return whether a recording of so many samples at `rate` Hz becomes exactly `frames_per_record` frames."""
+        if self.frames_per_record is None or self.sampling_rate is None:
+            return self.frames_per_record is not None
+        usual = self.frames_per_record * self.frame_samples / self.sampling_rate  # s
+        return abs(samples / rate - usual) <= SAME_LENGTH * usual
 
     def fitted(self, shortest: int, parts: int) -> Framing:
         """Return the framing by which a recording of `shortest` samples has `parts` frames or more.

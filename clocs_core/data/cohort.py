@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.split import PUBLISHED, Split
-from clocs_core.contracts.kinds import kind_of
+from clocs_core.contracts.kinds import fault_of_label, kind_of
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Column, FrameLabel, Framing, Label, Listing, Task
+from clocs_core.contracts.returned import broken_promise, returned
 from clocs_core.data.framing import frame_labels
 from clocs_core.data.metadata import choose_columns, read_columns
 from clocs_core.data.preparation import prepare
@@ -125,7 +126,7 @@ def scan(asked: DataPlan) -> Listing:
     root = find_root(asked)
     if not dataset.embedded and not root.exists():
         raise DataNotFound(_not_there(dataset, root))
-    listing = dataset.scan(root, asked.task, asked.dataset.options)
+    listing = returned(dataset.scan(root, asked.task, asked.dataset.options), Listing, dataset, "scan")
     if not listing.entries:
         dropped = (
             f"; it left out {len(listing.drops)}, the first because: {listing.drops[0].reason}" if listing.drops else ""
@@ -134,7 +135,17 @@ def scan(asked: DataPlan) -> Listing:
             f"No usable recording of {dataset.name!r} in {root}{dropped}. Point `root=...` at the folder that was "
             "downloaded and unpacked."
         )
+    _refuse_labels(listing, asked)
     return listing
+
+
+def _refuse_labels(listing: Listing, asked: DataPlan) -> None:
+    """Raise PluginError for labels that are none of the task's: they would end in an error of another place."""
+    task, dataset = listing.task or asked.task, asked.dataset.offer
+    for entry in listing.entries:
+        if fault := fault_of_label(entry.label, task):
+            given = f"gives the recording {entry.record!r} the label {entry.label!r:.60} for the task {task.name!r}"
+            raise broken_promise(f"{given}: {fault}", dataset, "scan")
 
 
 def _settled(asked: DataPlan, listing: Listing) -> DataPlan:

@@ -15,7 +15,8 @@ from clocs_core.errors import DataError
 
 _LARGEST = 1 << 29  # bytes: a file is read as a whole; an hour of twelve leads at 1 kHz has 86 million
 _DEFLATED = b"1.2.840.10008.1.2.1.99"  # a transfer syntax that unpacks to any size
-_LEAD = re.compile(r"\s*lead\s+", re.IGNORECASE)
+# The standard calls leads "Lead I (Einthoven)", "Lead V1" and "aVR, augmented voltage, right".
+_AROUND = re.compile(r"^\s*lead\s+|\s*\(einthoven\)\s*$|\s*,\s*augmented voltage.*$", re.IGNORECASE)
 
 
 def is_dicom(path: Path) -> bool:
@@ -114,4 +115,4 @@ def _unit(channel: Any) -> str | None:
 def _name(channel: Any, place: int) -> str:
     source = channel.get("ChannelSourceSequence")
     said = (source[0].get("CodeMeaning") if source else None) or channel.get("ChannelLabel") or f"channel {place}"
-    return _LEAD.sub("", str(said))
+    return _AROUND.sub("", str(said))

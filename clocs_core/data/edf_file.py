@@ -62,7 +62,8 @@ def _reader(path: Path) -> Iterator[Any]:
     except (OSError, ValueError, IndexError, UnicodeError, ArithmeticError, MemoryError) as problem:
         if is_passing(problem):
             raise
-        raise DataError(f"{path} cannot be read as EDF: {' '.join(str(problem).split()).rstrip('.')}.") from None
+        text = " ".join(str(problem).split()).replace(f"{path}: ", "").rstrip(".")  # the library names the file too
+        raise DataError(f"{path} cannot be read as EDF: {text}.") from None
     finally:
         if file is not None:
             file.close()

@@ -35,11 +35,13 @@ class Frames:
     gain: float = 1.0
 
 
-def cut_frames(record: Record, framing: Framing) -> Frames:
+def cut_frames(record: Record, framing: Framing, kept: slice = slice(None), before: int = 0) -> Frames:
     """Cut a recording as `framing` says, computing in float64 and storing float32, or int16 where that is lossless.
 
     A lead-frame is not valid when its stretch of the source misses a sample, or is flat. Missing samples are
     interpolated linearly before filters and resampling, so that they spoil no other frame of their lead.
+
+    kept: the frames to return. before: frames of the recording ahead of these samples, to number the drops by.
     """
     plan = _plan(record.samples.shape[1], record.sampling_rate, framing)
     if plan.frames == 0:
@@ -71,7 +73,8 @@ def cut_frames(record: Record, framing: Framing) -> Frames:
     bad = nan | flat if not framing.keep_flat else nan
     frames[bad] = 0
     start = np.array([first for first, _ in plan.spans()], dtype=np.int64)
-    return Frames(frames, start, ~bad, _name_drops(record, nan, bad), gain)
+    drops = _name_drops(record, nan[kept], bad[kept], before + (kept.start or 0))
+    return Frames(frames[kept], start[kept], ~bad[kept], drops, gain)
 
 
 def frame_labels(label: Label, start: Iterable[int], kind: str) -> list[FrameLabel | None]:
@@ -148,7 +151,7 @@ def _plan(source: int, sampling_rate: float, framing: Framing) -> _Plan:
     if framing.source_samples is not None:
         span = Fraction(framing.source_samples)
         return _Plan(source // framing.source_samples, span, source, samples / span, 0)
-    if framing.frames_per_record is not None:
+    if framing.frames_per_record is not None and framing.stretches(source, sampling_rate):
         resampled = samples * framing.frames_per_record if source else 0
         scale = Fraction(resampled, max(source, 1))
     else:
@@ -158,6 +161,18 @@ def _plan(source: int, sampling_rate: float, framing: Framing) -> _Plan:
         fourier = framing.resampler == "fft"
         scale = Fraction(resampled, max(source, 1)) if fourier else _simple(Fraction(rate / sampling_rate))
     return _Plan(resampled // samples, samples / scale if scale else Fraction(0), source, scale, resampled)
+
+
+def source_span(framing: Framing, sampling_rate: float, length: int) -> Fraction | None:
+    """Return the samples, perhaps fractional, of a recording of `length` samples that a frame spans.
+
+    None where that follows from the length: the recording is stretched as a whole.
+    """
+    if framing.source_samples is not None:
+        return Fraction(framing.source_samples)
+    if framing.frames_per_record is not None and framing.stretches(length, sampling_rate):
+        return None
+    return framing.frame_samples / _simple(Fraction((framing.sampling_rate or sampling_rate) / sampling_rate))
 
 
 def _simple(ratio: Fraction) -> Fraction:
@@ -219,9 +234,9 @@ def _bridge(source: NDArray[np.float64], finite: NDArray[np.bool_]) -> NDArray[n
     return bridged
 
 
-def _name_drops(record: Record, nan: NDArray[np.bool_], bad: NDArray[np.bool_]) -> tuple[Drop, ...]:
+def _name_drops(record: Record, nan: NDArray[np.bool_], bad: NDArray[np.bool_], before: int) -> tuple[Drop, ...]:
     return tuple(
-        Drop("NaN" if nan[frame, lead] else "flat", record.record, f"{record.channels[lead]} frame {frame}")
+        Drop("NaN" if nan[frame, lead] else "flat", record.record, f"{record.channels[lead]} frame {before + frame}")
         for frame, lead in np.argwhere(bad)
     )
 

@@ -131,14 +131,37 @@ def _array(path: Path, one: Any, place: str, turned: bool, held: int) -> StoredA
     if max(sizes) > most:
         raise DataError(f"{place[1:]} in {path} claims {max(sizes):,} bytes, far more than a file of {held:,} holds.")
     name = place[1:]
-    if turned and one.attrs.get("MATLAB_class") == b"char":
-        return _fact(path, name, "".join(map(chr, np.asarray(one).T.reshape(-1).tolist())))
-    if one.dtype.kind == "O":  # texts of any length
-        return _fact(path, name, np.asarray(one.asstr()[...]).astype(str)) if one.size <= 1 << 20 else None
+    if turned and _is_char(one):
+        return _fact(path, name, _letters(one))
+    if turned and one.attrs.get("MATLAB_class") == b"cell":
+        texts = _texts_of_cells(one)
+        return None if texts is None else _fact(path, name, np.array(texts))
+    if one.dtype.kind == "O":  # texts of any length, or references and arrays of any length, which are no signals
+        is_text = need("h5py", "hdf5", "HDF5 files").check_string_dtype(one.dtype) is not None
+        return _fact(path, name, np.asarray(one.asstr()[...]).astype(str)) if is_text and one.size <= 1 << 20 else None
     if one.dtype.kind not in "biufSU":
         return None
     shape = tuple(map(int, one.shape))
     return Hdf5Array(path, name, shape[::-1] if turned else shape, one.dtype, turned, place)
+
+
+def _is_char(one: Any) -> bool:
+    return bool(one.attrs.get("MATLAB_class") == b"char")
+
+
+def _letters(one: Any) -> str:
+    return "".join(map(chr, np.asarray(one).T.reshape(-1).tolist()))
+
+
+def _texts_of_cells(one: Any) -> list[str] | None:
+    """Return the texts of a cell array, such as names of channels; None where a cell holds anything else."""
+    if not 0 < one.size <= _MOST:
+        return None
+    references = list(np.asarray(one).T.flat)
+    if not all(references):  # an empty cell
+        return None
+    cells = [one.file[reference] for reference in references]
+    return [_letters(cell) for cell in cells] if all(_is_char(cell) and cell.size <= _MOST for cell in cells) else None
 
 
 def _facts(path: Path, file: Any, found: dict[str, StoredArray]) -> Iterator[StoredArray]:

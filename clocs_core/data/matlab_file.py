@@ -23,7 +23,7 @@ from clocs_core.data.stored_arrays import ArrayFile, Fact, file_of
 from clocs_core.errors import DataError
 
 _START = 128  # bytes before the first element
-_MATRIX, _COMPRESSED, _STRUCTURE, _TEXT = 14, 15, 2, 4
+_MATRIX, _COMPRESSED, _CELLS, _STRUCTURE, _TEXT = 14, 15, 1, 2, 4
 _NUMBERS = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
 _NUMBERS |= {16: "<u1", 17: "<u2", 18: "<u4"}  # letters
 _LARGEST = 1 << 30  # bytes: a file is read as a whole
@@ -140,15 +140,37 @@ def _fields(parts: list[tuple[int, bytes]]) -> Iterator[tuple[str, bytes]]:
 
 
 def _array(matrix: bytes) -> NDArray[Any] | None:
-    """Return the numbers of a matrix, or its letters as one text; None where it holds neither, or a long text."""
+    """Return the numbers of a matrix, or a text for each row or cell; None where it holds neither, or many letters.
+
+    Complex numbers are not read: without the imaginary part the signal would be wrong.
+    """
     which, dimensions, _, parts = _take_apart(matrix)
+    if which == _CELLS:
+        return _texts_of_cells([body for kind, body in parts if kind == _MATRIX])
     if not parts or parts[0][0] not in _NUMBERS or min(dimensions, default=0) < 0 or which == _STRUCTURE:
         return None
     # Integers may be stored in fewer bytes than their class has, so the type comes from the element.
     values = np.frombuffer(parts[0][1], dtype=_NUMBERS[parts[0][0]])
     if which == _TEXT:  # a Python string for each letter takes ten times the memory of the file
         fits = len(values) <= _LETTERS and values.dtype.kind in "iu"
-        return np.array("".join(map(chr, values.tolist()))) if fits else None
+        return _rows_of_letters(values, dimensions) if fits else None
+    if len(parts) > 1:
+        return None  # the second element is the imaginary part
     if len(values) != prod(dimensions):
         raise ValueError(f"a matrix of {' x '.join(map(str, dimensions))} has {len(values):,} values")
     return values.reshape(dimensions, order="F")
+
+
+def _texts_of_cells(cells: list[bytes]) -> NDArray[Any] | None:
+    """Return the texts of a cell array, such as names of channels; None where a cell holds anything else."""
+    if not cells or not all(cell and _take_apart(cell)[0] == _TEXT for cell in cells):
+        return None
+    texts = [_array(cell) for cell in cells]
+    return np.array([str(one) for one in texts]) if all(one is not None and one.ndim == 0 for one in texts) else None
+
+
+def _rows_of_letters(codes: NDArray[Any], dimensions: tuple[int, ...]) -> NDArray[Any]:
+    """Return one text, or that of each row, such as names of channels: letters lie column by column."""
+    rows = dimensions[0] if prod(dimensions) == len(codes) and dimensions[0] > 1 else 1
+    texts = ["".join(map(chr, codes[row::rows].tolist())) for row in range(rows)]
+    return np.array(texts) if rows > 1 else np.array(texts[0])

@@ -135,7 +135,7 @@ def _assemble(
         raise _no_usable_frame(facts, framing, drops, max(tuple(shard["longest"]) for shard in shards), bool(records))
     if not joining.lossless:
         index["gain"][:] = 1.0  # integers are divided by their gain while they are copied
-    rates = sum((Counter(dict(map(tuple, shard["rates"]))) for shard in shards), Counter[float]())
+    rates, seconds = (_counts(shards, name) for name in ("rates", "seconds"))
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         **facts,
@@ -143,6 +143,7 @@ def _assemble(
         "channels": convention.channels,
         "unit": convention.unit,
         "sampling_rates": sorted(rates.items()),
+        "record_seconds": sorted(seconds.items()),
         "shape": [len(index["start"]), len(convention.channels), framing.frame_samples],
         "stored": "<i2" if joining.lossless else "<f4",
         "drops": attrs.asdict(drops),
@@ -157,6 +158,11 @@ def _assemble(
     manifest["sha256"] = seal(manifest)
     write_atomically(target / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False))
     sync_folder(target)
+
+
+def _counts(shards: Sequence[Mapping[str, Any]], name: str) -> Counter[float]:
+    """Add the counts of all shards; those of an earlier version may lack them."""
+    return sum((Counter(dict(map(tuple, shard.get(name, ())))) for shard in shards), Counter[float]())
 
 
 def _join_indices(jobs: list[Job], records: list[int]) -> dict[str, NDArray[Any]]:

@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from clocs_core.contracts.records import DropReport, Framing
+from clocs_core.contracts.records import SAME_LENGTH, DropReport, Framing
 from clocs_core.data.checksums import Piece, find_damage
 from clocs_core.errors import ClocsWarning, DataError
 
@@ -55,6 +55,7 @@ class Prepared:
     record: NDArray[np.int64]  # (frame,): index into `records`
     position: NDArray[np.int64]  # (frame,): number of the frame within its recording
     gain: NDArray[np.float64]  # (frame,): frames divided by it are in `unit`; all 1 where they are float32
+    record_seconds: Mapping[float, int] = attrs.field(factory=dict)  # s, to four digits: recordings
 
     @property
     def frames_file(self) -> Path:
@@ -75,6 +76,16 @@ class Prepared:
             return None
         (rate,) = self.sampling_rates
         return rate * self.framing.frame_samples / (self.framing.source_samples or self.framing.frame_samples)
+
+    @property
+    def stretched_rate(self) -> float | None:
+        """Samples per second of frames that whole recordings were stretched to; None where those differ in length."""
+        frames = self.framing.frames_per_record
+        if frames is None or not self.record_seconds:
+            return None
+        usual = max(self.record_seconds, key=lambda seconds: self.record_seconds[seconds])
+        alike = all(abs(seconds - usual) <= SAME_LENGTH * usual for seconds in self.record_seconds)
+        return frames * self.framing.frame_samples / usual if alike else None
 
     @property
     def uneven(self) -> str:
@@ -148,6 +159,7 @@ def open_prepared(folder: Path, fingerprint: str) -> Prepared:
             record=index["record"],
             position=index["position"],
             gain=index["gain"],
+            record_seconds=dict(held.get("record_seconds", ())),  # earlier versions did not have it
         )
     except FileNotFoundError as error:
         raise Damaged(here, f"{Path(error.filename).name} is missing") from error
@@ -178,4 +190,5 @@ def seal(manifest: Mapping[str, Any]) -> str:
 
 def read_drops(held: Mapping[str, Any]) -> DropReport:
     """Read a drop report from its form in a manifest."""
-    return DropReport(dict(held["counts"]), {reason: tuple(names) for reason, names in held["first"].items()})
+    first = {reason: tuple(names) for reason, names in held["first"].items()}
+    return DropReport(dict(held["counts"]), first, dict(held.get("why", {})))  # earlier versions did not have it

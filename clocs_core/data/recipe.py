@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from clocs_core.contracts.records import Entry, Framing
+from clocs_core.settings.options import options_that_read
 
 if TYPE_CHECKING:
     from clocs_core.contracts.offers import Load
@@ -36,13 +37,14 @@ class Recipe:
     channels: tuple[str, ...] = ()
 
     def fingerprint(self) -> str:
-        """Hash all of it into 16 hexadecimal digits: files by name, size and time; never the labels."""
+        """Hash all of it into 16 hexadecimal digits: files by name, size and time; never the labels and the parts."""
         options = self.options
+        read = options_that_read(options) if attrs.has(type(options)) else options
         facts = {
             "schema": _STORED,
             "dataset": self.dataset,
             "revision": self.revision,
-            "options": [type(options).__qualname__, attrs.asdict(options) if attrs.has(type(options)) else options],
+            "options": [type(options).__qualname__, read],
             "framing": _without_idle_filters(self.framing),
             "channels": self.channels,
             "entries": stamp_entries(self.entries),

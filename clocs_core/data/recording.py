@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from clocs_core.contracts.units import MICROVOLTS
 from clocs_core.errors import DataError, Unavailable
@@ -21,6 +22,13 @@ from clocs_core.errors import DataError, Unavailable
 Samples = NDArray[np.floating | np.integer]
 
 _VOLTS = {"microvolt": "uV", "millivolt": "mV", "volt": "V", "uv": "uV", "mv": "mV", "v": "V", "µv": "uV", "μv": "uV"}
+
+
+def without_mask(values: ArrayLike | Sequence[ArrayLike]) -> NDArray[Any]:
+    """Values as an array, NaN where they are masked: masked samples are missing ones."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "iuf":
+        return np.where(np.ma.getmaskarray(values), np.nan, values.data)
+    return np.asarray(values)
 
 
 @attrs.frozen
@@ -49,6 +57,7 @@ class Recording:
 
     read(start, stop) returns the samples from `start` up to `stop`; divided by `gain`, they are in `unit`.
     notes: remarks for the user on how the file is read.
+    files: other files that samples are read from, such as the signals beside a header.
     """
 
     length: int  # samples per channel
@@ -60,6 +69,7 @@ class Recording:
     gain: float = 1.0
     patient: str = ""
     notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
     def only(self, names: Sequence[str]) -> Recording:
         """Return the recording with these channels alone, or as it is where it lacks one or nothing is named."""
@@ -130,6 +140,6 @@ def one_unit(units: Sequence[str]) -> tuple[str, NDArray[np.float64]]:
     return ", ".join(dict.fromkeys(plain)), np.ones((len(plain), 1))
 
 
-def in_memory(samples: Samples, **facts: Any) -> Recording:
-    """Return the record of a recording that had to be read as a whole."""
-    return Recording(length=samples.shape[1], read=lambda start, stop: Stretch(samples[:, start:stop]), **facts)
+def in_memory(samples: Samples, found: tuple[str, ...] = (), **facts: Any) -> Recording:
+    """Return the record of a recording that had to be read as a whole. found: remarks on its samples."""
+    return Recording(length=samples.shape[1], read=lambda start, stop: Stretch(samples[:, start:stop], found), **facts)

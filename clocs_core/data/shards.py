@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from pathlib import Path
 from socket import gethostname
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
@@ -111,11 +112,22 @@ def _not_today(dataset: str, failures: Sequence[str], recordings: int) -> DataEr
 def _load_one(entry: Entry, load: Load, options: Any) -> Record | Exception:
     """Return the recording, or the exception of its load: a damaged file costs one recording. MemoryError is raised."""
     try:
-        return attrs.evolve(load(entry, options), record=entry.record)
+        found: object = load(entry, options)
+        if not isinstance(found, Record):
+            raise TypeError(f"its reader must return a Record, got {found!r:.60}")
+        return attrs.evolve(found, record=entry.record)
     except MemoryError:
         raise
     except Exception as error:
         return error
+
+
+def _say(problem: Exception, entry: Entry) -> str:
+    """Return what was wrong in at most a line, without the paths of the recording, which has a name."""
+    text = " ".join(str(problem).split())
+    for path in entry.files:
+        text = text.replace(str(path), "it")
+    return shorten(text.rstrip("."), 160, placeholder=" …")
 
 
 def list_jobs(partial: Path, recipe: Recipe, convention: Convention) -> list[Job]:
@@ -248,6 +260,7 @@ def make_shard(job: Job) -> list[str]:
         "records": shard.records,
         "stored": shard.stored,
         "rates": sorted(shard.rates.items()),
+        "seconds": sorted(shard.seconds.items()),
         "longest": shard.longest,
         "drops": attrs.asdict(DropReport.of(shard.drops)),
         "tolerated": attrs.asdict(DropReport.of(shard.tolerated)),
@@ -269,6 +282,7 @@ class _Shard:
     tolerated: list[Drop] = attrs.field(factory=list)  # counted like drops, though nothing is dropped
     failures: list[str] = attrs.field(factory=list)  # recordings that the system could not read, with the reason
     rates: Counter[float] = attrs.field(factory=Counter)
+    seconds: Counter[float] = attrs.field(factory=Counter)  # how long recordings last, to a tenth
     longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
 
     def frames_of(self, entry: Entry, job: Job) -> Frames | None:
@@ -278,7 +292,7 @@ class _Shard:
             self.failures.append(f"{entry.record}: {found}")
             return None
         if isinstance(found, Exception):
-            self.drops.append(Drop(f"unreadable: {type(found).__name__}", entry.record))
+            self.drops.append(Drop(f"unreadable: {type(found).__name__}", entry.record, why=_say(found, entry)))
             return None
         self.tolerated.extend(
             Drop(f"{what[:1].lower()}{what[1:]}".rstrip("."), entry.record) for what in found.tolerated
@@ -297,6 +311,7 @@ class _Shard:
         self.drops.extend(frames.drops)
         if len(frames.start):
             self.records.append((entry.record, entry.patient))
+            self.seconds[float(f"{samples / rate:.4g}")] += 1  # those that last nearly alike are counted together
             self.valid.append(frames.valid)
             self.start.append(frames.start)
             self.gain.append(frames.gain)

@@ -36,6 +36,7 @@ class SignalFile:
     """The recording in a file. None, or an empty unit: the file does not say it.
 
     notes: remarks for the user on how the file was read.
+    found: remarks on what was found in the samples, which are among the notes too.
     """
 
     samples: NDArray[np.floating | np.integer]  # (channel, sample); divided by `gain`, in `unit`
@@ -44,6 +45,7 @@ class SignalFile:
     unit: str = ""
     gain: float = 1.0
     notes: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -81,17 +83,21 @@ def read_signal_file(path: Path, wish: Wish = ANYTHING, start: int = 0, stop: in
 
     Raises DataNotFound where there is no such file, and DataError where it is not one recording.
     """
-    held = open_recording(path, wish)
+    return read_part(open_recording(path, wish), str(path), start, stop)
+
+
+def read_part(held: Recording, where: str, start: int = 0, stop: int | None = None) -> SignalFile:
+    """Read an open recording, or its samples from `start` up to `stop`. where: its name in errors."""
     end = held.length if stop is None else min(stop, held.length)
     size = 8 * (end - start) * len(held.channels or ("",))
     if size > _MOST:
         raise DataError(
-            f"{path} has {held.length:,} samples of {len(held.channels or ('',))} channels, which are {size:,} bytes; "
+            f"{where} has {held.length:,} samples of {len(held.channels or ('',))} channels, which are {size:,} bytes; "
             "that is too much to read at once. Name the channels to read."
         )
     part = held.read(start, end)
     notes = held.notes + part.notes
-    return SignalFile(part.samples, held.channels, held.sampling_rate, held.unit, held.gain, notes)
+    return SignalFile(part.samples, held.channels, held.sampling_rate, held.unit, held.gain, notes, part.notes)
 
 
 def format_of(path: Path) -> Format | None:

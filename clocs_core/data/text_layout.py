@@ -24,16 +24,21 @@ _COMMENT = "#%;/*"
 _DECIMAL = re.compile(rb"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _QUOTED_DECIMAL = re.compile(rb'"([+-]?\d*),(\d+)"')
 _DATE, _CLOCK = rb"(?:\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4})", rb"\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
-_TIME = re.compile(rb"%s(?:[T ]%s)?(?: ?Z| ?[+-]\d\d:?\d\d)?|%s" % (_DATE, _CLOCK, _CLOCK))
+_SINCE = rb"(?:\d+:)?\d{1,3}:\d\d[.,]\d{1,9}"  # hours and minutes since the start, and seconds
+_TIME = re.compile(rb"%s(?:[T ]%s)?(?: ?Z| ?[+-]\d\d:?\d\d)?|%s|%s" % (_DATE, _CLOCK, _CLOCK, _SINCE))
+_QUOTED_TIME = re.compile(rb"'(%s)'" % _SINCE)
 _WITH_UNIT = re.compile(r"(.+?)\s*[\[(]\s*([^\])]+?)\s*[\])]")
 _BRACKETED = re.compile(r"[\[(][^\])]*[\])]")
 _VOLTS_AND_OTHERS = "v mv µv μv uv nv na ua µa μa ohm kohm counts adc a.u. au arb. % bpm mmhg kpa °c g m/s2 m/s²"
-_UNITS = frozenset((*_VOLTS_AND_OTHERS.split(), "s", "sec", "seconds", "ms", "us", "µs", "μs"))
+_UNITS = frozenset(
+    (*_VOLTS_AND_OTHERS.split(), "s", "sec", "seconds", "ms", "us", "µs", "μs", "ns", "min", "hh:mm:ss.mmm")
+)
 _RATE = re.compile(
     r"(?:\bsampl\w*[ _-]*(?:rate|freq\w*)|\bfs\b)[\"']?\s*(?:[\[(]\s*(k?)hz\s*[\])])?\s*[:=,;\s]\s*[\"']?"
-    r"(\d+(?:[.,]\d+)?)(?:\s*(k?)(?:hz|hertz))?",
+    r"(\d{1,3}(?: \d{3})+|\d+(?:[.,]\d+)?)(?:\s*(k?)(?:hz|hertz))?",
     re.IGNORECASE,
 )
+_UNCLEAR = re.compile(r"[1-9]\d{0,2},\d{3}|[1-9]\.\d{3}")  # but 250.000 is 250: nobody samples at 250 kHz
 
 
 @attrs.frozen
@@ -75,13 +80,18 @@ class TextLayout:
         return ""
 
     def sampling_rate(self) -> float | None:
-        """Return the sampling rate in Hz that the lines above say; None where they say none, or more than one."""
+        """Return the sampling rate in Hz that the lines above say; None where none, several or an unclear one."""
         found = {
-            float(number.replace(",", ".")) * (1000 if kilo or kilo_behind else 1)
+            float(number.replace(" ", "").replace(",", ".")) * (1000 if kilo or kilo_behind else 1)
             for line in self.above
             for kilo, number, kilo_behind in _RATE.findall(line)
         }
-        return found.pop() if len(found) == 1 else None
+        return found.pop() if len(found) == 1 and not self.unclear_rate() else None
+
+    def unclear_rate(self) -> str:
+        """Return a sampling rate such as 1,000 or 1.000: a thousand to some and one to others. Empty if none is."""
+        said = (number for line in self.above for _, number, _ in _RATE.findall(line))
+        return next(filter(_UNCLEAR.fullmatch, said), "")
 
 
 @attrs.frozen
@@ -100,6 +110,8 @@ def find_layout(text: bytes) -> TextLayout:
     """
     if b'"' in text:
         text = _QUOTED_DECIMAL.sub(rb"\1.\2", text)
+    if b"'" in text:  # as the PhysioBank ATM writes times
+        text = _QUOTED_TIME.sub(rb"\1", text)
     return _below_a_preamble(text) or _with_words(text) or _below_the_first_line(text)
 
 
@@ -176,6 +188,8 @@ def _mark_of(line: bytes) -> bytes | None:
 
 def _row(line: bytes) -> _Row | None:
     """Return how a line of numbers is written; None where it is none."""
+    if line.strip() == b'""':  # an empty cell of a single column
+        return _Row(None, 1, frozenset())
     for mark in (*(one for one in _MARKS if one in line), None):
         cells = [cell.strip().strip(b'"') for cell in line.split(mark)]
         times = frozenset(n for n, cell in enumerate(cells) if _TIME.fullmatch(cell))
@@ -209,13 +223,31 @@ def _are_decimals(rows: bytes) -> bool:
 
 def _heading(above: Sequence[str], row: _Row) -> tuple[tuple[str, ...] | None, tuple[str, ...], int]:
     """Return the names and the units of columns, and how many lines above the rows say them."""
-    last = _columns(above[-1], row) if above else None
-    if last is None:
+    if (titles := _labchart(above, row)) is not None:
+        return *titles, 0
+    last = _columns(above[-1], row) if above and not _says_rate(above[-1]) else None
+    if last is None or last[0].endswith("="):  # a fact, as LabChart writes them
         return None, ("",) * row.width, 0
-    names = _columns(above[-2], row) if len(above) > 1 and any(last) and all(map(_is_unit, last)) else None
+    has_units = len(above) > 1 and any(last) and all(map(_is_unit, last))
+    names = _columns(above[-2], row) or _apart(above[-2], row) if has_units else None
     if names is not None:
         return names, tuple(one.strip("[]() ") for one in last), 2
     return *_split_units(last), 1
+
+
+def _labchart(above: Sequence[str], row: _Row) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the names and units of the columns of an export of LabChart, whose first column is the time in seconds."""
+    said = {line.partition("=")[0].strip(): _cells(line, row.mark)[1:] for line in above if "=" in line}
+    names, ranges = said.get("ChannelTitle"), said.get("Range", [])
+    if names is None or len(names) + 1 != row.width:
+        return None
+    units = said.get("UnitName") or [one.split(" ")[-1] for one in ranges]
+    return ("time", *names), ("s", *(units if len(units) == len(names) else [""] * len(names)))
+
+
+def _says_rate(line: str) -> bool:
+    """Whether a line says a sampling rate, such as 1,000 Hz, which has a comma. FS 1 names a force sensor."""
+    return _RATE.search(line) is not None and re.search("[:=]|hz|hertz", line, re.IGNORECASE) is not None
 
 
 def _is_heading_of_others(line: str, row: _Row) -> bool:
@@ -239,8 +271,14 @@ def _columns(line: str, row: _Row) -> tuple[str, ...] | None:
     return None
 
 
+def _apart(line: str, row: _Row) -> tuple[str, ...] | None:
+    """Read names of several words, such as Elapsed time, that stand two or more spaces apart."""
+    names = re.split(r"\s{2,}", line.strip())
+    return tuple(names) if row.mark is None and len(names) == row.width else None
+
+
 def _cells(line: str, mark: bytes | None) -> list[str]:
-    return [cell.strip().strip('"').strip() for cell in line.split(None if mark is None else mark.decode())]
+    return [cell.strip().strip("\"'").strip() for cell in line.split(None if mark is None else mark.decode())]
 
 
 def _is_unit(cell: str) -> bool:

@@ -6,12 +6,14 @@ MATLAB 4 matrix before them. The package `wfdb` reads formats other than 16.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clocs_core.data.recording import Recording, Stretch, Wish
+from clocs_core.data.recording import Recording, Stretch, Wish, choose, one_unit
 from clocs_core.data.regular_file import LARGEST, is_passing, open_regular
 from clocs_core.data.wfdb_header import Header, Signal, header_file, read_header
 from clocs_core.errors import DataError, DataNotFound
@@ -27,7 +29,7 @@ class WfdbRecord:
 
     Where all channels have one gain and no baseline, samples are int16 as in the file, -32768 for a missing one;
     otherwise they are float64, in physical units, with NaN for a missing one, and the gain is 1.
-    `unit` names all units, with commas, where channels differ in theirs.
+    Voltages are in the unit of the first channel. `unit` names all units, with commas, where other channels differ.
     """
 
     header: Header
@@ -56,17 +58,24 @@ def read_wfdb(path: Path | str, header: Header | None = None) -> WfdbRecord:
     file, renamed = _signal_file(path, header)
     counts, found = _read_counts(file, header)
     notes = header.tolerated + renamed + found + _compare(counts, header.signals)
-    samples, gain = _scale(counts, header.signals)
-    return WfdbRecord(header, samples, gain, _unit(header.signals), notes)
+    signals = _in_one_unit(header.signals)
+    samples, gain = _scale(counts, signals)
+    return WfdbRecord(header, samples, gain, _unit(signals), notes)
 
 
 def open_wfdb(path: Path, wish: Wish) -> Recording:
-    """Open a recording: read its header, and its samples when they are asked for. Raises as `read_wfdb` does."""
+    """Open a recording: read its header, and its samples when they are asked for. Raises as `read_wfdb` does.
+
+    Where channels have rates of their own, those of one rate are read: by default that of most.
+    """
     header = read_header(path)
-    plain = _is_plain(header.signals)
-    notes = header.tolerated
+    if any(one.samples_per_frame > 1 for one in header.signals):
+        return _open_frames(path, header, wish)
+    plain, signals = _is_plain(header.signals), _in_one_unit(header.signals)
+    notes, files = header.tolerated, _signal_files(header_file(path), header.signals)
     if plain:
         file, renamed = _signal_file(path, header)
+        files = (file,)
         _, length, found = _extent(file, header)
         notes += renamed + found
     else:
@@ -78,18 +87,47 @@ def open_wfdb(path: Path, wish: Wish) -> Recording:
             return Stretch(_read_by_package(path, header, (start, stop)).samples)
         counts, _ = _read_counts(file, header, start, stop)
         faults = _compare(counts, header.signals) if (start, stop) == (0, length) else ()
-        return Stretch(_scale(counts, header.signals)[0], faults)
+        return Stretch(_scale(counts, signals)[0], faults)
 
-    gain = _one_gain(header.signals) if plain else None
+    gain = _one_gain(signals) if plain else None
     return Recording(
         length=length,
         read=read,
         channels=header.channels,
         sampling_rate=header.sampling_rate,
-        unit=_unit(header.signals),
-        units=tuple(one.unit for one in header.signals),
+        unit=_unit(signals),
+        units=tuple(one.unit for one in signals),
         gain=gain or 1.0,
         notes=notes,
+        files=files,
+    )
+
+
+def _open_frames(path: Path, header: Header, wish: Wish) -> Recording:
+    """Open a recording whose frames have several samples of some channels: these have a higher rate than the frames."""
+    import numpy as np
+
+    file = header_file(path)
+    rates = [header.sampling_rate * one.samples_per_frame for one in header.signals]
+    places, notes = choose(header.channels, rates, wish, str(file))
+    chosen = tuple(header.signals[place] for place in places)
+    signals, each = _in_one_unit(chosen), chosen[0].samples_per_frame
+    _refuse_absurd_length(file, header)
+
+    def read(start: int, stop: int) -> Stretch:
+        first, last = start // each, -(-stop // each)  # frames
+        rows = [row[start - first * each : stop - first * each] for row in _frames(file, places, first, last)]
+        return Stretch(_scaled_to(signals, chosen, np.stack(rows).astype(np.float64)))  # (channel, sample)
+
+    return Recording(
+        length=(header.samples or len(_frames(file, places[:1], 0, None)[0]) // each) * each,
+        read=read,
+        channels=tuple(one.name for one in chosen),
+        sampling_rate=rates[places[0]],
+        unit=_unit(signals),
+        units=tuple(one.unit for one in signals),
+        notes=header.tolerated + notes,
+        files=_signal_files(file, chosen),
     )
 
 
@@ -111,6 +149,12 @@ def _signal_file(path: Path, header: Header) -> tuple[Path, tuple[str, ...]]:
     if name and other.is_file():
         return other, (f"The header names {name}, which is not there; {other.name} was read.",)
     raise DataNotFound(f"{header_file(path)} describes {name!r}, which is not beside it.")
+
+
+def _signal_files(header: Path, signals: Sequence[Signal]) -> tuple[Path, ...]:
+    """List the files that signals are in, as far as they are there."""
+    named = (header.parent / Path(name).name for name in dict.fromkeys(one.file for one in signals) if name)
+    return tuple(file for file in named if isfile(file))  # noqa: PTH113  Path.is_file raises for a name that is too long
 
 
 def _extent(file: Path, header: Header) -> tuple[int, int, tuple[str, ...]]:
@@ -203,28 +247,67 @@ def _one_gain(signals: tuple[Signal, ...]) -> float | None:
     return min(gains) if len(gains) == 1 and min(gains) > 0 and not any(one.baseline for one in signals) else None
 
 
+def _in_one_unit(signals: tuple[Signal, ...]) -> tuple[Signal, ...]:
+    """Return signals whose gains give every voltage in the unit of the first; signals of other units stay."""
+    if len({one.unit for one in signals}) == 1:
+        return signals
+    unit, factors = one_unit([one.unit for one in signals])
+    if "," in unit:
+        return signals
+    return tuple(
+        attrs.evolve(one, gain=one.gain / factor, unit=unit)
+        for one, factor in zip(signals, factors[:, 0].tolist(), strict=True)
+    )
+
+
 def _unit(signals: tuple[Signal, ...]) -> str:
     return ", ".join(dict.fromkeys(one.unit for one in signals))
 
 
 def _read_by_package(path: Path, header: Header, part: tuple[int, int] | None = None) -> WfdbRecord:
-    """Read other formats, several files, or several samples per frame by the package `wfdb`, which is slower."""
-    import warnings
+    """Read other formats, several files, or several samples per frame by the package `wfdb`, which is slower.
 
+    It averages several samples of a frame, so that all channels have the rate of the frames.
+    """
     import numpy as np
 
     file = header_file(path)
     _refuse_absurd_length(file, header)
+    start, stop = part or (0, None)
+    samples = np.ascontiguousarray(_by_package(file, sampfrom=start, sampto=stop).p_signal.T, dtype=np.float64)
+    averaged = ", ".join(one.name for one in header.signals if one.samples_per_frame > 1)
+    notes = (f"Averaged to {header.sampling_rate:g} Hz: {averaged}.",) if averaged else ()
+    signals = _in_one_unit(header.signals)
+    scaled = _scaled_to(signals, header.signals, samples)
+    return WfdbRecord(header, scaled, 1.0, _unit(signals), header.tolerated + notes)
+
+
+def _frames(file: Path, places: Sequence[int], first: int, last: int | None) -> list[NDArray[np.float64]]:
+    """Read channels from one frame up to another, each at its own rate."""
+    found = _by_package(file, sampfrom=first, sampto=last, channels=list(places), smooth_frames=False)
+    return list(found.e_p_signal)
+
+
+def _by_package(file: Path, **how: Any) -> Any:
+    import warnings
+
     try:
         with warnings.catch_warnings(action="ignore"):  # wfdb uses deprecated functions of pandas
             import wfdb
 
-            start, stop = part or (0, None)
-            physical = wfdb.rdrecord(str(file.with_suffix("")), sampfrom=start, sampto=stop).p_signal.T
+            return wfdb.rdrecord(str(file.with_suffix("")), **how)
     except Exception as problem:  # wfdb checks little and raises anything: KeyError, TypeError, struct.error
         raise DataError(f"{file} cannot be read: {type(problem).__name__}: {problem}") from problem
-    samples = np.ascontiguousarray(physical, dtype=np.float64)  # (channel, sample)
-    return WfdbRecord(header, samples, 1.0, _unit(header.signals), header.tolerated)
+
+
+def _scaled_to(
+    meant: tuple[Signal, ...], said: tuple[Signal, ...], samples: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Bring channels, in place, from the units that the header says to those that are meant."""
+    for row, one, other in zip(samples, said, meant, strict=True):
+        if one.gain != other.gain:
+            row *= one.gain / other.gain
+    return samples
 
 
 def _refuse_absurd_length(file: Path, header: Header) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import attrs
 
+from clocs_core.contracts.kinds import fault_of_label
 from clocs_core.contracts.offers import Dataset
 from clocs_core.contracts.records import Column, Entry, Listing, Record, Task
 from clocs_core.testing.checks import expect
 from clocs_core.testing.isolated import run_isolated
-from clocs_core.testing.labels import fault_of
 from clocs_core.testing.pace import Clock
 
 FEW = 3  # recordings of each task to load
@@ -204,7 +204,7 @@ def _labels(case: DatasetCase) -> None:
     """Labels fit their task: a class, a set of classes (any_of), a number, episodes of these (per frame), or None."""
     for task, listing in case.listings:
         for entry in listing.entries:
-            problem = fault_of(entry.label, task)
+            problem = fault_of_label(entry.label, task)
             found = f"{entry.label!r} for record {entry.record}: {problem}"
             expect(
                 not problem, f"a label of task {task.name!r}", found, "Number the classes from 0, as Task lists them."

@@ -454,6 +454,7 @@ PROTOCOLS = [
         fake.PROTOCOL,
         {
             "logits": "answers",
+            "unlike-one": "answers",
             "random": "repeats rows-are-independent",  # what differs by itself differs with fewer rows too
             "trembles": "repeats",
             "peeks": "rows-are-independent",

@@ -27,11 +27,14 @@ def _compiles(text: str) -> bool:
 class ArraysOptions:
     """Facts that the files do not contain."""
 
-    patients: Path | None = option(None, "File (csv, txt, npy) with the patient id of each recording.", metavar="FILE")
+    patients: Path | None = option(
+        None, "File (csv, txt, npy) with the patient id of each recording.", reads=False, metavar="FILE"
+    )
     labels: Literal["own", "none"] | Path = option(
         "own",
         "File (csv, txt, npy) with the class of each recording, by name, or its number for the task number; empty "
         "where unknown. own: those in the file of the recordings, if any; none: no labels.",
+        reads=False,
         metavar="FILE",
     )
     sampling_rate: float | None = option(
@@ -52,6 +55,7 @@ class ArraysOptions:
         "",
         "Regular expression that finds the patient in the path of a file: its first group, or all that it matches.",
         check=_is_pattern,
+        reads=False,
         metavar="REGEX",
     )
     window: float = option(
@@ -60,14 +64,22 @@ class ArraysOptions:
         check=_positive,
         metavar="SECONDS",
     )
-    label_separator: str = option(";", "Mark between several classes of one recording, for the task findings.")
+    label_separator: str = option(
+        ";", "Mark between several classes of one recording, for the task findings.", reads=False
+    )
     parts: Path | None = option(
-        None, "File (csv) with the part of each patient or recording: train, validation or test.", metavar="FILE"
+        None,
+        "File (csv) with the part of each patient or recording: train, validation or test.",
+        reads=False,
+        metavar="FILE",
     )
     label_column: str = option(
-        "", "Column of the table of labels, such as diagnosis; default: label, class, target or y.", metavar="NAME"
+        "",
+        "Column of the table of labels, such as diagnosis; default: label, class, target or y.",
+        reads=False,
+        metavar="NAME",
     )
-    label_unit: str = option("", "Unit of the labels, such as years, for the task number.", metavar="UNIT")
+    label_unit: str = option("", "Unit of the labels, such as years, for the task number.", reads=False, metavar="UNIT")
 
 
 def scan(root: Path, task: Task, options: ArraysOptions) -> Listing:
@@ -97,6 +109,7 @@ def clocs_datasets() -> list[Dataset]:
             scan=scan,
             load=load,
             options=ArraysOptions,
+            revision=2,  # WFDB in one unit, sampling rates such as 1,000 Hz
             licence="your own",
         )
     ]

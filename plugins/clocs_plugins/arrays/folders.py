@@ -24,10 +24,12 @@ _TEXT = {2: ("sample", "channel")}
 _LINES = (".csv", ".txt")  # text, a recording each
 _PLAIN = (".npy", *_LINES)  # files of numbers alone: the user says what they are
 _WHOLE = (".npz", ".parquet")
+_MANY = "several recordings"  # the kind of those two
+_NOTES = 4  # plain files beside one of those: what it is, and tables of patients, labels and parts
 
 
 def find_single(root: Path, tables: Collection[Path]) -> Path:
-    """Return the file with all recordings if `root` is it or contains only it; otherwise the folder itself.
+    """Return the file with all recordings if `root` is it, or contains it without recordings; else the folder itself.
 
     Descends into folders that contain one folder and nothing else, as archives make them. Where that leads to a text
     file, the folder of its patient is kept: the folder above is returned, if `root` has it.
@@ -39,10 +41,12 @@ def find_single(root: Path, tables: Collection[Path]) -> Path:
             root = inside[0]
             continue
         whole = [path for path in inside if path.suffix.lower() in _WHOLE]
+        if not whole or _holds_recordings(root, tables):
+            return root
         if len(whole) > 1:
             names = ", ".join(path.name for path in whole[:4])
             raise DataError(f"{root} has {names}: point `root=PATH` at one of them.")
-        return whole[0] if whole else root
+        return whole[0]
     if given.is_dir() and root.suffix.lower() in _LINES:
         return given if root.parent == given else root.parent.parent
     return root
@@ -98,7 +102,7 @@ def _describe_plain(root: Path, files: Sequence[Path], options: ArraysOptions) -
         channel_count=len(first.samples),
         sampling_rate=first.sampling_rate,
         shortest=smallest.samples.shape[1],
-        notes=(*lost, *first.notes),
+        notes=(*lost, *(note for note in first.notes if note not in first.found)),  # what is found is counted later
     )
 
 
@@ -121,6 +125,12 @@ def says_itself(path: Path) -> bool:
     return path.suffix.lower() not in (*_PLAIN, *_WHOLE) and format_of(path) is not None
 
 
+def _holds_recordings(root: Path, tables: Collection[Path]) -> bool:
+    """Tell whether a folder with a file of arrays has a file for each recording: that one is then something else."""
+    files, _ = _of_one_kind([path for path in _below(root) if path.resolve() not in tables])
+    return bool(files) and (files[0].suffix.lower() not in _PLAIN or len(files) > _NOTES)
+
+
 def _without_derived(root: Path, files: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
     """Leave out what a BIDS data set keeps beside its recordings: copies of them would be patients of their own."""
     if not any(path.relative_to(root).parts[0].startswith("sub-") for path in files):
@@ -141,12 +151,13 @@ def _of_one_kind(files: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
     for path in files:
         if path.suffix.lower() == ".mat" and path.with_suffix("") in headers:
             continue  # the signal of a header
-        kind = "" if path.suffix.lower() in _PLAIN else getattr(format_of(path), "name", None)
-        if kind is not None and path.suffix.lower() not in _WHOLE:
-            kinds.setdefault(kind, []).append(path)
-    if not kinds:
+        if path.suffix.lower() in (*_PLAIN, *_WHOLE):
+            kinds.setdefault("" if path.suffix.lower() in _PLAIN else _MANY, []).append(path)
+        elif (kind := format_of(path)) is not None:
+            kinds.setdefault(kind.name, []).append(path)
+    if not kinds.keys() - {_MANY}:
         return [], ()
-    best = max(kinds, key=lambda kind: (len(kinds[kind]), kind != ""))
+    best = max(kinds, key=lambda kind: (kind != _MANY, len(kinds[kind]), kind != ""))
     counts = Counter(path.suffix for kind, held in kinds.items() if kind != best for path in held)
     others = ", ".join(f"{count:,} {ending or 'without an ending'}" for ending, count in counts.most_common(5))
     return kinds[best], (f"Files of other kinds are not read: {others}.",) if others else ()

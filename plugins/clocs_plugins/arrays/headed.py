@@ -28,6 +28,7 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
     by_folder: the first folder below `root` is the patient. Otherwise it is the one that the file names, if each does.
     """
     held, drops, unread = _open_all(root, files, options)
+    _refuse_other_order(root, held, options.names)
     rates = Counter(one.sampling_rate or options.sampling_rate for one in held.values())
     channels, notes = _common({path.relative_to(root).as_posix(): one for path, one in held.items()})
     notes = (*unread, *notes, *_overruled(list(held.values()), options))
@@ -41,6 +42,7 @@ def describe_headed(root: Path, files: Sequence[Path], options: ArraysOptions, b
         form=f"{len(held):,} {next(iter(held)).suffix or 'DICOM'} files" + (", by patient" if by_folder else ""),
         records=tuple(name.as_posix() + text for name, (_, (text, _)) in zip(names, windows, strict=True)),
         files=tuple(path for path, _ in windows),
+        beside=tuple(held[path].files for path, _ in windows),
         table_keys=tuple(keys_of(name) for name in names),
         patients=None if anonymous else tuple(patients),
         channels=channels,
@@ -82,6 +84,22 @@ def _lacking(held: dict[Path, Recording], wished: set[str]) -> dict[Path, str]:
         return {}  # the names are new names for the channels
     missing = {path: sorted(wished - set(one.channels or ())) for path, one in held.items()}
     return {path: names[0] for path, names in missing.items() if names}
+
+
+def _refuse_other_order(root: Path, held: Mapping[Path, Recording], names: tuple[str, ...]) -> None:
+    """Raise DataError where new names are given in the order of the files, and files differ in that order."""
+    orders: dict[tuple[str, ...], Path] = {}
+    for path, one in held.items():
+        if one.channels is not None:
+            orders.setdefault(one.channels, path)
+    if len(orders) < 2 or not names or any(set(names) <= set(own) for own in orders):
+        return
+    (first, place), (second, other) = list(orders.items())[:2]
+    raise DataError(
+        f"`names={list(names)}` gives channels new names by their order, and files differ in it: "
+        f"{place.relative_to(root)} has {', '.join(first)}, {other.relative_to(root)} has {', '.join(second)}. "
+        f"Name the channels as the files do, such as `names={list(first)}`, or keep only files of one order."
+    )
 
 
 def _overruled(held: Sequence[Recording], options: ArraysOptions) -> Iterator[str]:

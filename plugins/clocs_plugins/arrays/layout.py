@@ -25,6 +25,7 @@ class Found:
     form: str
     records: tuple[str, ...]
     files: tuple[Path, ...]  # the file of each recording
+    beside: tuple[tuple[Path, ...], ...] | None = None  # other files that samples of each are read from
     table_keys: tuple[tuple[str, ...], ...] | None = None  # names of each recording in a table
     in_order: bool = False  # a table without such names has its rows in the order of the recordings
     patients: tuple[str, ...] | None = None

@@ -38,9 +38,12 @@ def list_recordings(root: Path, task: Task, options: ArraysOptions) -> Listing:
     own = None if options.labels == "none" else found.labels
     labels, label_notes = _labels(attrs.evolve(found, labels=own), label_file, patients, options.label_column)
     task, coded, no_score = _coded(labels, task, options)
+    beside = found.beside or ((),) * len(found.files)
     entries = [
-        Entry(record, patient, label, (file,))
-        for record, file, patient, label in zip(found.records, found.files, patients, coded, strict=True)
+        Entry(record, patient, label, (file, *others))
+        for record, file, others, patient, label in zip(
+            found.records, found.files, beside, patients, coded, strict=True
+        )
         if patient is not None
     ]
     parts, part_notes = (None, ()) if part_file is None else _parts(found, part_file, patients)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from clocs_core import DataError
 from clocs_plugins.arrays.layout import Found
 from clocs_plugins.arrays.tables import PATIENT, Column, read_column
+
+K = TypeVar("K", str, tuple[str, str])
 
 
 def values_of(
@@ -28,14 +30,7 @@ def values_of(
     column = read_column(path, names, f"`{what}=FILE`")
     where = f"`{what}=FILE`: {path.name}"
     if found.table_keys is not None and column.files is not None:
-        by_file = _mapping(column.files, column.values, where)
-        values = [next((by_file[key] for key in keys if key in by_file), None) for keys in found.table_keys]
-        if all(value is None for value in values):
-            raise DataError(
-                f"{where} names none of the files; it has {next(iter(by_file), '')!r}, there is {found.records[0]!r}."
-            )
-        absent = len(by_file.keys() - {key for keys in found.table_keys for key in keys})
-        return values, (f"{absent:,} of {len(by_file):,} files in {path.name} are not there.",) if absent else ()
+        return _by_file(found, column.files, column, patients, where)
     in_order = found.in_order and len(column.values) == len(found.records)
     if patients is not None and column.patients is not None and not (in_order and list(column.patients) == patients):
         if not in_order or _are_patients(column, patients):
@@ -48,6 +43,36 @@ def values_of(
     if what == "patients" and own is not None:
         _refuse_other_order(own, column.values, where)
     return values, ()
+
+
+def _by_file(
+    found: Found, files: Sequence[str], column: Column, patients: list[str | None] | None, where: str
+) -> tuple[list[str | None], tuple[str, ...]]:
+    """Match a table that names files: with their patients, where it has those of the recordings.
+
+    A name without its folder means a file only where no other has it. Raises DataError where it means several.
+    """
+    named, whose = column.patients, patients
+    if named is None or whose is None or set(named).isdisjoint(whose):
+        named, whose = ("",) * len(files), [""] * len(found.files)
+    asked = list(zip(named, files, strict=True))
+    here = [[(one or "", key) for key in keys] for one, keys in zip(whose, found.table_keys or (), strict=True)]
+    meant: dict[tuple[str, str], set[Path]] = {}
+    for keys, file in zip(here, found.files, strict=True):
+        for key in keys:
+            meant.setdefault(key, set()).add(file)
+    for who, name in asked:
+        if len(several := sorted(meant.get((who, name), ()))) > 1:
+            raise DataError(
+                f"{where} has {name!r}, which is the name of {len(several):,} files, such as {several[0]} and "
+                f"{several[1]}. Write the names with their folders, or add a column called 'patient'."
+            )
+    by_file = _mapping(asked, column.values, where)
+    values = [next((by_file[key] for key in keys if key in by_file), None) for keys in here]
+    if all(value is None for value in values):
+        raise DataError(f"{where} names none of the files; it has {files[0]!r}, there is {found.records[0]!r}.")
+    absent, table = len(by_file.keys() - meant.keys()), where.rpartition(": ")[2]
+    return values, (f"{absent:,} of {len(by_file):,} files in {table} are not there.",) if absent else ()
 
 
 def _are_patients(column: Column, patients: Sequence[str | None]) -> bool:
@@ -80,11 +105,12 @@ def _refuse_other_order(own: Sequence[str | None], given: Sequence[str], where: 
         )
 
 
-def _mapping(keys: Sequence[str], values: Sequence[str], where: str) -> dict[str, str]:
-    made: dict[str, str] = {}
+def _mapping(keys: Sequence[K], values: Sequence[str], where: str) -> dict[K, str]:
+    made: dict[K, str] = {}
     for key, value in zip(keys, values, strict=True):
         if made.setdefault(key, value) != value:
-            raise DataError(f"{where} has both {made[key]!r} and {value!r} for {key!r}.")
+            name = key if isinstance(key, str) else " ".join(filter(None, key))
+            raise DataError(f"{where} has both {made[key]!r} and {value!r} for {name!r}.")
     return made
 
 

@@ -18,7 +18,9 @@ SHA256 = "d142fa49f8be435a431741d5b9bba30a28a597ad5cec159bf9414ebaced384dd"
 class CardiologyOptions:
     """Options of the data set `cardiology`. The CLOCS paper drops sudden bradycardia; the set's authors call it AVB."""
 
-    sudden_brady: Literal["drop", "avb"] = option("drop", "Frames of sudden bradycardia: drop (CLOCS) or avb (Hannun).")
+    sudden_brady: Literal["drop", "avb"] = option(
+        "drop", "Frames of sudden bradycardia: drop (CLOCS) or avb (Hannun).", reads=False
+    )
 
 
 def scan(root: Path, _task: Task, options: CardiologyOptions) -> Listing:

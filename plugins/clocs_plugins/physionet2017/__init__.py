@@ -17,8 +17,8 @@ HOME = "https://physionet.org/files/challenge-2017/1.0.0/"
 class PhysioNet2017Options:
     """Options of the data set `physionet2017`: its labels were revised during and after the challenge."""
 
-    labels: Literal["v3", "plain", "original"] = option("v3", "Preferred REFERENCE file of a folder.")
-    label_file: str = option("", "Label file to use instead, relative to the data folder.")
+    labels: Literal["v3", "plain", "original"] = option("v3", "Preferred REFERENCE file of a folder.", reads=False)
+    label_file: str = option("", "Label file to use instead, relative to the data folder.", reads=False)
 
 
 def scan(root: Path, task: Task, options: PhysioNet2017Options) -> Listing:

@@ -38,11 +38,15 @@ class PtbxlOptions:
     """Options of the data set `ptbxl`: sampling rate, split and diagnoses."""
 
     rate: Literal[100, 500] | None = option(None, "Sampling rate in Hz, 100 or 500; none prefers records100/.")
-    parts: Literal["patient", "strat_fold"] = option("patient", "Split by seed (patient) or as published (strat_fold).")
-    validation_fold: int = option(9, "Fold that validates, 1 to 10; another than 9 splits by folds.", check=_FOLD)
-    test_fold: int = option(10, "Fold that tests, 1 to 10; another than 10 splits by folds.", check=_FOLD)
+    parts: Literal["patient", "strat_fold"] = option(
+        "patient", "Split by seed (patient) or as published (strat_fold).", reads=False
+    )
+    validation_fold: int = option(
+        9, "Fold that validates, 1 to 10; another than 9 splits by folds.", check=_FOLD, reads=False
+    )
+    test_fold: int = option(10, "Fold that tests, 1 to 10; another than 10 splits by folds.", check=_FOLD, reads=False)
     likelihood: float = option(
-        0.0, "Least likelihood of a diagnosis, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100")
+        0.0, "Least likelihood of a diagnosis, 0 to 100.", check=(lambda x: 0 <= x <= 100, "be 0 to 100"), reads=False
     )
 
     def __attrs_post_init__(self) -> None:

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 import clocs_core as clocs
@@ -26,6 +27,19 @@ def listed(data: clocs.Recordings) -> clocs.Listing:
 def loaded(data: clocs.Recordings, row: int) -> clocs.Record:
     offer = data.add_to(installed_session()).catalogue.datasets.get("recordings").offer
     return offer.load(listed(data).entries[row], None)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_masked_samples_are_missing_ones(one_by_one: bool) -> None:
+    """A run learnt whatever lay under the mask, such as 9999, and min-max divided by it."""
+    masked = np.ma.MaskedArray(waves(), mask=np.zeros((12, 2, 300), dtype=bool))
+    masked[3, 1, 10:20] = np.ma.masked
+    masked.data[3, 1, 10:20] = 9999
+    x = list(masked) if one_by_one else masked
+    data = clocs.Recordings(x, patients=range(12), sampling_rate=RATE)
+    missing = np.isnan(loaded(data, 3).samples)
+    assert missing[1, 10:20].all()
+    assert missing.sum() == 10
 
 
 def test_an_array_becomes_entries_and_records() -> None:
@@ -57,6 +71,10 @@ def test_a_list_of_unequal_lengths_is_taken_and_one_channel_needs_no_axis() -> N
         (np.array([[0, 1], [0, 0], [1, 1]]), ["p", "q"], "any_of", [{1}, set(), {0, 1}]),
         (["b", "a", "b"], ["b", "a"], "one_of", [0, 1, 0]),
         (None, None, "one_of", [None, None, None]),
+        (np.array(["x", np.nan, "y"]), None, "one_of", [0, None, 1]),  # NumPy makes it the text nan
+        (["x", "", "y"], None, "one_of", [0, None, 1]),
+        (pandas.Series(["x", None, "y"], dtype="string"), None, "one_of", [0, None, 1]),
+        (pandas.Series([1, None, 2], dtype="Int64"), None, "one_of", [0, None, 1]),
     ],
 )
 def test_labels_are_one_class_or_several_or_unknown(labels, classes, kind, first) -> None:
@@ -79,6 +97,10 @@ def test_labels_are_one_class_or_several_or_unknown(labels, classes, kind, first
         ({"labels": [1, 2]}, "`labels` has 2 values for 3 recordings"),
         ({"labels": ["a", "b", "c"], "classes": ["a", "b"]}, "`labels` has the class 'c', which is not among"),
         ({"labels": np.full((3, 2), 7)}, r"`labels` has the shape \(3, 2\), expected \(3, 2\) of 0 and 1"),
+        ({"patients": ["a", "nan", "b"]}, "`patients` holds 'nan': every recording needs"),
+        ({"patients": ["a", pandas.NA, "b"]}, "`patients` holds <NA>: every recording needs"),
+        ({"x": waves(3).transpose(0, 2, 1)}, r"x would be recordings of \d+ channels with 2 samples"),
+        ({"x": [one.T for one in waves(3)]}, r"x would be recordings of \d+ channels with 2 samples"),
         ({"channels": ["II"]}, "`channels` names II, and x has 2 channels"),
         ({"channels": ["II", "II"]}, "`channels` names II, II, and x has 2 channels"),
         ({"names": ["r", "r", "s"]}, "`names` has a name twice"),
@@ -96,6 +118,13 @@ def test_a_patient_is_the_same_as_a_whole_number_of_any_type() -> None:
     """A table with a missing cell somewhere has its ids as floats: two ids would put one person in two parts."""
     data = clocs.Recordings(waves(4), patients=[7, 7.0, np.float64(7), np.int64(7)], sampling_rate=RATE)
     assert set(data.patients) == {"7"}
+
+
+def test_many_channels_of_few_samples_are_taken_where_they_are_named() -> None:
+    """A second of an EEG cap."""
+    named = [f"E{n}" for n in range(128)]
+    data = clocs.Recordings(np.ones((3, 128, 100)), patients="abc", channels=named, sampling_rate=RATE)
+    assert len(data.channels) == 128
 
 
 def test_the_parts_can_be_given_for_each_recording() -> None:

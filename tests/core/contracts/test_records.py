@@ -30,6 +30,16 @@ def test_missing_samples_are_nan_in_the_unit():
 def test_a_framing_has_one_time_scale():
     with pytest.raises(ValueError, match="choose one of sampling_rate, source_samples"):
         Framing(sampling_rate=100.0, source_samples=50)
+    with pytest.raises(ValueError, match="choose one of source_samples, frames_per_record"):
+        Framing(frames_per_record=1, source_samples=50)
+
+
+def test_whole_recordings_are_stretched_always_or_where_they_last_as_long_as_frames_of_a_rate():
+    assert not Framing(100, sampling_rate=10.0).stretches(1000, 100.0)
+    assert Framing(100, frames_per_record=1).stretches(7, 100.0)
+    ten_seconds = Framing(100, frames_per_record=1, sampling_rate=10.0)
+    lengths = {989: False, 990: True, 999: True, 1000: True, 1010: True, 1011: False, 60_000: False}
+    assert {samples: ten_seconds.stretches(samples, 100.0) for samples in lengths} == lengths
 
 
 def test_a_task_is_of_a_known_kind():
@@ -44,6 +54,15 @@ def test_drops_are_counted_by_reason_with_the_first_names():
     assert (both.counts, len(both.first["flat"])) == ({"flat": 22, "NaN": 1}, DropReport.NAMED)
     assert both.reasons() == "22 flat (A1 V2, A7, …), 1 NaN (A3)"
     assert DropReport().sentence() == "nothing dropped"
+
+
+def test_what_was_wrong_with_the_first_of_a_reason_is_said():
+    """A kind of error alone tells nobody what to do."""
+    first = DropReport.of([Drop("unreadable: X", "A1", why="it is empty"), Drop("unreadable: X", "A2", why="else")])
+    assert first.reasons() == "2 unreadable: X (A1, A2: it is empty)"
+    later = DropReport.of([Drop("unreadable: X", "B1", why="it is cut off"), Drop("unreadable: Y", "B2", why="odd")])
+    assert (first + later).reasons() == "3 unreadable: X (A1, A2, …: it is empty), 1 unreadable: Y (B2: odd)"
+    assert (DropReport.of([Drop("unreadable: X", "A0")]) + later).why["unreadable: X"] == "it is cut off"
 
 
 @pytest.mark.parametrize(

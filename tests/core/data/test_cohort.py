@@ -10,7 +10,7 @@ from clocs_core.contracts.offers import Dataset, NoOptions
 from clocs_core.contracts.records import Entry, Framing, Listing, Record, Task
 from clocs_core.data.cohort import get_cohort
 from clocs_core.data.store import list_instances
-from clocs_core.errors import DataError, DataNotFound
+from clocs_core.errors import DataError, DataNotFound, PluginError
 from clocs_core.plan.data import Chosen, DataPlan
 from clocs_core.settings.sections import DataSettings
 
@@ -126,6 +126,24 @@ def test_a_data_set_that_is_not_there_and_one_with_nothing_in_it(tmp_path):
     empty = attrs.evolve(on_disk, scan=lambda root, task, options: Listing([]), options=NoOptions)
     with pytest.raises(DataError, match="No usable recording of 'made' in"):
         cohort(tmp_path, empty, NoOptions())
+
+
+def test_a_scan_that_returns_nothing_is_named(tmp_path):
+    forgotten = attrs.evolve(DATASET, scan=lambda root, task, options: None)
+    with pytest.raises(PluginError, match="`scan` of the dataset 'made' must return a Listing, got None"):
+        cohort(tmp_path, forgotten)
+
+
+@pytest.mark.parametrize("label", [2, -1, "a", True, 0.5, np.int64(1)])
+def test_a_label_that_is_none_of_the_task_is_named_with_its_recording(tmp_path, label):
+    with pytest.raises(PluginError, match=r"the recording 'r00' the label .* for the task 'kind': classes are int"):
+        cohort(tmp_path, options=Options(label=label))
+
+
+def test_a_reader_that_returns_nothing_is_told(tmp_path):
+    forgotten = attrs.evolve(DATASET, load=lambda entry, options: None)
+    with pytest.raises(DataError, match=r"none of 20 recordings .*its reader must return a Record, got None"):
+        cohort(tmp_path, forgotten)
 
 
 def test_a_split_that_comes_with_the_data_is_used_as_it_is(tmp_path):

@@ -70,3 +70,15 @@ def test_what_is_no_waveform_is_one_sentence(tmp_path):
     path.write_bytes(bytes(128) + b"DICM....1.2.840.10008.1.2.1.99")
     with pytest.raises(DataError, match="is compressed as a whole"):
         open_recording(path)
+
+
+@pytest.mark.parametrize("meaning", ["Lead I (Einthoven)", "Lead I", "I, augmented voltage, right"])
+def test_leads_have_their_short_names(tmp_path, meaning):
+    """The standard's own words for the first lead are those with Einthoven."""
+
+    def call(held):
+        for group in held.WaveformSequence:
+            group.ChannelDefinitionSequence[0].ChannelSourceSequence[0].CodeMeaning = meaning
+
+    path = changed(write_dicom(tmp_path / "a.dcm", wave(500), 500), call)
+    assert open_recording(path).channels == ("I", "II")

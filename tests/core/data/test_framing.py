@@ -111,6 +111,22 @@ def test_cut_then_stretch_treats_every_window_by_itself():
             np.testing.assert_allclose(frames.samples[i, lead], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("samples", [990, 999, 1000, 1003])
+def test_a_recording_that_lasts_nearly_as_long_as_frames_of_a_rate_is_stretched_to_them(samples):
+    """Some copies of a data set lack the last sample, and were dropped as shorter than a frame."""
+    record = make_record(waves(2, samples))
+    either = cut_frames(record, Framing(250, frames_per_record=1, sampling_rate=25.0))
+    np.testing.assert_array_equal(either.samples, cut_frames(record, Framing(250, frames_per_record=1)).samples)
+    assert either.samples.shape == (1, 2, 250)
+
+
+@pytest.mark.parametrize("samples", [500, 980, 1020, 2500])
+def test_a_recording_of_another_length_is_resampled_to_the_rate(samples):
+    record = make_record(waves(2, samples))
+    either = cut_frames(record, Framing(250, frames_per_record=1, sampling_rate=25.0))
+    np.testing.assert_array_equal(either.samples, cut_frames(record, Framing(250, sampling_rate=25.0)).samples)
+
+
 @pytest.mark.parametrize("n", [24, 25, 61])
 def test_a_whole_recording_is_stretched_to_so_many_frames_whatever_its_length(n):
     """frames_per_record makes one count for all recordings, and the starts divide the source evenly."""

@@ -82,3 +82,34 @@ def test_another_file_is_one_sentence(tmp_path):
     (tmp_path / "a.h5").write_bytes(b"no HDF5")
     with pytest.raises(DataError, match=r"a\.h5 cannot be read as HDF5: .*signature not found"):
         open_recording(tmp_path / "a.h5")
+
+
+def test_what_is_no_array_of_numbers_or_texts_hides_nothing(tmp_path):
+    """Lists of any length, as of peaks, and references to other arrays."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["ecg"], file["fs"] = np.ones((2, 500)), 250.0
+        file.create_dataset("peaks", (3,), dtype=h5py.vlen_dtype(np.int32))[0] = [1, 2]
+        file.create_dataset("link", data=file["ecg"].ref, dtype=h5py.ref_dtype)
+    held = open_recording(tmp_path / "a.h5")
+    assert (held.length, held.sampling_rate) == (500, 250.0)
+
+
+@pytest.mark.parametrize(("texts", "channels"), [(["I", "aVR"], ("I", "aVR")), (["I", None], None)])
+def test_names_of_channels_may_be_cells_of_matlab(tmp_path, texts, channels):
+    """A cell is a reference to an array of letters; another one is empty here."""
+    path = tmp_path / "a.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, value in (("ecg", np.ones((500, 2))), ("fs", np.array([[250.0]]))):
+            file.create_dataset(name, data=value).attrs["MATLAB_class"] = np.bytes_("double")
+        cells = file.create_dataset("channels", (2, 1), dtype=h5py.ref_dtype)
+        cells.attrs["MATLAB_class"] = np.bytes_("cell")
+        for place, text in enumerate(texts):
+            if text is not None:
+                letters = np.array([[ord(letter)] for letter in text], dtype=np.uint16)
+                one = file.create_dataset(f"#refs#/{place}", data=letters)
+                one.attrs["MATLAB_class"] = np.bytes_("char")
+                cells[place, 0] = one.ref
+    raw = path.read_bytes()
+    path.write_bytes(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512) + raw[512:])
+    held = open_recording(path)
+    assert (held.channels, held.sampling_rate) == (channels, 250.0)

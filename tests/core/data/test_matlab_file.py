@@ -92,6 +92,18 @@ def long_names():
 
 
 @LIMITED
+def test_names_may_be_the_rows_of_a_matrix_of_letters(tmp_path):
+    """As MATLAB writes ['II '; 'aVR']; read column by column, they would be one name of all letters."""
+    savemat(tmp_path / "a.mat", {"val": np.eye(2, 5), "channels": np.array(["II", "aVR"])})
+    assert open_array_file(tmp_path / "a.mat").channels == ("II", "aVR")
+
+
+def test_complex_numbers_are_no_signal(tmp_path):
+    """Their imaginary part was left out, in silence."""
+    savemat(tmp_path / "a.mat", {"val": np.ones((1, 5)) * (1 + 2j), "ecg": np.eye(1, 5)})
+    assert list(open_array_file(tmp_path / "a.mat").arrays) == ["ecg"]
+
+
 @pytest.mark.parametrize("large", [long_text, long_names])
 def test_a_small_file_with_millions_of_letters_costs_little_memory(tmp_path, large):
     """A Python string for each letter took 20 times the memory that the text takes unpacked."""
@@ -220,3 +232,14 @@ def test_a_file_larger_than_its_reader_expects_is_not_read(tmp_path):
         file.truncate((1 << 24) + 1)
     with pytest.raises(DataError, match="expected at most 16,777,216"):
         read_field(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize(
+    ("cells", "channels"), [(["I", "aVR"], ("I", "aVR")), (["I", 2.0], None), (["I", ["a", "b"]], None)]
+)
+def test_names_of_channels_may_be_cells(tmp_path, cells, channels):
+    """Cells that hold anything but texts say nothing, and hide nothing."""
+    held = {"ecg": DATA[:2], "fs": 250.0, "channels": np.array([*cells, None], dtype=object)[:-1]}
+    savemat(tmp_path / "a.mat", held)
+    found = open_recording(tmp_path / "a.mat")
+    assert (found.channels, found.sampling_rate) == (channels, 250.0)

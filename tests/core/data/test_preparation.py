@@ -25,6 +25,18 @@ from clocs_core.data.prepared import verify
 from clocs_core.errors import DataError
 
 
+def test_frames_that_recordings_are_stretched_to_have_a_rate_where_recordings_last_alike(tmp_path):
+    """A network that reads them must know how long they lasted."""
+    halves = Framing(frame_samples=8, frames_per_record=2)
+    alike = make(tmp_path / "a", fake_entries(6), FakeOptions(samples=1000), halves)  # 10 s at 100 Hz
+    assert (alike.record_seconds, alike.frame_rate, alike.stretched_rate) == ({10.0: 6}, None, 1.6)
+    beats = make(tmp_path / "d", fake_entries(6), FakeOptions(samples=64), halves)
+    assert (beats.record_seconds, beats.stretched_rate) == ({0.64: 6}, 25.0)
+    differing = make(tmp_path / "b", fake_entries(6), FakeOptions(), halves)
+    assert (len(differing.record_seconds) > 1, differing.stretched_rate) == (True, None)
+    assert make(tmp_path / "c", fake_entries(6), FakeOptions(samples=1000)).stretched_rate is None
+
+
 def test_frames_and_index_are_those_of_a_plain_loop(tmp_path):
     """150 recordings over three shards: every frame is where the index says, and comes from that recording."""
     entries = fake_entries(150)
@@ -51,6 +63,7 @@ def test_frames_and_index_are_those_of_a_plain_loop(tmp_path):
     assert found.valid.all()
     assert (found.channels, found.unit, found.dataset, found.framing) == (("L0", "L1"), "mV", "fake", FRAMING)
     assert found.sampling_rates == {100.0: 150}
+    assert sum(found.record_seconds.values()) == len(records)
     assert found.drops.counts == {}
     assert found.folder == tmp_path / found.fingerprint
     assert found.frames_file.read_bytes() == found.frames.tobytes()

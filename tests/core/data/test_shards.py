@@ -176,6 +176,20 @@ def test_an_absurd_sampling_rate_costs_one_recording(tmp_path):
     assert [record for record, _ in found.records] == ["r0-0", "r5-0"]
 
 
+def test_what_is_wrong_with_a_file_is_said_in_a_line_without_its_path(tmp_path):
+    """The recording has a name, and the report of a run is given to others."""
+    path = tmp_path / "a.edf"
+
+    def load(entry, options):
+        raise ValueError(f"{path} has no\nheader; " + "and more " * 40)
+
+    bad = [Entry("a", "p", files=(path,)), *fake_entries(1, visits=1)]
+    found = make(tmp_path, bad, FakeOptions(samples=16), load=lambda e, o: load(e, o) if e.files else fake_load(e, o))
+    (said,) = found.drops.why.values()
+    assert said.startswith("it has no header; and more")
+    assert len(said) <= 160
+
+
 def test_odd_recordings_are_mended_or_dropped_one_by_one(tmp_path):
     """One bad file in ten thousand must cost one recording, and be named."""
     odd = ["Broken1", "Good1", "Swapped1", "Lost1", "Micro1", "Pressure1", "Short1", "Gap1", "Flat1"]
@@ -188,6 +202,7 @@ def test_odd_recordings_are_mended_or_dropped_one_by_one(tmp_path):
         "NaN": 1,
         "flat": 4,
     }
+    assert found.drops.why == {"unreadable: EOFError": "the file ends in the middle of a sample"}
     assert found.drops.first["missing channel L0"] == ("Lost1",)
     assert found.drops.first["NaN"] == ("Gap1 L0 frame 0",)
     assert [record for record, _ in found.records] == ["Good1", "Swapped1", "Micro1", "Gap1", "Flat1"]

@@ -132,7 +132,7 @@ def test_a_wfdb_recording_says_everything(tmp_path):
         ("a.csv", "", "is empty"),
         ("a.csv", "I,II\n", "has a heading, but no samples below it"),
         ("a.csv", "I,II\n1,2,3\n", "has 3 columns below the heading I, II"),
-        ("a.csv", "time\n1\n", "has 1 columns below the heading time"),
+        ("a.csv", "time\n1\n", "has no column of a signal: time are times, numbers of rows or words"),
         ("a.csv", "I,I\n1,2\n", "is named twice: I, I"),
         ("a.csv", "1,2\n3,x\n", "cannot be read: could not convert string 'x'"),
         ("a.csv", "1,2\n3\n", "cannot be read: "),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clocs_core.data.recording import ANYTHING
+from clocs_core.data.signal_file import read_signal_file
 from clocs_core.data.text_file import open_text
 from clocs_core.errors import DataError
 
@@ -112,11 +113,78 @@ def test_times_of_day_are_no_channel_and_say_the_rate(tmp_path: Path, write, rat
         assert (held.sampling_rate, held.channels) == (rate, ("II", "V1") if heading else None)
 
 
+@pytest.mark.parametrize("heading", ["'sample #','II','V1'\n", "index,II,V1\n", "sample,II,V1\n"])
+def test_numbers_of_samples_are_no_channel(tmp_path: Path, heading: str):
+    """As programs of PhysioNet and tables of pandas write them."""
+    held, samples = read(tmp_path, heading + rows(VALUES, rate=1.0).replace(".0000", ""))
+    assert held.channels == ("II", "V1")
+    assert samples.tolist() == VALUES.T.tolist()
+
+
+def test_names_and_units_in_single_quotes_are_read(tmp_path: Path):
+    """As PhysioNet's rdsamp writes them."""
+    text = "'Elapsed time','II','V1'\n'seconds','mV','mV'\n" + rows(VALUES, rate=250)
+    held, samples = read(tmp_path, text)
+    assert (held.channels, held.unit, held.sampling_rate) == (("II", "V1"), "mV", 250)
+    assert samples.tolist() == VALUES.T.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'II\n0.5\n""\n0.25\n-1\n',
+        "II\n0.5\n\n0.25\n-1\n",
+        "when,II\n10:00:00,0.5\n10:00:01,\n10:00:02,0.25\n10:00:03,-1\n",
+    ],
+)
+def test_empty_cells_of_a_single_column_are_missing_samples(tmp_path: Path, text: str):
+    """Left out, they would move all later samples, in silence."""
+    held, samples = read(tmp_path, text)
+    assert held.channels == ("II",)
+    np.testing.assert_array_equal(samples, [[0.5, np.nan, 0.25, -1]])
+    _, doubled = read(tmp_path, "II\n\n0.5\n\n0.25\n\n-1\n\n")  # each line ends twice
+    np.testing.assert_array_equal(doubled, [[0.5, 0.25, -1]])
+
+
+def test_a_rate_that_may_be_a_thousand_or_one_is_that_of_the_times_or_told(tmp_path: Path):
+    """1 Hz would be used by every filter, in silence."""
+    above = "Sampling rate: 1,000 Hz\n"
+    timed, _ = read(tmp_path, f"{above}time_s,II,V1\n" + rows(VALUES, rate=1000))
+    assert (timed.sampling_rate, timed.notes) == (1000, ())
+    for heading in ("", "II,V1\n"):
+        held, _ = read(tmp_path, above + heading + "\n".join(f"{a},{b}" for a, b in VALUES))
+        assert held.sampling_rate is None
+        assert len(held.notes) == 1
+        assert "its sampling rate is written 1,000, which can be 1000 or 1; give `sampling_rate`" in held.notes[0]
+
+
 @pytest.mark.parametrize(("said", "notes"), [(250, 0), (251, 0), (500, 1)])
 def test_a_rate_that_the_times_contradict_is_told(tmp_path: Path, said: int, notes: int):
     held, _ = read(tmp_path, f"Sampling rate: {said} Hz\ntime_s,II,V1\n" + rows(VALUES, rate=250))
     assert (held.sampling_rate, len(held.notes)) == (said, notes)
     assert all(f"says {said} Hz, which is used, and its times are those of 250 Hz" in note for note in held.notes)
+
+
+@pytest.mark.parametrize("heading", ["Sampling rate: 250 Hz\ntime_s,II,V1\n", "time,II,V1\n", "time_s,II,V1\n"])
+def test_gaps_between_the_times_are_told(tmp_path: Path, heading: str):
+    """Whatever says the rate: nothing else shows that samples are missing."""
+    step = 4 if heading.startswith("time,") else 0.004
+    apart = [n + (500 if n >= 3 else 0) for n in range(len(VALUES))]
+    lines = "".join(f"{step * n:g},{a:.3f},{b:.3f}\n" for n, (a, b) in zip(apart, VALUES, strict=True))
+    held, samples = read(tmp_path, heading + lines)
+    assert samples.tolist() == VALUES.T.tolist()
+    assert held.notes == ("r.txt: its times have 1 gap, of about 500 samples in all.",)
+    (found,) = held.read(0, 2).notes
+    assert found.startswith("Recording whose times have gaps or go back")
+
+
+def test_a_gap_between_times_of_day_is_told_without_a_heading(tmp_path: Path):
+    clocks = [f"10:{minute:02d}:{n % 60:02d}" for n, minute in ((n, 0 if n < 3 else 7) for n in range(len(VALUES)))]
+    held, _ = read(
+        tmp_path, "\n".join(f"{clock};{a:.3f};{b:.3f}" for clock, (a, b) in zip(clocks, VALUES, strict=True))
+    )
+    assert held.notes == ("r.txt: its times have 1 gap, of about 420 samples in all.",)
+    assert len(held.read(0, 2).notes) == 1
 
 
 def test_columns_of_words_are_left_out_and_told(tmp_path: Path):
@@ -183,3 +251,126 @@ def test_a_mistake_among_the_samples_is_named_and_no_row_is_skipped(tmp_path: Pa
     with pytest.raises(DataError, match=message) as raised:
         read(tmp_path, text)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time,ecg\n10:00:00,1\n10:00:01,2\n\n10:00:02,3\n10:00:03,4\n",
+        "10:00:00,1\n10:00:01,2\n\n10:00:02,3\n10:00:03,4\n",
+        "ecg,event\n1,a\n2,b\n\n3,c\n4,d\n",
+    ],
+)
+def test_an_empty_line_is_no_sample_where_one_column_of_several_is_left(tmp_path: Path, text: str):
+    """It became a missing one, so that all later samples moved."""
+    _, samples = read(tmp_path, text)
+    assert samples.tolist() == [[1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1\n2\n\n\n3\n", [1, 2, None, None, 3]),
+        ("1\n\n2\n\n\n\n3\n\n4\n", [1, 2, None, 3, 4]),  # lines end twice, and a sample is missing
+        ("1\n\n2\n\n3\n", [1, 2, 3]),
+    ],
+)
+def test_missing_samples_of_a_single_column_keep_their_places(tmp_path: Path, text: str, expected: list[float | None]):
+    _, samples = read(tmp_path, f"ecg\n{text}")
+    assert [None if np.isnan(one) else one for one in samples[0]] == expected
+
+
+@pytest.mark.parametrize(("step", "gap"), [(1, False), (1, True), (4, False), (4, True)])
+def test_numbers_of_rows_are_no_channel_whatever_is_missing_between_them(tmp_path: Path, step: int, gap: bool):
+    """A lost sample made a ramp of them, beside or in place of the signal."""
+    numbers = [step * (n + 3 * (gap and n > 2)) for n in range(len(VALUES))]
+    lines = "".join(f"{n},{a:.3f}\n" for n, a in zip(numbers, VALUES[:, 0], strict=True))
+    held, samples = read(tmp_path, f"sample,ecg\n{lines}")
+    assert held.channels == ("ecg",)
+    assert samples.tolist() == [VALUES[:, 0].tolist()]
+    assert held.notes == (("r.txt: its row numbers have 1 gap, of about 3 samples in all.",) if gap else ())
+
+
+def test_a_file_of_row_numbers_alone_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match=r"has no column of a signal: index are times, numbers of rows or words\."):
+        read(tmp_path, "index\n0\n1\n2\n")
+
+
+@pytest.mark.parametrize(
+    ("above", "rate"),
+    [
+        ("Sampling rate: 1 000 Hz", 1000.0),
+        ("Sampling rate: 1.000 Hz", None),
+        ("Sampling rate: 250.000 Hz", 250.0),
+        ("Sampling rate: 1.500 kHz", None),
+    ],
+)
+def test_thousands_are_read_where_they_are_clear(tmp_path: Path, above: str, rate: float | None):
+    held, _ = read(tmp_path, f"{above}\necg\n1\n2\n4\n3\n")
+    assert held.sampling_rate == rate
+    assert len(held.notes) == (rate is None)
+
+
+def test_a_force_sensor_is_no_sampling_rate(tmp_path: Path):
+    held, _ = read(tmp_path, "FS 1\n1\n2\n4\n3\n")
+    assert (held.channels, held.sampling_rate) == (("FS 1",), None)
+
+
+@pytest.mark.parametrize("text", ["II,index\n1\n2\n3\n", "time,index,II\n0,1\n1,2\n2,3\n"])
+def test_a_heading_with_more_names_than_columns_is_refused(tmp_path: Path, text: str):
+    with pytest.raises((DataError, ValueError), match="columns"):
+        read(tmp_path, text)
+
+
+def test_an_export_of_labchart_says_names_units_and_times(tmp_path: Path):
+    """Its lines above the numbers are facts with an equals sign, and no heading."""
+    above = "Interval=\t0.002 s\nTimeFormat=\tStartOfBlock\nChannelTitle=\tECG\tResp\nRange=\t5.000 mV\t10.000 mV\n"
+    rows = "".join(f"{n / 500:g}\t{n % 7 / 8}\t{n % 5 / 8}\n" for n in range(50))
+    (tmp_path / "l.txt").write_text(above + rows)
+    found = read_signal_file(tmp_path / "l.txt")
+    assert (found.channels, found.unit, found.sampling_rate) == (("ECG", "Resp"), "mV", 500.0)
+    np.testing.assert_array_equal(found.samples[0], [n % 7 / 8 for n in range(50)])
+    (tmp_path / "l.txt").write_text(above.replace("ChannelTitle", "Channels") + rows)
+    assert read_signal_file(tmp_path / "l.txt").channels is None
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_start_and_the_rate_above_the_samples_of_a_wristband_are_no_samples(tmp_path: Path, columns: int):
+    cells = [[1544027337.0] * columns, [64.0] * columns, *[[float(n % 7)] * columns for n in range(20)]]
+    (tmp_path / "BVP.csv").write_text("".join(",".join(f"{one:.6f}" for one in row) + "\n" for row in cells))
+    found = read_signal_file(tmp_path / "BVP.csv")
+    assert found.sampling_rate == 64.0
+    np.testing.assert_array_equal(found.samples, [[n % 7 for n in range(20)]] * columns)
+    assert "BVP.csv: its first two rows are the start and the sampling rate" in found.notes[0]
+
+
+@pytest.mark.parametrize("first", ["900.0\n64.0\n", "1544027337.0\n0.25\n", "1544027337.0\n5000.0\n"])
+def test_other_first_rows_are_samples(tmp_path: Path, first: str):
+    (tmp_path / "x.csv").write_text(first + "".join(f"{n % 7}\n" for n in range(20)))
+    found = read_signal_file(tmp_path / "x.csv")
+    assert (found.samples.shape, found.sampling_rate) == ((1, 22), None)
+
+
+def test_minutes_and_seconds_since_the_start_are_times(tmp_path: Path):
+    """As the PhysioBank ATM writes them, in single quotes and with a row of units; an hour later come hours."""
+    seconds = [3599 + n / 4 for n in range(12)]
+    clock = [f"{int(one) // 60}:{one % 60:06.3f}" if one < 3600 else f"1:00:{one % 60:06.3f}" for one in seconds]
+    rows = "".join(f"'{one}',{n % 7},{n % 5}\n" for n, one in enumerate(clock))
+    (tmp_path / "s.csv").write_text(f"'Elapsed time','MLII','V5'\n'hh:mm:ss.mmm','mV','mV'\n{rows}")
+    found = read_signal_file(tmp_path / "s.csv")
+    assert (found.channels, found.unit, found.sampling_rate) == (("MLII", "V5"), "mV", 4.0)
+
+
+def test_names_of_several_words_stand_two_spaces_apart(tmp_path: Path):
+    rows = "".join(f"   {n / 360:.3f}   {n % 7}.5   {n % 5}\n" for n in range(720))
+    (tmp_path / "r.txt").write_text(f"   Elapsed time     MLII      V5\n   (seconds)       (mV)     (mV)\n{rows}")
+    found = read_signal_file(tmp_path / "r.txt")
+    assert (found.channels, found.unit, found.sampling_rate) == (("MLII", "V5"), "mV", 360.0)
+
+
+def test_a_rising_column_in_a_unit_of_time_is_no_channel_and_intervals_are_one(tmp_path: Path):
+    """Chest straps write two clocks, one in nanoseconds; intervals between beats are in milliseconds too."""
+    rows = "".join(f"{599616 * 10**12 + n * 4 * 10**6};{800 + 50 * (n % 3)};{n % 7}\n" for n in range(50))
+    (tmp_path / "p.txt").write_text(f"sensor clock [ns];RR [ms];ecg [uV]\n{rows}")
+    found = read_signal_file(tmp_path / "p.txt")
+    assert (found.channels, found.sampling_rate) == (("RR", "ecg"), 250.0)

@@ -20,6 +20,8 @@ ROWS = b"1,2\n3,4\n5,6\n"
         ("fs;128", 128),
         ('{"sampling rate": 1000, "device": 7}', 1000),
         ("Samplerate 100,5 Hz", 100.5),
+        ("Sampling rate: 1,000 Hz", None),  # a thousand, or one
+        ("Sampling rate: 0,250 kHz", 250),
         ("Heart rate: 80", None),
         ("bits per sample: 16", None),
         ("fs=100\nSampling rate: 250 Hz", None),  # which?

@@ -47,6 +47,32 @@ def test_counts_are_read_as_they_are(tmp_path, ending, channels):
     np.testing.assert_array_equal(record.samples, samples)
 
 
+@pytest.mark.parametrize("gains", [["1000/mV", "1/uV"], ["1000/mV", "1000/uV"], ["200/uV", "200(7)/mV"]])
+def test_voltages_are_in_the_unit_of_the_first_channel(tmp_path, gains):
+    """A channel that is a thousand times smaller would be silence beside the others."""
+    path = write(tmp_path, counts(2), gain=gains)
+    first = gains[0].partition("/")[2]
+    factors = np.array([[1.0], [0.001 if first == "mV" else 1000.0]])
+    whole, opened = read_wfdb(path), open_wfdb(path, Wish())
+    np.testing.assert_allclose(physical(whole), by_package(path) * factors, rtol=1e-12)
+    assert (whole.unit, opened.unit, opened.units) == (first, first, (first, first))
+    part = opened.read(10, 20).samples / opened.gain
+    np.testing.assert_allclose(part, (by_package(path) * factors)[:, 10:20], rtol=1e-12)
+
+
+def test_other_formats_are_in_one_unit_too_and_other_units_stay(tmp_path):
+    path = made_files.write_wfdb(tmp_path / "a", np.arange(20.0).reshape(2, 10) / 10, 250, "212")
+    header, expected = path.with_suffix(".hea"), by_package(path)
+    text = header.read_text()
+    assert text.count("/mV") == 2
+    header.write_text("/uV".join(text.rsplit("/mV", 1)))
+    np.testing.assert_allclose(read_wfdb(path).samples, expected * [[1], [0.001]], rtol=1e-12)
+    header.write_text("/mmHg".join(text.rsplit("/mV", 1)))
+    held = read_wfdb(path)
+    assert held.unit == "mV, mmHg"
+    np.testing.assert_array_equal(held.samples, expected)
+
+
 @pytest.mark.parametrize("gain", [["1000/mV", "500/mV"], ["1000(5)/mV", "1000/mV"], ["-1000/mV", "-1000/mV"]])
 def test_unequal_gains_and_baselines_give_physical_values(tmp_path, gain):
     samples = counts(2)
@@ -337,3 +363,56 @@ def test_ten_bits_in_four_bytes_are_read(tmp_path: Path, format_: int):
     (tmp_path / "r.hea").write_text(f"r 1 100 300\nr.dat {format_} 100(0)/mV 10 0 {values[0]} 0 0 I\n")
     held = open_wfdb(tmp_path / "r.hea", Wish())
     np.testing.assert_allclose(held.read(0, 300).samples[0], values / 100)
+
+
+def write_several_rates(folder: Path):
+    """Frames of 4, 2 and 1 samples, as of a bedside monitor; the first two channels in V and mV."""
+    rates = (4, 2, 1)
+    rows = [np.random.default_rng(n).normal(size=60 * rate) for n, rate in enumerate(rates)]
+    with warnings.catch_warnings(action="ignore"):  # wfdb uses deprecated functions of pandas
+        import wfdb
+
+        wfdb.wrsamp(
+            "m",
+            fs=62,
+            units=["mV", "V", "Ohm"],
+            sig_name=["II", "III", "Resp"],
+            e_p_signal=rows,
+            samps_per_frame=list(rates),
+            fmt=["16"] * 3,
+            adc_gain=[1000.0] * 3,
+            baseline=[0] * 3,
+            write_dir=str(folder),
+        )
+    return folder / "m.hea", rows
+
+
+@pytest.mark.parametrize(("name", "place", "rate"), [("II", 0, 248.0), ("III", 1, 124.0), ("Resp", 2, 62.0)])
+def test_channels_of_several_rates_keep_their_own(tmp_path: Path, name, place, rate):
+    path, rows = write_several_rates(tmp_path)
+    held = open_wfdb(path, Wish((name,)))
+    assert (held.channels, held.sampling_rate, held.length) == ((name,), rate, len(rows[place]))
+    np.testing.assert_allclose(held.read(0, held.length).samples[0], rows[place], atol=5e-4 + 1e-12)
+    np.testing.assert_array_equal(held.read(7, 41).samples, held.read(0, held.length).samples[:, 7:41])
+    assert held.files == (tmp_path / "m.dat",)
+
+
+def test_a_name_that_no_file_can_have_is_that_of_a_missing_signal(tmp_path: Path):
+    (tmp_path / "a.hea").write_text(f"a 1 100 8\na.{'9' * 300} 212 200 12 0 0 0 0 I\n")
+    with pytest.raises(DataError):
+        open_wfdb(tmp_path / "a.hea", Wish())
+
+
+def test_of_several_rates_the_fastest_is_read_and_the_others_are_named(tmp_path: Path):
+    path, _ = write_several_rates(tmp_path)
+    held = open_wfdb(path, Wish())
+    assert held.channels == ("II",)
+    assert held.notes == ("Only channels at 248 Hz are read, not III (124 Hz), Resp (62 Hz).",)
+    assert open_wfdb(path, Wish(sampling_rate=62.0)).channels == ("Resp",)
+
+
+def test_a_reader_of_whole_recordings_is_told_that_samples_of_a_frame_are_averaged(tmp_path: Path):
+    path, rows = write_several_rates(tmp_path)
+    found = read_wfdb(path)
+    assert found.tolerated == ("Averaged to 62 Hz: II, III.",)
+    np.testing.assert_allclose(found.samples[0], rows[0].reshape(-1, 4).mean(axis=1), atol=1e-3)

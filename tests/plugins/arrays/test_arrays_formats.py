@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from made_files import wave, write_edf
 
-from clocs_core import DataError, Listing, Task, Unavailable
+from clocs_core import DataError, Framing, Listing, Task, Unavailable
 from clocs_core.cli import main
+from clocs_core.data.recipe import Recipe
 from clocs_plugins.arrays import ArraysOptions, load, scan
 
 ONE = Task("label", classes=())
@@ -199,3 +200,73 @@ def test_recordings_of_several_rates_are_told(
     same = ["-o", "pretrain_framing.sampling_rate=100", "-o", "evaluate_framing.sampling_rate=100"]
     assert main([*plain, *same]) == 0
     assert "differ in their sampling rate" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_arrays_beside_a_file_of_each_recording_are_not_read_instead(tmp_path: Path, count: int):
+    """Peaks that somebody kept there, or embeddings of clocs itself."""
+    folder = fill(tmp_path, ".hea", count)
+    np.savez(folder / "peaks.npz", rpeaks=np.arange(640.0).reshape(5, 128), fs=250)
+    listing = scan(folder, ONE, PLAIN)
+    assert len(listing.entries) == count
+    assert "Files of other kinds are not read: 1 .npz." in listing.notes
+
+
+def test_an_array_of_recordings_is_read_whatever_text_says_of_it(tmp_path: Path):
+    """Up to four texts or arrays, such as labels; more are recordings."""
+    np.savez(tmp_path / "all.npz", x=np.ones((5, 640)), sampling_rate=125)
+    np.save(tmp_path / "labels.npy", np.arange(5))
+    for number in range(1, 4):
+        (tmp_path / f"table{number}.csv").write_text("1\n2\n3\n")
+    assert len(scan(tmp_path, ONE, PLAIN).entries) == 5
+    for number in range(4, 6):
+        (tmp_path / f"table{number}.csv").write_text("1\n2\n3\n" * 10)
+    with_more = scan(tmp_path, ONE, attrs.evolve(PLAIN, sampling_rate=125.0))
+    assert len(with_more.entries) == 6
+    assert "Files of other kinds are not read: 1 .npz." in with_more.notes
+
+
+def test_new_names_in_the_order_of_the_files_are_refused_where_that_differs(tmp_path: Path):
+    """As of record 114 of the MIT-BIH data base, which has V5 first."""
+    for number, names in enumerate((("MLII", "V5"), ("V5", "MLII"), ("MLII", "V5"))):
+        write_edf(tmp_path / f"{number}.edf", wave(100), 100, names=names)
+    with pytest.raises(
+        DataError, match=r"0\.edf has MLII, V5, 1\.edf has V5, MLII\. Name the channels as the files do"
+    ):
+        scan(tmp_path, ONE, attrs.evolve(PLAIN, names=("II", "V5")))
+    by_name = attrs.evolve(PLAIN, names=("V5", "MLII"))
+    records = [load(entry, by_name) for entry in scan(tmp_path, ONE, by_name).entries]
+    assert [record.channels for record in records] == [("MLII", "V5"), ("V5", "MLII"), ("MLII", "V5")]
+
+
+def test_a_heading_in_another_order_is_not_renamed(tmp_path: Path):
+    """Only the first text of a folder is opened by the listing."""
+    for number, heading in enumerate(("MLII,V5", "V5,MLII")):
+        (tmp_path / f"{number}.csv").write_text(heading + "\n" + "1,2\n3,4\n" * 50)
+    options = attrs.evolve(PLAIN, names=("II", "V5"), sampling_rate=100.0)
+    first, second = scan(tmp_path, ONE, options).entries
+    assert load(first, options).channels == ("II", "V5")
+    with pytest.raises(ValueError, match=r"would call the file's channel 'MLII' 'V5'"):
+        load(second, options)
+
+
+def test_the_signals_beside_a_header_are_among_the_files_of_a_recording(tmp_path: Path):
+    """Else frames of a broken download stay after it was repeated: its header is the same."""
+    folder = fill(tmp_path, ".hea", 2)
+    files = [[file.name for file in entry.files] for entry in scan(folder, ONE, PLAIN).entries]
+    assert files == [["r0.hea", "r0.dat"], ["r1.hea", "r1.dat"]]
+
+
+def test_other_labels_and_parts_share_prepared_frames_and_another_unit_does_not(tmp_path: Path):
+    folder = fill(tmp_path, ".edf")
+    options = with_table(tmp_path)
+    entries = scan(folder, ONE, options).entries
+
+    def fingerprint(**changes: object) -> str:
+        changed = attrs.evolve(options, **changes)
+        return Recipe(dataset="arrays", entries=entries, load=load, options=changed, framing=Framing()).fingerprint()
+
+    same = {"labels": "none", "parts": tmp_path / "parts.csv", "label_separator": "|", "label_column": "x"}
+    assert {fingerprint(**{name: value}) for name, value in same.items()} == {fingerprint()}
+    for changes in ({"unit": "uV"}, {"gain": 2.0}, {"names": ("II",)}, {"window": 5.0}, {"sampling_rate": 50.0}):
+        assert fingerprint(**changes) != fingerprint()

@@ -222,6 +222,28 @@ def test_an_empty_cell_is_a_missing_sample(tmp_path: Path):
     assert np.isfinite(records[0].samples).sum() == 2 * 23 - 1
 
 
+@pytest.mark.parametrize(("rate", "drops"), [(100.0, 0), (None, 1)])
+def test_gaps_between_times_are_counted(tmp_path: Path, rate: float | None, drops: int):
+    """With a rate that was given, the rows are read and it is said; else the times cannot say the rate."""
+    for name, lost in (("a", 0), ("b", 500)):
+        times = [(n + (lost if n >= 60 else 0)) / 100 for n in range(120)]
+        lines = [f"{t:.2f},{np.sin(t):.4f}" for t in times]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["time_s,II", *lines]))
+    options = ArraysOptions(sampling_rate=rate, unit="mV")
+    listing = scan(tmp_path, ONE, options)
+    framing = Framing(frame_samples=40)
+    recipe = Recipe(dataset="arrays", entries=listing.entries, load=load, options=options, framing=framing)
+    found = prepare(recipe, tmp_path / "prepared", 1, lambda *_: None)
+    assert sum(found.drops.counts.values()) == drops
+    if drops:
+        (why,) = found.drops.why.values()
+        assert why.startswith("the sampling rate is not known, for its times have gaps or go back")
+    else:
+        (reason,) = found.tolerated.counts
+        assert reason.startswith("recording whose times have gaps or go back")
+        assert found.tolerated.first[reason] == ("b.csv",)
+
+
 def test_text_with_a_line_per_channel_is_read_when_it_is_said(tmp_path: Path):
     for patient in ("p1", "p2"):
         (tmp_path / patient).mkdir()

@@ -480,3 +480,43 @@ def test_measurements_are_labels_of_the_task_number(tmp_path: Path):
     strange = scan(tmp_path / "many.npy", number, asked)
     assert strange.no_score == "the label 'old' is no number, and the task 'number' predicts numbers"
     assert {entry.label for entry in strange.entries} == {None}
+
+
+@pytest.fixture
+def by_patient(tmp_path: Path) -> Path:
+    """A folder of each patient, with files of the same names."""
+    for patient in ("p0", "p1", "p2"):
+        (tmp_path / "held" / patient).mkdir(parents=True)
+        for name in ("rest", "stress"):
+            np.save(tmp_path / "held" / patient / f"{name}.npy", SIGNAL[0])
+    return tmp_path / "held"
+
+
+def labelled(root: Path, table: Path, text: str) -> list[tuple[str, object]]:
+    table.write_text(text)
+    listing = scan(root, ONE, attrs.evolve(AT_125, labels=table))
+    return [(entry.record, entry.label) for entry in listing.entries]
+
+
+def test_files_of_several_patients_with_one_name_are_told_apart_by_the_patient(by_patient: Path, tmp_path: Path):
+    rows = ["patient,file,label", "p0,rest,a", "p0,stress,b", "p1,rest.npy,b", "p2,p2/stress.npy,a", "p9,rest,b"]
+    assert labelled(by_patient, tmp_path / "t.csv", "\n".join(rows)) == [
+        ("p0/rest.npy", 0),
+        ("p0/stress.npy", 1),
+        ("p1/rest.npy", 1),
+        ("p1/stress.npy", None),
+        ("p2/rest.npy", None),
+        ("p2/stress.npy", 0),
+    ]
+
+
+def test_a_name_that_several_files_have_is_refused_without_the_patient(by_patient: Path, tmp_path: Path):
+    with pytest.raises(DataError, match=r"'rest', which is the name of 3 files, such as .*p0.* and .*p1"):
+        labelled(by_patient, tmp_path / "t.csv", "file,label\nrest,a\n")
+    paths = "file,label\np0/rest,a\np1/rest,b\n"
+    assert [label for _, label in labelled(by_patient, tmp_path / "t.csv", paths)] == [0, None, 1, None, None, None]
+
+
+def test_paths_are_enough_where_a_table_has_other_ids_of_patients(by_patient: Path, tmp_path: Path):
+    rows = "patient,file,label\n1001,p0/rest,a\n1002,p1/rest,b\n"
+    assert [label for _, label in labelled(by_patient, tmp_path / "t.csv", rows)] == [0, None, 1, None, None, None]
