@@ -21,7 +21,7 @@ from clocs_core.api.tables import Table
 from clocs_core.artifacts.documents import read_text
 from clocs_core.artifacts.encoder import pack_encoder
 from clocs_core.artifacts.metrics import EpochRow, read_rows
-from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.predictions import PredictedRows, read_rows_of
 from clocs_core.artifacts.reports import Report, read_report
 from clocs_core.artifacts.run_folder import RunFolder, open_run_folder, refuse_other_settings, refuse_taken
 from clocs_core.artifacts.run_keeper import FolderKeeper, RunKeeper
@@ -186,7 +186,7 @@ def load_run(path: str | Path) -> Run:
         path=folder.path,
         epochs=epochs,
         record=record,
-        predictions=read_predicted_rows(folder.predictions) if folder.predictions.exists() else None,
+        predictions=read_rows_of(folder.predictions, record.predictions_sha256),
         file=folder.encoder,
         other_files={one.name: folder.encoder_of(one.name) for one in record.other_encoders},
     )

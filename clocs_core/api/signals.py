@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from clocs_core.artifacts.card import NetworkCard
+from clocs_core.data.recording import without_mask
 from clocs_core.data.signal_file import SignalFile
 from clocs_core.errors import ClocsWarning, DataError, SettingsError
 from clocs_core.inference.signals import OwnFrames, Unsaid, cut_own_frames
@@ -66,7 +67,7 @@ def spread(card: NetworkCard, rows: OwnFrames, outputs: NDArray[Any]) -> tuple[N
 def as_array(values: ArrayLike | Tensor) -> NDArray[Any]:
     """Values as an array of real numbers. Raises DataError for anything else."""
     try:
-        array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+        array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else without_mask(values)
     except ValueError as problem:  # rows of unequal length
         raise DataError(f"The values are no array: {problem}") from None
     if array.dtype.kind not in "iuf":
@@ -96,4 +97,4 @@ def _hertz(name: str, value: object) -> float:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, ClocsWarning, stacklevel=5)
+    warnings.warn(text, ClocsWarning, stacklevel=6)

@@ -25,8 +25,17 @@ from clocs_core.errors import DataError, SettingsError
 from clocs_core.inference.network import AsTrained
 from clocs_core.inference.rows import ChosenFrames, Rows, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
+from clocs_core.inference.time_scale import follows_rate, prepare_as_trained
 from clocs_core.plan.compatibility import fit_channels
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
+from clocs_core.plan.data import (
+    Chosen,
+    DataPlan,
+    default_tables,
+    framing_of,
+    inherit_data,
+    refuse_idle_constant,
+    settle,
+)
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.scale import Scale
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
@@ -90,7 +99,11 @@ def choose_recordings(
         )
     own = dataset == card.dataset
     names = card.run_channels if own else ()
-    return Target(DataPlan(Chosen(offer, layers.table("dataset", offer.options)), data, task, names), framing, own)
+    recordings = DataPlan(Chosen(offer, layers.table("dataset", offer.options)), data, task, names)
+    # A framing that the user gives is kept to, and so is that of another data set with a time scale of its own.
+    is_default = plain(framing) == _tables_of_run(card, offer)["framing"]
+    keeps_time = is_default and (own or not offer.has_time_scale) and follows_rate(card, framing)
+    return Target(recordings, framing, own, keeps_time)
 
 
 def _tables(card: EncoderCard, offer: Dataset, given: Tables, named: Sequence[Assignment]) -> Tables:
@@ -110,7 +123,7 @@ def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
     has_all = set(card.channels) <= set(offer.channels)
     if has_all or (card.input_channels > 1 and not offer.channels):  # else the files name them, or it is refused
         data["channels"] = list(card.channels)
-    framing = attrs.evolve(offer.framing(1), frame_samples=card.frame_samples)
+    framing = attrs.evolve(framing_of(offer, 1), frame_samples=card.frame_samples)
     framing = attrs.evolve(framing, band_pass=card.framing.band_pass, notch=card.framing.notch)
     return {"data": data, "dataset": {}, "framing": plain(framing)}
 
@@ -118,8 +131,12 @@ def _tables_of_run(card: EncoderCard, offer: Dataset) -> Tables:
 def get_recordings(card: EncoderCard, target: Target, workers: int, show: Display) -> Cohort:
     """Find, divide and prepare the recordings, and warn of anything that makes their embeddings unreliable."""
     show.stage("preparing recordings")
-    cohort = get_cohort(target.recordings, target.framing, target.framing, workers, show.tick)
     asked = target.recordings
+
+    def prepare(framing: Framing) -> Cohort:
+        return get_cohort(asked, framing, framing, workers, show.tick)
+
+    cohort = prepare_as_trained(card, target, prepare, lambda one: one.evaluate, show)
     drops = DropReport.of(cohort.listing.drops) + cohort.evaluate.drops
     if drops.counts:
         show.say(drops.sentence())

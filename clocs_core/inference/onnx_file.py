@@ -85,7 +85,20 @@ def choose_window(card: EncoderCard, rate: float | None = None, trained_at: floa
 
 def as_module(loaded: LoadedEncoder, window: Window) -> torch.nn.Sequential:
     """Build the exported module: windows (n, channel, sample) in the encoder's unit to embeddings (n, E)."""
-    return torch.nn.Sequential(build_stretch(window.framing), as_trained(loaded.encoder, loaded.card)).eval()
+    network = torch.nn.Sequential(build_stretch(window.framing), as_trained(loaded.encoder, loaded.card))
+    return torch.nn.Sequential(_KeepsMissing(network)).eval()
+
+
+class _KeepsMissing(torch.nn.Module):
+    """Gives NaN where a window has a sample that is no number: in ONNX, Relu and MaxPool replace NaN by a number."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.network(signal)  # (n, E)
+        return found + (signal - signal).sum((1, 2))[:, None]  # 0, or NaN
 
 
 def export_onnx(loaded: LoadedEncoder, window: Window, path: Path) -> float:
@@ -114,7 +127,7 @@ def _refuse_without() -> None:
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError as problem:
-        raise Unavailable(f"Exporting needs {problem.name}: `pip install clocs[onnx]`.") from None
+        raise Unavailable(f"Exporting needs {problem.name}: `pip install 'clocs[onnx]'`.") from None
 
 
 def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
@@ -129,6 +142,7 @@ def _to_onnx(loaded: LoadedEncoder, window: Window) -> bytes:
                 (example,),
                 dynamo=True,
                 verbose=False,
+                optimize=False,  # it takes the 1e-8 away that keeps a flat window from a division by 0
                 opset_version=_OPSET,
                 input_names=["signal"],
                 output_names=["embedding"],
@@ -179,6 +193,9 @@ def _compare(loaded: LoadedEncoder, window: Window, model: bytes) -> tuple[float
         scale = max(1.0, np.abs(expected).max())
         worst = float(np.maximum(worst, np.abs(found - expected).max() / scale))
         rounding = max(rounding, float(np.abs(outputs_of(whole, signal, cpu) - _exact(loaded, frames)).max() / scale))
+    signal[0, 0, 0], signal[1, 0, 0] = np.nan, np.inf
+    if not np.isnan(session.run(None, {"signal": signal})[0][:2]).all():
+        worst = float("nan")  # numbers of samples that are missing
     return worst, rounding
 
 
@@ -192,9 +209,11 @@ def _exact(loaded: LoadedEncoder, frames: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _example(n: int, channels: int, samples: int) -> NDArray[np.float32]:
-    """Make random-walk signals with an offset, like ECG baselines."""
+    """Make random-walk signals with an offset, like ECG baselines; of several, the last is flat, as a detached lead."""
     steps = np.random.default_rng(n).normal(size=(n, channels, samples))
-    return (3 + 0.1 * steps.cumsum(axis=2)).astype(np.float32)
+    made = (3 + 0.1 * steps.cumsum(axis=2)).astype(np.float32)
+    made[1:][-1:] = 0.0
+    return made
 
 
 def _frame(signal: NDArray[np.float32], framing: Framing) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import torch
 
 from clocs_core.artifacts.card import ClassifierCard
 from clocs_core.artifacts.classifier import LoadedClassifier
-from clocs_core.contracts.records import DropReport, Listing
+from clocs_core.contracts.records import DropReport, Framing, Listing
 from clocs_core.data.cohort import divide, prepare_recordings, scan
 from clocs_core.data.prepared import Prepared
 from clocs_core.errors import DataError, SettingsError
@@ -23,7 +23,8 @@ from clocs_core.evaluation.finetune import probability_of
 from clocs_core.inference.predicted import Predicted
 from clocs_core.inference.rows import ChosenFrames, Rows, as_trained, run_on_files, run_on_frames
 from clocs_core.inference.signals import Unsaid
-from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_unit
+from clocs_core.inference.time_scale import follows_rate, prepare_as_trained
+from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_unit, warn_of_length
 from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, settle
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plan.target import Parts, Target, known_channels, warn_of_signals, warn_of_split
@@ -57,7 +58,8 @@ def choose_target(
     data, task = settle(offer, known_channels(card, offer, layers.table("data", DataSettings)))
     framing = card.framing if own else fit_framing(card, None, trained_at)
     chosen = Chosen(offer, layers.table("dataset", offer.options))
-    return Target(DataPlan(chosen, data, task, card.recorded if own else ()), framing, own)
+    recordings = DataPlan(chosen, data, task, card.recorded if own else ())
+    return Target(recordings, framing, own, keeps_time=own and follows_rate(card, framing))
 
 
 def _tables(card: ClassifierCard, own: bool, given: Tables, named: Sequence[Assignment]) -> Tables:
@@ -80,6 +82,8 @@ def predict_recordings(
     patients = _patients(card, target, listing, part, show)
     network = as_trained(loaded.network, card, fit_unit(card, prepared.unit, f"Data set {name!r}"))
     warn_of_signals(card, target, show)
+    if not target.own and (warning := warn_of_length(card)):
+        show.warn(warning)
     show.stage("predicting")
     unlabelled = dict.fromkeys((record for record, _ in prepared.records), None)
     rows = run_on_frames(
@@ -130,16 +134,19 @@ def _prepare(
     card: ClassifierCard, target: Target, workers: int, show: Display
 ) -> tuple[Listing, Prepared, tuple[str, ...]]:
     """Find and prepare the recordings of all parts: an evaluation of the same data has prepared them already."""
-    asked, framing = target.recordings, target.framing
-    offer, listing = asked.dataset.offer, scan(asked)
+    asked, listing = target.recordings, scan(target.recordings)
     for note in listing.notes:
         show.say(note)
-    prepared = prepare_recordings(asked, listing, framing, workers, show.tick)
+
+    def prepare(framing: Framing) -> Prepared:
+        return prepare_recordings(asked, listing, framing, workers, show.tick)
+
+    prepared = prepare_as_trained(card, target, prepare, lambda one: one, show)
     names, wanted = prepared.channels, asked.data.channels
     given = asked.names if set(wanted) < set(asked.names) else wanted
     if listing.numbered and len(given) == len(names) and not set(given) & set(names):
         prepared = attrs.evolve(prepared, channels=given)  # the user's names for channels that files only number
-    return listing, prepared, fit_channels(card, prepared.channels, wanted, f"Data set {offer.name!r}")
+    return listing, prepared, fit_channels(card, prepared.channels, wanted, f"Data set {asked.name!r}")
 
 
 def _patients(card: ClassifierCard, target: Target, listing: Listing, part: Parts, show: Display) -> frozenset[str]:

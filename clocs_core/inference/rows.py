@@ -124,10 +124,13 @@ def run_on_files(
     parts = []
     for number, (path, name) in enumerate(zip(paths, names, strict=True)):
         show.stage(f"{doing} {name}")
-        rows = read_own_frames(card, path, unsaid, show.say)
-        output = outputs_of(as_trained(network, card, rows.factor), rows.signal, device, show.tick)
-        channel = np.full(len(output), TOGETHER) if card.input_channels > 1 else rows.channel
-        parts.append((output, np.full(len(output), number), channel, rows.frame, rows.start))
+        before = 0  # frames of the earlier parts of a long recording
+        for rows in read_own_frames(card, path, unsaid, show.say):
+            if len(rows.frame):
+                output = outputs_of(as_trained(network, card, rows.factor), rows.signal, device, show.tick)
+                channel = np.full(len(output), TOGETHER) if card.input_channels > 1 else rows.channel
+                parts.append((output, np.full(len(output), number), channel, before + rows.frame, rows.start))
+            before += len(rows.starts)
     output, record, channel, frame, start = (np.concatenate(column) for column in zip(*parts, strict=True))
     features = Features(output, np.full(len(output), -1), record, record)
     return Rows(features, channel, frame, start, names, names, rows.channels)

@@ -22,11 +22,15 @@ Parts: TypeAlias = Literal["train", "validation", "test", "all"]
 
 @attrs.frozen
 class Target:
-    """The recordings that a network reads, and their framing. own: whether it was trained on this data set."""
+    """The recordings that a network reads, and their framing. own: whether it was trained on this data set.
+
+    keeps_time: whether a frame must last as long as in training, whatever the rate of the recordings.
+    """
 
     recordings: DataPlan
     framing: Framing
     own: bool
+    keeps_time: bool = False
 
     def tables(self) -> Tables:
         """Return the effective settings as plain tables."""

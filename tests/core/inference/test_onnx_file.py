@@ -47,6 +47,8 @@ def open_encoder(folder, catalogue, needs=None, **changes):
         (Framing(source_samples=256), 2500 / 1.28, None, (256, 200.0)),
         (Framing(source_samples=256), 2500 / 1.28, 400.0, (512, 400.0)),
         (Framing(frames_per_record=2), None, None, (2500, None)),
+        (Framing(frames_per_record=2), 500.0, None, (2500, 500.0)),  # recordings of 10 s
+        (Framing(frames_per_record=2), 500.0, 1000.0, (5000, 1000.0)),
     ],
 )
 def test_a_window_lasts_as_long_as_a_frame(tmp_path, catalogue, framing, frame_rate, rate, expected):
@@ -63,7 +65,7 @@ def test_windows_that_cannot_be_are_refused(tmp_path, catalogue):
     ):
         choose_window(card, 250.5)
     with pytest.raises(SettingsError, match="stretched whole recordings to 2 frames"):
-        choose_window(attrs.evolve(card, framing=Framing(frames_per_record=2)), 500.0)
+        choose_window(attrs.evolve(card, framing=Framing(frames_per_record=2), frame_rate=None), 500.0)
 
 
 # ------------------------------------------------------------------------------------------------------ real recordings
@@ -157,6 +159,40 @@ def test_every_normalisation_is_inside_the_file(tmp_path, catalogue, name, const
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "constant"), [("min-max", None), ("z-score", None), ("constant", 0.2)])
+def test_flat_windows_are_those_of_pytorch_and_missing_samples_give_no_numbers(tmp_path, catalogue, name, constant):
+    """An optimiser took the 1e-8 of the normalisation away: a detached lead became 1e37. Relu made numbers of NaN."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    loaded = open_encoder(tmp_path, catalogue, normalise=name, constant=constant)
+    window = choose_window(loaded.card)
+    export_onnx(loaded, window, tmp_path / "e.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "e.onnx", providers=["CPUExecutionProvider"])
+    signal = np.random.default_rng(0).normal(size=(4, 1, window.samples)).astype(np.float32)
+    signal[0], signal[1, 0, 7], signal[2, 0, 9] = 0.0, np.nan, -np.inf
+    (found,) = session.run(None, {"signal": signal})
+    with torch.no_grad():
+        expected = as_module(loaded, window)(torch.from_numpy(signal)).numpy()
+    assert np.isnan(expected).all(axis=1).tolist() == [False, True, True, False]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_file_that_makes_numbers_of_missing_samples_is_not_written(tmp_path, catalogue, monkeypatch):
+    from types import ModuleType, SimpleNamespace
+
+    def blind(_names, given):
+        with torch.no_grad():
+            return (module(torch.nan_to_num(torch.from_numpy(given["signal"]))).numpy(),)
+
+    runtime = ModuleType("onnxruntime")
+    runtime.SessionOptions = SimpleNamespace
+    runtime.InferenceSession = lambda *_, **__: SimpleNamespace(run=blind)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    loaded = open_encoder(tmp_path, catalogue)
+    module = as_module(loaded, choose_window(loaded.card))
+    assert np.isnan(export._compare(loaded, choose_window(loaded.card), b"")[0])
+
+
 # ------------------------------------------------------------------------------------------------------------- the file
 
 
@@ -215,7 +251,9 @@ def test_rounding_is_how_far_pytorch_is_from_float64(tmp_path, catalogue, monkey
 
     runtime = ModuleType("onnxruntime")
     runtime.SessionOptions = SimpleNamespace
-    runtime.InferenceSession = lambda *_, **__: SimpleNamespace(run=lambda _, given: (np.zeros((1, 1)),))
+    runtime.InferenceSession = lambda *_, **__: SimpleNamespace(
+        run=lambda _, given: (np.where(np.isfinite(given["signal"]).all(axis=(1, 2)), 0.0, np.nan)[:, None],)
+    )
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     loaded = attrs.evolve(
         open_encoder(tmp_path, catalogue, normalise="none"), modules=torch.nn.ModuleList([Shrinking(only)])
@@ -247,7 +285,7 @@ def test_a_file_that_takes_one_number_of_windows_only_is_not_written(tmp_path, c
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, catalogue, monkeypatch):
     loaded = open_encoder(tmp_path, catalogue)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(Unavailable, match=r"^Exporting needs onnx: `pip install clocs\[onnx\]`\.$"):
+    with pytest.raises(Unavailable, match=r"^Exporting needs onnx: `pip install 'clocs\[onnx\]'`\.$"):
         export_onnx(loaded, choose_window(loaded.card), tmp_path / "e.onnx")
 
 

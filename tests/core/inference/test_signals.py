@@ -52,6 +52,17 @@ def test_a_name_is_suggested_as_an_argument_only_where_it_alone_is_to_be_given()
             cut(held, channels=("MLII", "V2"))
 
 
+def test_the_only_channel_of_a_file_is_called_as_the_user_does():
+    """The file calls it ECG, or MLII; somebody who knows says which lead it is."""
+    held = SignalFile(noise(), ("MLII",), 100.0)
+    rows, told = cut(held, channels=("II",))
+    assert (rows.channels, told) == (("II",), ["mine: the channel 'MLII' is read as II."])
+    with pytest.raises(DataError, match="has no channel 'II'"):  # the file says that it is another one
+        cut(SignalFile(noise(), ("V2",), 100.0), channels=("II",))
+    with pytest.raises(DataError, match="has no channel 'II'"):
+        cut(SignalFile(noise(2), ("ECG", "V5"), 100.0), channels=("II",))
+
+
 def test_rows_of_another_encoder_of_the_run_are_left_out_until_they_are_meant():
     card = attrs.evolve(CARD, channels=("II",), run_channels=("II", "PPG"))
     held = SignalFile(noise(2), None, 100.0)
@@ -89,7 +100,7 @@ def test_a_slow_recording_is_stretched_as_long_as_it_makes_sense():
 
 
 def test_a_recording_that_is_stretched_as_a_whole_needs_samples_for_it():
-    halves = attrs.evolve(CARD, framing=Framing(100, frames_per_record=2))
+    halves = attrs.evolve(CARD, framing=Framing(100, frames_per_record=2), frame_rate=None)
     with pytest.raises(DataError, match=r"mine has 4 samples for a frame .* Give it a longer recording\."):
         cut(SignalFile(noise(samples=8), ("II",), 100.0), halves, channels=("II",))
     assert len(cut(SignalFile(noise(samples=10), ("II",), 100.0), halves, channels=("II",))[0].signal) == 2
