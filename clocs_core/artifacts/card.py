@@ -54,7 +54,8 @@ class NetworkCard:
     average: it reads means of so many adjacent samples of a frame.
     input_channels: 1 for an encoder that reads each channel by itself, else the number of `channels`.
     framing: how recordings were cut into frames when it was evaluated.
-    frame_rate: samples of a frame per second, in Hz; None where recordings of several rates were cut at their own rate.
+    frame_rate: samples of a frame per second, in Hz; None where recordings of several rates were cut at their own rate,
+    or recordings of several lengths were stretched to a number of frames.
     says_rate: whether the file has a frame rate at all.
     constant: divisor of its signals in their unit, where `normalise` is "constant"; else None.
     settings: settings tables of the run or evaluation that made it.

@@ -8,6 +8,7 @@ the name, and the first sample in the recording.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from struct import error as StructError
@@ -56,14 +57,15 @@ def save_predictions(
     records: Sequence[str],
     path: Path,
     beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
-) -> None:
-    """Write the predictions of all classifiers for the same rows. `patients`, `records`: names by number.
+) -> str:
+    """Write the predictions of all classifiers for the same rows, and return the SHA-256 of the file.
 
-    beside: further arrays for the reader of the file.
+    patients, records: names by number. beside: further arrays for the reader of the file.
     """
     buffer = BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **_as_arrays(predicted, patients, records), **beside)
     write_atomically(path, buffer.getvalue())
+    return sha256(buffer.getvalue()).hexdigest()
 
 
 def _as_arrays(
@@ -84,12 +86,17 @@ def _as_arrays(
 
 @attrs.frozen(eq=False)
 class PredictedRows:
-    """The predictions in a file, with the names of each row's patient and recording."""
+    """The predictions in a file, with the names of each row's patient and recording.
+
+    channel, start: the channel of each row and its first sample in the recording; None in files that do not say them.
+    """
 
     predicted: dict[Classifier, Predictions]
     patient: NDArray[np.str_]  # (n,)
     record: NDArray[np.str_]  # (n,)
     label: NDArray[Any]  # (n,) or (n, class) int64, or (n,) float32 of a number
+    channel: NDArray[np.str_] | None = None  # (n,)
+    start: NDArray[np.int64] | None = None  # (n,)
 
     @property
     def kind(self) -> str:
@@ -105,25 +112,48 @@ def read_predictions(path: Path) -> dict[Classifier, Predictions]:
     return read_predicted_rows(path).predicted
 
 
-def read_predicted_rows(path: Path) -> PredictedRows:
+def read_rows_of(path: Path, expected: str) -> PredictedRows | None:
+    """Read the predictions that belong to a report; None where there are none.
+
+    expected: their SHA-256 as the report says it; empty in reports of earlier versions. Raises RunFolderError for
+    those of another run or evaluation: scores and differences would not be of the same classifiers.
+    """
+    return read_predicted_rows(path, expected) if path.exists() else None
+
+
+def read_predicted_rows(path: Path, expected: str = "") -> PredictedRows:
     """Read predictions with the names of patients and records.
 
-    Raises RunFolderError for a damaged file, and OSError where the system cannot read it today.
+    Raises RunFolderError for a damaged file, or another one than `expected`, and OSError where the system cannot read
+    it today.
     """
     content = path.read_bytes()  # np.load of a path would leave a damaged file open
     try:
         with np.load(BytesIO(content), allow_pickle=False) as file:
-            return _as_rows({name: file[name] for name in file.files})
+            rows = _as_rows({name: file[name] for name in file.files})
     except _UNREADABLE as problem:
         why = " ".join(str(problem).split())[:200]
         raise RunFolderError(f"{path} holds no predictions that can be read: {why}.") from None
+    _refuse_others(path, content, expected)
+    return rows
+
+
+def _refuse_others(path: Path, content: bytes, expected: str) -> None:
+    if expected and sha256(content).hexdigest() != expected:
+        raise RunFolderError(
+            f"{path} does not belong to the report.json beside it: it was replaced after the scores were made. Copy "
+            "the whole folder again, or delete it and make it anew."
+        )
 
 
 def predicted_rows(
-    predicted: Mapping[Classifier, Predictions], patients: Sequence[str], records: Sequence[str]
+    predicted: Mapping[Classifier, Predictions],
+    patients: Sequence[str],
+    records: Sequence[str],
+    beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
 ) -> PredictedRows | None:
-    """Make the rows from predictions in memory; None where there are no predictions."""
-    return _as_rows(_as_arrays(predicted, patients, records)) if predicted else None
+    """Make the rows from predictions in memory; None where there are no predictions. beside: as `save_predictions`."""
+    return _as_rows({**_as_arrays(predicted, patients, records), **beside}) if predicted else None
 
 
 def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
@@ -143,4 +173,4 @@ def _as_rows(arrays: dict[str, NDArray[Any]]) -> PredictedRows:
                 raise ValueError(f"the log_sum of {name} holds {log_sum.dtype} {log_sum.shape} for {len(label)} rows")
             rows = Predictions(probability, label, patient, record, log_sum=log_sum)
             found[protocol, init, float(fraction)] = rows
-    return PredictedRows(found, arrays["patient"], arrays["record"], label)
+    return PredictedRows(found, arrays["patient"], arrays["record"], label, arrays.get("channel"), arrays.get("start"))

@@ -88,6 +88,7 @@ class Report:
     seconds: how long each stage took. "evaluate/embed" is a part of "evaluate".
     command: the command line that finished it; empty in Python. date: when, in UTC.
     clinical: the results of each class, or of numbers; None where there is no score, and in older reports.
+    predictions_sha256: hash of predictions.npz; empty where there is none, and in older reports.
     """
 
     schema: int = SCHEMA
@@ -114,6 +115,7 @@ class Report:
     date: str = ""
     other_encoders: tuple[OtherEncoder, ...] = ()
     clinical: Clinical | None = None
+    predictions_sha256: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -203,6 +205,7 @@ class EvaluationReport:
     command: str = ""
     date: str = ""
     clinical: Clinical | None = None
+    predictions_sha256: str = ""
 
 
 def read_report(text: str, what: str = "report.json") -> Report:

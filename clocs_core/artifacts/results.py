@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
-from clocs_core.artifacts.documents import read_text
+from clocs_core.artifacts.documents import load_record, read_text
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
-from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.predictions import PredictedRows, read_rows_of
+from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import EvaluationReport, Report, SplitSummary, read_report
 from clocs_core.artifacts.run_folder import SEEDS, RunFolder, holds_seeds
 from clocs_core.contracts.scores import Score
@@ -20,16 +21,8 @@ from clocs_core.settings.sections import default_settings
 from clocs_core.settings.toml_file import Tables, read_tables
 
 _SEEDS = {"run.seed", "evaluation.seed"}
-_OF_THE_MACHINE = {
-    f"{table}.{key}"
-    for table, keys in {
-        "run": ("device", "step"),
-        "evaluation": ("device", "step"),
-        "data": ("root", "data_root"),
-        "pre-training data": ("root", "data_root"),
-    }.items()
-    for key in keys
-}
+_PLACES = {f"{table}.{key}" for table in ("data", "pre-training data") for key in ("root", "data_root")}
+_OF_THE_MACHINE = _PLACES | {f"{table}.{key}" for table in ("run", "evaluation") for key in ("device", "step")}
 _RENAMED = {"data": "pre-training data", "dataset": "pre-training dataset"}  # tables of the encoder's run
 _NOT_ASKED = (
     "evaluate",
@@ -42,6 +35,8 @@ class Candidate:
     """A finished run or evaluation. weights: the init that it scored beside the controls, named by its method.
 
     settings: values by "table.key"; an evaluation has those of its encoder's run too, where the run folder exists.
+    seed: of the pre-training, where it is known: evaluations of one encoder with other seeds do not repeat it.
+    recordings: hashes of the frames and labels that its folder names, and that of its encoder; () where one is unknown.
     """
 
     path: Path
@@ -57,6 +52,7 @@ class Candidate:
     scores: tuple[Score, ...]
     notes: tuple[str, ...]
     rows: PredictedRows | None
+    recordings: tuple[str, ...] = ()
 
     def is_own(self, score: Score) -> bool:
         """Return whether a score belongs to the evaluated weights, not to a control."""
@@ -72,11 +68,15 @@ def open_candidate(path: Path) -> Candidate:
     folder = RunFolder(path)
     if not folder.report.is_file():
         raise RunFolderError(_no_report(path))
-    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
     if "evaluation" in read_tables(folder.settings):
-        report = EvaluationFolder(path).read_report()
-        return candidate_of_evaluation(path, report, rows, _of_its_run(path, report))
-    return candidate_of_run(path, read_report(read_text(folder.report), str(folder.report)), rows)
+        evaluated = EvaluationFolder(path).read_report()
+        rows = read_rows_of(folder.predictions, evaluated.predictions_sha256)
+        run = _its_run(path, evaluated)
+        found = candidate_of_evaluation(path, evaluated, rows, _of_its_run(run) if run else None)
+        return attrs.evolve(found, recordings=_recordings(folder, *([run] if run else [])))
+    report = read_report(read_text(folder.report), str(folder.report))
+    found = candidate_of_run(path, report, read_rows_of(folder.predictions, report.predictions_sha256))
+    return attrs.evolve(found, recordings=_recordings(folder))
 
 
 def candidate_of_run(path: Path, report: Report, rows: PredictedRows | None) -> Candidate:
@@ -105,7 +105,7 @@ def candidate_of_evaluation(
         protocol=report.protocol,
         part=report.part,
         settings={name: value for name, value in settings.items() if value is not None},
-        **_common(report, rows),
+        **{**_common(report, rows), "seed": settings.get("run.seed", report.seed)},
     )
 
 
@@ -140,26 +140,55 @@ def _flat(tables: Tables) -> dict[str, object]:
     return {f"{table}.{key}": value for table, keys in whole.items() for key, value in keys.items()}
 
 
-def _of_its_run(path: Path, report: EvaluationReport) -> dict[str, object]:
-    """Return the settings that the encoder was pre-trained with, from the run folder around the evaluation.
+def _its_run(path: Path, report: EvaluationReport) -> RunFolder | None:
+    """Return the run folder around an evaluation, where its encoder is the one that was evaluated."""
+    run = RunFolder(path.absolute().parent.parent)
+    if not report.encoder.sha256 or not (run.settings.exists() and run.encoder.exists()):
+        return None
+    return run if sha256(run.encoder.read_bytes()).hexdigest() == report.encoder.sha256 else None
+
+
+def _of_its_run(run: RunFolder) -> dict[str, object]:
+    """Return the settings that the encoder was pre-trained with.
 
     They replace the hash of its file, which shows that encoders differ, but not in which settings.
     """
-    run = RunFolder(path.absolute().parent.parent)
-    if not report.encoder.sha256 or not (run.settings.exists() and run.encoder.exists()):
-        return {}
-    if sha256(run.encoder.read_bytes()).hexdigest() != report.encoder.sha256:
-        return {}
     tables = read_tables(run.settings)
     kept = {_RENAMED.get(name, name): held for name, held in tables.items() if name not in _NOT_ASKED}
     return {**_flat(kept), "evaluation.encoder_sha256": None}
 
 
+def _recordings(*folders: RunFolder) -> tuple[str, ...]:
+    """Return a hash of the frames and the labels of each folder; () where an older version did not keep them."""
+    if not all(folder.recordings.is_file() for folder in folders):
+        return ()
+    used = [load_record(read_text(one.recordings), UsedRecordings, str(one.recordings)) for one in folders]
+    return tuple(f"{one.frames} {one.labels}" for one in used)
+
+
 def group_by_seed(found: Sequence[Candidate]) -> tuple[Group, ...]:
-    """Group candidates that differ by their seed only, in the order given."""
-    groups: dict[object, list[Candidate]] = {}
-    for one in found:
-        held = {name: repr(value) for name, value in one.settings.items() if name not in _SEEDS | _OF_THE_MACHINE}
-        key = one.kind, one.dataset, one.split.hash, frozenset(held.items())
-        groups.setdefault(key, []).append(one)
+    """Group candidates that differ by their seed only, in the order given.
+
+    The folder of the data does not count, since it differs between machines. But where two folders hold other signals
+    or labels under the same names, such as raw recordings and filtered ones, their runs are not seeds of each other.
+    """
+    alike = [_but_for_the_seed(one) for one in found]
+    together: dict[Hashable, list[Candidate]] = {}
+    for one, key in zip(found, alike, strict=True):
+        together.setdefault(key, []).append(one)
+    groups: dict[Hashable, list[Candidate]] = {}
+    for one, key in zip(found, alike, strict=True):
+        apart = one.recordings if _from_several_folders(together[key]) else ()
+        groups.setdefault((key, apart), []).append(one)
     return tuple(map(tuple, groups.values()))
+
+
+def _but_for_the_seed(one: Candidate) -> Hashable:
+    held = {name: repr(value) for name, value in one.settings.items() if name not in _SEEDS | _OF_THE_MACHINE}
+    return one.kind, one.dataset, one.split.hash, frozenset(held.items())
+
+
+def _from_several_folders(alike: Sequence[Candidate]) -> bool:
+    """Return whether candidates read several folders, and all know what these hold."""
+    folders = {tuple(one.settings.get(name) for name in sorted(_PLACES)) for one in alike}
+    return len(folders) > 1 and all(one.recordings for one in alike)

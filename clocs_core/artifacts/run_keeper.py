@@ -84,8 +84,12 @@ class RunKeeper:
         patients: Sequence[str],
         records: Sequence[str],
         beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
-    ) -> None:
-        """Write the predictions of each classifier, if there are any, with facts of their rows beside them."""
+    ) -> str:
+        """Write the predictions of each classifier, with facts of their rows beside them. Return the file's SHA-256.
+
+        It is empty where there are no predictions.
+        """
+        return ""
 
     def finish(self, report: Report, page: str) -> None:
         """Write the scores into the encoder files, then the page, then the report, which marks the run as finished."""
@@ -189,10 +193,11 @@ class FolderKeeper(RunKeeper):
         patients: Sequence[str],
         records: Sequence[str],
         beside: Mapping[str, NDArray[Any]] = MappingProxyType({}),
-    ) -> None:
-        """Write predictions.npz, if there are predictions."""
-        if predicted:
-            save_predictions(predicted, patients, records, self.folder.predictions, beside)
+    ) -> str:
+        """Write predictions.npz, if there are predictions, and return its SHA-256."""
+        if not predicted:
+            return ""
+        return save_predictions(predicted, patients, records, self.folder.predictions, beside)
 
     def finish(self, report: Report, page: str) -> None:
         """Write the scores into the encoder files, then report.html, then report.json."""

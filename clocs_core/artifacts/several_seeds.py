@@ -181,8 +181,12 @@ def run_folders(path: Path) -> list[Path]:
 
 
 def is_finished(folder: SeedsFolder, seeds: Sequence[int]) -> bool:
-    """Return whether nothing is left to do: the summary has all seeds. Raises RunFolderError where it is damaged."""
-    return folder.report.exists() and folder.read_report().seeds == tuple(seeds)
+    """Return whether nothing is left to do: the summary has all seeds, and so has the folder.
+
+    Raises RunFolderError where the summary is damaged.
+    """
+    there = folder.report.exists() and all(folder.run(seed).is_finished for seed in seeds)
+    return there and folder.read_report().seeds == tuple(seeds)
 
 
 def all_tables(tables: Tables, seeds: Sequence[int]) -> Tables:
@@ -195,3 +199,15 @@ def _read(folder: SeedsFolder) -> Tables:
         return read_tables(folder.settings, edited=False)
     except SettingsError as problem:
         raise RunFolderError(str(problem)) from None
+
+
+def notes_of_seeds(each: Sequence[tuple[int, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the notes of runs, given by their seeds: those that all have once, the others behind their seeds."""
+    seeds_of: dict[str, list[int]] = {}
+    for seed, notes in each:
+        for note in notes:
+            seeds_of.setdefault(note, []).append(seed)
+    return tuple(
+        note if len(mine) == len(each) else f"Seed {', '.join(map(str, mine))}: {note}"
+        for note, mine in seeds_of.items()
+    )

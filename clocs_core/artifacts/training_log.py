@@ -20,12 +20,14 @@ class TrainingLog:
     """The epochs of a run so far.
 
     losses: the loss of each step of the last epoch. seconds: the time of all processes of the run, by stage.
+    versions: the device, and the versions of clocs, its libraries and its plugins, of the last process.
     """
 
     rows: tuple[EpochRow, ...] = ()
     losses: tuple[float, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: dict[str, float] = attrs.field(factory=dict)
+    versions: dict[str, str] = attrs.field(factory=dict)
 
     def after(self, done: EpochDone) -> TrainingLog:
         """Return the log with one more epoch."""
@@ -37,6 +39,11 @@ class TrainingLog:
         spent = {stage: self.seconds.get(stage, 0.0) + more for stage, more in seconds.items()}
         said = tuple(dict.fromkeys((*self.warnings, *warnings)))
         return attrs.evolve(self, warnings=said, seconds={**self.seconds, **spent})
+
+    def other_versions(self, now: Mapping[str, str]) -> str:
+        """Return what is of another version now than in the last process, in words; empty if nothing is."""
+        changed = {name: one for name, one in self.versions.items() if now.get(name, one) != one}
+        return ", ".join(f"{name} {now[name]} (before: {one})" for name, one in sorted(changed.items()))
 
     def last(self, embedding_dim: int, best_epoch: int, finished: bool) -> EpochDone:
         """Return the event of the last epoch, as it was when the epoch ended."""

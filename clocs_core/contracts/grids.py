@@ -8,11 +8,14 @@ from typing import ClassVar, Literal
 import attrs
 
 from clocs_core.contracts.offers import Offer
+from clocs_core.contracts.scores import RANDOM
 
 Figure = Literal["dots", "dimension", "labels", "perturbations", "less", "distances"]
 
-RANDOM = "random"
-"""The method that trains nothing: an encoder with its first weights."""
+
+def _six_digits(fraction: float) -> float:
+    """Round a label fraction as it is written on a command line and in tables, or its scores would not be found."""
+    return float(f"{fraction:g}")
 
 
 @attrs.frozen(kw_only=True)
@@ -33,7 +36,7 @@ class Condition:
     protocol: str
     leads: str = "4"
     embedding_dim: int = 128
-    label_fraction: float = 0.5
+    label_fraction: float = attrs.field(default=0.5, converter=_six_digits)
     options: tuple[str, ...] = ()
     part: str = "test"
     name: str = ""

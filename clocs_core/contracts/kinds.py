@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from clocs_core.contracts.records import FrameLabel, Label, Task
+from clocs_core.contracts.records import Episode, FrameLabel, Label, Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -217,6 +218,25 @@ KINDS: dict[str, Kind] = {"one_of": OneOf(), "any_of": AnyOf(), "number": Number
 def kind_of(task: Task) -> Kind:
     """Return the kind of a task."""
     return KINDS[task.kind]
+
+
+def fault_of_label(label: Label, task: Task) -> str:
+    """Return what is wrong with the label of a recording; empty if nothing."""
+    if label is None:
+        return ""
+    if isinstance(label, tuple):
+        if task.per != "frame" or not all(type(one) is Episode for one in label):
+            return "a tuple must hold episodes, of a task per frame"
+        if any(not 0 <= one.onset <= one.offset for one in label):
+            return "an episode must begin at 0 or later, and end after it begins"
+        if any(first.onset > second.onset for first, second in pairwise(label)):
+            return "episodes must be in the order in which they begin"
+        parts: list[object] = [one.label for one in label]
+        if task.kind == "any_of":
+            parts = [one.classes for one in label]
+    else:
+        parts = [label]
+    return next(filter(None, (kind_of(task).fault(one, task) for one in parts)), "")
 
 
 def kind_of_rows(label: NDArray[Any]) -> str:

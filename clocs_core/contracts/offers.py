@@ -134,6 +134,11 @@ class Dataset(Offer):
     homepage: str = ""
     columns: tuple[Column, ...] = ()
 
+    @property
+    def has_time_scale(self) -> bool:
+        """Whether it says how its recordings are framed. Otherwise, frames have 2,500 samples at any rate."""
+        return self.framing is not _own_rate
+
 
 @attrs.frozen(kw_only=True)
 class Reader:

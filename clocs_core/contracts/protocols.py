@@ -59,6 +59,8 @@ class Trial:
 class Answer:
     """The predictions of the scored rows (n, output): a probability of each class, or the number.
 
+    The probabilities of a one-of task sum to 1 in each row.
+
     chosen: the choices that were made on the validation rows, by name, to be shown. notes: sentences for the reader.
     """
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import attrs
 
 from clocs_core.contracts.offers import Offer
+from clocs_core.contracts.scores import PRIOR
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,10 +50,13 @@ class Metric(Offer):
 
 
 LINEAR, LINEAR_RECORD, FINETUNE = "linear", "linear-record", "finetune"
-PRIOR, IDENTIFICATION = "prior", "patient-identification"
+IDENTIFICATION = "patient-identification"
+RECALL_AT_1, RECALL_AT_5 = "recall_at_1", "recall_at_5"
+"""The metrics of patient identification, which core has itself."""
+
 LINEAR_MODELS = (LINEAR, LINEAR_RECORD)
-OWN_PROTOCOLS = (*LINEAR_MODELS, FINETUNE, PRIOR, IDENTIFICATION)
-"""The protocols that core has itself; `prior` is the control without a signal."""
+OWN_PROTOCOLS = (*LINEAR_MODELS, FINETUNE, IDENTIFICATION)
+"""The protocols that core has itself. `prior`, the control without a signal, is a name in reports only."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,7 +82,7 @@ class Protocol(Offer):
     sequence: bool = False
 
     def __attrs_post_init__(self) -> None:
-        own = self.name in OWN_PROTOCOLS
+        own = self.name in (*OWN_PROTOCOLS, PRIOR)
         if own and self.predict is not None:
             raise ValueError(f"{self.name!r} is a protocol of clocs itself; give yours another name")
         if not own and self.predict is None:

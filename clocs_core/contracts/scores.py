@@ -8,6 +8,8 @@ import attrs
 
 RANDOM = "random"
 """Init of the control: the same encoder, untrained. Also the init of the class prior, which has no encoder."""
+PRIOR = "prior"
+"""Protocol of the class prior."""
 CHANCE = "chance"
 """Init of retrieval in a random order."""
 CONTROLS = (RANDOM, CHANCE)
@@ -33,6 +35,16 @@ class Score:
     value: float
     low: float
     high: float
+
+    @property
+    def is_prior(self) -> bool:
+        """Whether it is of the class prior."""
+        return self.protocol == PRIOR
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is of a classifier without pre-training: the class prior, or the untrained encoder."""
+        return self.is_prior or self.init == RANDOM
 
 
 @attrs.frozen

@@ -8,7 +8,8 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from clocs_core.contracts.offers import Dataset, Defaults, Offer
-from clocs_core.contracts.records import Column, Task
+from clocs_core.contracts.records import Column, Framing, Task
+from clocs_core.contracts.returned import returned
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
 from clocs_core.plugins.catalogue import Catalogue
@@ -102,6 +103,11 @@ def inherit_data(
     """
     moved = "data_root" in given or any(one.table in ("", "data") and one.name == "data_root" for one in named)
     return {**{name: value for name, value in kept.items() if not (moved and name == "root")}, **given}
+
+
+def framing_of(dataset: Dataset, segments: int) -> Framing:
+    """Return how a data set cuts its recordings for a method that contrasts `segments` segments."""
+    return returned(dataset.framing(segments), Framing, dataset, "framing")
 
 
 def _task_of(dataset: Dataset, name: str) -> Task:

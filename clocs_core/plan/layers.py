@@ -7,13 +7,15 @@ settings given by name. A method that presets a learning rate keeps its presets 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from clocs_core.errors import PluginError, SettingsError, neighbours
 from clocs_core.settings.options import field_types, from_text, from_value, structure
 from clocs_core.settings.toml_file import Tables
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -47,7 +49,8 @@ class Layers:
         """Make the record of one table from all layers."""
         low = {**self.presets.get(name, {}), **self.defaults.get(name, {}), **self.tables.get(name, {})}
         mine = [one for one in self.given if one.table in ("", name) and one.name in field_types(cls)]
-        return structure(cls, overlaid(cls, low, mine), name)
+        values = overlaid(cls, low, mine)
+        return structure_presets(cls, values, self.presets.get(name, {}), name)
 
     def checked(self, classes: Mapping[str, type[Any]], apart: Mapping[str, type[Any]] | None = None) -> Layers:
         """Return the layers with a table for each assignment. Raises SettingsError or PluginError where there is none.
@@ -56,11 +59,16 @@ class Layers:
         in front only.
         """
         known = {**classes, **(apart or {})}
-        for name in self.presets:
+        for name, values in self.presets.items():
             if name not in classes:
                 raise PluginError(
                     f"The method presets options of {name!r}, which is no part of it.{neighbours(name, classes)} "
                     "Its plugin must be put right."
+                )
+            for option in set(values) - set(field_types(classes[name])):
+                raise PluginError(
+                    f"The method presets the option {option!r} of {name!r}, which has no such option."
+                    f"{neighbours(option, field_types(classes[name]))} Its plugin must be put right."
                 )
         for name in self.tables:
             if name not in known:
@@ -69,6 +77,28 @@ class Layers:
                 )
         given = [_at_its_table(one, known if one.table in (apart or {}) else classes) for one in self.given]
         return attrs.evolve(self, given=given)
+
+
+def structure_presets(cls: type[T], values: Mapping[str, object], presets: Mapping[str, object], table: str) -> T:
+    """Make the record of a table. Raises PluginError where the values that the method presets do not fit by themselves.
+
+    values: of the table; presets: those of the method, which may be among them.
+    """
+    try:
+        return structure(cls, values, table)
+    except SettingsError as problem:
+        used = {name: one for name, one in values.items() if name in presets and one is presets[name]}
+        if used and not _fits(cls, used, table):
+            raise PluginError(f"{problem} The method presets it, so its plugin must be put right.") from None
+        raise
+
+
+def _fits(cls: type[Any], values: Mapping[str, object], table: str) -> bool:
+    try:
+        structure(cls, values, table)
+    except SettingsError:
+        return False
+    return True
 
 
 def _at_its_table(one: Assignment, classes: Mapping[str, type[Any]]) -> Assignment:

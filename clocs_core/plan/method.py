@@ -10,7 +10,7 @@ import attrs
 from clocs_core.contracts.offers import Dataset, Encoder, Method, Presets
 from clocs_core.contracts.scores import CONTROLS
 from clocs_core.errors import SettingsError, UnknownName, neighbours
-from clocs_core.plan.layers import Assignment, Layers, overlaid
+from clocs_core.plan.layers import Assignment, Layers, overlaid, structure_presets
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.settings.options import field_types, structure
 from clocs_core.settings.sections import RunSettings
@@ -38,7 +38,8 @@ def choose_method(
     presets = _stacked(method.presets, variant, method.on_dataset.get(dataset.name, {}))
     encoder = str(asked.get("encoder") or method.encoder)
     suiting = catalogue.encoders.get(encoder).offer.presets.get("run", {})
-    run = structure(RunSettings, {**presets.pop("run", {}), **suiting, **asked}, "run")
+    preset = presets.pop("run", {})
+    run = structure_presets(RunSettings, {**preset, **suiting, **asked}, preset, "run")
     run = attrs.evolve(
         run,
         encoder=run.encoder or method.encoder,

@@ -25,6 +25,7 @@ class Pretrained:
     """An encoder with its description. An untrained one has no weights, and its `init` is "random".
 
     init: its name in scores, the method that trained it. dataset: the data set it was trained on.
+    frame_rate: samples of a frame per second, in Hz; None where its frames differ in it.
     average: it reads means of so many adjacent samples.
     unit: of the signals that it reads; `constant` is in it.
     channels: the channels it was trained on, in order; `inputs` of them are read at once. run_channels: those of all
@@ -36,6 +37,7 @@ class Pretrained:
     encoder: Chosen[Encoder]
     inputs: int = 1
     frame_samples: int | None = None
+    frame_rate: float | None = None
     average: int = 1
     embedding_dim: int
     channels: tuple[str, ...] = ()
@@ -77,6 +79,7 @@ def open_encoder(source: Path | bytes, catalogue: Catalogue) -> Pretrained:
         encoder=Chosen(offered.offer, structure(offered.offer.options, card.options, "encoder"), offered.owner),
         inputs=card.input_channels,
         frame_samples=card.frame_samples,
+        frame_rate=card.frame_rate,
         average=card.average,
         embedding_dim=card.embedding_dim,
         channels=card.channels,

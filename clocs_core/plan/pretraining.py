@@ -21,8 +21,17 @@ from clocs_core.contracts.offers import (
 )
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.result_offers import Metric
+from clocs_core.contracts.returned import returned
 from clocs_core.errors import SettingsError, UnknownName
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
+from clocs_core.plan.data import (
+    Chosen,
+    DataPlan,
+    default_tables,
+    framing_of,
+    inherit_data,
+    refuse_idle_constant,
+    settle,
+)
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments
@@ -82,7 +91,7 @@ class Plan:
     @property
     def needs(self) -> Needs:
         """The instances that the method needs, and the input of its encoders."""
-        return self.views.offer.needs(self.views.options)
+        return _needs_of(self.views.offer, self.views.options)
 
     def encoder_parts(self, channels: tuple[str, ...]) -> tuple[EncoderPart, ...]:
         """Return the encoders that are evaluated and what each reads, of these chosen channels."""
@@ -119,6 +128,10 @@ class Plan:
         return {name: plain(part) for name, part in parts.items()} | self.extras.tables
 
 
+def _needs_of(views: ViewGenerator, options: Any) -> Needs:
+    return returned(views.needs(options), Needs, views, "needs")
+
+
 def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | Assignment] = ()) -> Plan:
     """Make a plan from settings tables and settings by name ("temperature=0.05" or "loss.temperature=0.05")."""
     seconds, given = take_seconds(as_assignments(assignments))
@@ -136,9 +149,9 @@ def resolve(catalogue: Catalogue, tables: Tables, assignments: Sequence[str | As
     layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     add_presets(layers, catalogue.encoders.get(run.encoder).offer, classes)
     options = {name: layers.table(name, offer.options) for name, offer in offers.items()}
-    needs = catalogue.views.get(method.views).offer.needs(options["views"])
-    layers.defaults["pretrain_framing"] = plain(dataset.framing(needs.segments))
-    layers.defaults["evaluate_framing"] = plain(dataset.framing(1))
+    needs = _needs_of(catalogue.views.get(method.views).offer, options["views"])
+    layers.defaults["pretrain_framing"] = plain(framing_of(dataset, needs.segments))
+    layers.defaults["evaluate_framing"] = plain(framing_of(dataset, 1))
     layers = set_seconds(layers, seconds, _FRAMINGS)
     fit = 0 if _asks_for_framing(layers) else max(2, needs.segments)
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}

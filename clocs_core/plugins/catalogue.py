@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import redirect_stdout
 from typing import Generic, TypeVar
 
 import attrs
@@ -28,8 +26,9 @@ from clocs_core.contracts.result_offers import (
     ReportSection,
     Tracker,
 )
-from clocs_core.errors import AmbiguousName, UnknownName, neighbours
-from clocs_core.plugins.host import OFFER_HOOKS, Broken, Host, Plugin
+from clocs_core.errors import AmbiguousName, PluginError, UnknownName, neighbours
+from clocs_core.plugins.host import OFFER_HOOKS, Broken, Host, Plugin, first_line
+from clocs_core.plugins.printing import printing_to_stderr
 from clocs_core.settings.options import field_types
 
 O = TypeVar("O", bound=Offer)  # noqa: E741  O for offer
@@ -149,15 +148,14 @@ def build_catalogue(host: Host) -> tuple[Catalogue, Host]:
     made: dict[Plugin, dict[type[Offer], list[Offer]]] = {}
     for plugin in host.plugins:
         try:
-            with redirect_stdout(sys.stderr):  # what a plugin prints must not stand in the JSON of a command
+            with printing_to_stderr():  # what a plugin prints must not stand in the JSON of a command
                 made[plugin], remarks = _offers_of(host, plugin)
             host = attrs.evolve(host, remarks=(*host.remarks, *remarks))
         except (Exception, SystemExit) as problem:  # code of plugins may raise anything
-            first = (str(problem).strip().splitlines() or ["no message"])[0].rstrip(".")
             host = host.set_aside(
                 plugin,
                 f"Plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) could not make its offers: "
-                f"{type(problem).__name__}: {first}. Repair or uninstall {plugin.distribution}, or silence this "
+                f"{first_line(problem)} Repair or uninstall {plugin.distribution}, or silence this "
                 f"with `--without {plugin.name}`.",
             )
     shelves = [
@@ -172,14 +170,14 @@ def _offers_of(host: Host, plugin: Plugin) -> tuple[dict[type[Offer], list[Offer
     offers: dict[type[Offer], list[Offer]] = {kind: [] for kind in _KINDS}
     remarks = []
     for hook, kind in zip(OFFER_HOOKS, _KINDS, strict=True):
-        results = host.call(plugin, hook)
+        results = _results_of(host, plugin, hook)
         if len(results) < host.implementations(plugin, hook):
             remarks.append(
                 f"{hook} of plugin {plugin.name!r} ({plugin.distribution} {plugin.version}) returns None, so it offers "
                 f"nothing. Does it lack a `return`? If there is nothing to offer, it should return []."
             )
         for result in results:
-            for offer in _as_items(result):
+            for offer in result:
                 if not isinstance(offer, kind):
                     raise TypeError(f"{hook} must return a list of {kind.__name__}, got {offer!r}")
                 if any(offer.name == other.name for other in offers[kind]):
@@ -187,6 +185,13 @@ def _offers_of(host: Host, plugin: Plugin) -> tuple[dict[type[Offer], list[Offer
                 field_types(offer.options)  # fails here, so that an unresolved type is reported with its plugin
                 offers[kind].append(offer)
     return offers, remarks
+
+
+def _results_of(host: Host, plugin: Plugin, hook: str) -> list[list[object]]:
+    try:
+        return [_as_items(result) for result in host.call(plugin, hook)]
+    except (Exception, SystemExit) as problem:  # code of plugins may raise anything
+        raise PluginError(f"{hook} raised {first_line(problem)}") from problem
 
 
 def _as_items(result: object) -> list[object]:

@@ -7,10 +7,8 @@ accept a misspelt hook, and not say which plugin a result comes from. This modul
 from __future__ import annotations
 
 import inspect
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
 from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from types import ModuleType
@@ -23,6 +21,7 @@ from clocs_core.contracts.events import TOLD_AGAIN
 from clocs_core.errors import PluginError, neighbours
 from clocs_core.files import is_full_disk
 from clocs_core.plugins.api_version import DECLARED, what_to_upgrade
+from clocs_core.plugins.printing import printing_to_stderr
 
 OFFER_HOOKS = (
     "clocs_datasets",
@@ -163,7 +162,7 @@ def load_plugins(
         if name in without:
             continue
         began = clock()
-        with redirect_stdout(sys.stderr):
+        with printing_to_stderr():
             loaded = _register(manager, name, points[0]) if len(points) == 1 else _duplicate(name, points)
         if isinstance(loaded, Plugin):
             plugins.append(attrs.evolve(loaded, seconds=clock() - began))
@@ -236,7 +235,7 @@ def _register(manager: pluggy.PluginManager, name: str, point: EntryPoint) -> Pl
     except (Exception, SystemExit) as failure:  # importing a plugin may raise anything
         if manager.has_plugin(name):
             manager.unregister(name=name)
-        cause = _first_line(failure)
+        cause = first_line(failure)
         return Broken(
             name,
             distribution,
@@ -282,8 +281,8 @@ def _arguments(function: Callable[..., object]) -> list[str]:
     ]
 
 
-def _first_line(problem: BaseException) -> str:
-    """Return the first line of an error as a sentence."""
+def first_line(problem: BaseException) -> str:
+    """Return the first line of an error as a sentence, with its type where it is none of ours."""
     text = str(problem).strip().splitlines()
     kind = "" if isinstance(problem, PluginError) else f"{type(problem).__name__}: "
     line = (kind + (text[0] if text else "no message")).rstrip(".")

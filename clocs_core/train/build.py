@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from clocs_core import seeds
 from clocs_core.artifacts.networks import limit_modules
 from clocs_core.artifacts.partial_input import Reading, build_coarser
-from clocs_core.contracts.offers import Encoder, Reader, SignalFacts
+from clocs_core.contracts.offers import Encoder, Loss, Reader, SignalFacts
 from clocs_core.contracts.records import Column
+from clocs_core.contracts.returned import function_returned, returned
 from clocs_core.contracts.setup import Setup
 from clocs_core.data.memory import physical_memory
 from clocs_core.data.prepared import Prepared
@@ -87,9 +88,10 @@ def draw_encoders(
 def _draw(chosen: Chosen[Encoder], inputs: int, samples: int, embedding_dim: int, count: int) -> list[nn.Module]:
     try:
         with _no_larger_than_memory():
-            return [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
+            built = [chosen.offer.build(chosen.options, inputs, samples, embedding_dim) for _ in range(count)]
     except (ValueError, MemoryError) as problem:
         raise SettingsError(f"Encoder {chosen.offer.name!r} cannot be built: {problem}") from None
+    return [returned(one, nn.Module, chosen.offer, "build") for one in built]
 
 
 @contextmanager
@@ -211,7 +213,7 @@ def build_learner(
     encoders = build_encoders(plan, len(signals.channels), device)
     projector = draw_projector(plan)
     if plan.loss is not None:
-        objective: nn.Module = ContrastiveObjective(plan.loss.offer.build(plan.loss.options), projector)
+        objective: nn.Module = ContrastiveObjective(_loss_of(plan.loss), projector)
     else:
         assert plan.objective is not None  # a Method names one of the two
         steps = -(-min(instances, plan.train.instances or instances) // plan.train.together)
@@ -230,16 +232,21 @@ def build_learner(
             autocast=plan.train.autocast,
         )
         try:
-            objective = plan.objective.offer.build(plan.objective.options, setup)
+            built = plan.objective.offer.build(plan.objective.options, setup)
         except ValueError as problem:
             why = str(problem).removesuffix(".")
             raise SettingsError(f"Objective {plan.objective.offer.name!r} cannot be built: {why}.") from None
+        objective = returned(built, nn.Module, plan.objective.offer, "build")
         if projector is not None and not any(one is projector for one in objective.modules()):
             raise SettingsError(
                 f"The objective {plan.objective.offer.name!r} of method {plan.method.name!r} has no place for a "
                 "projector. Leave out `projector`."
             )
     return start(encoders, objective.to(device), plan.train.learning_rate, Update.of(plan.train))
+
+
+def _loss_of(chosen: Chosen[Loss]) -> Callable[[Tensor, Tensor], Tensor]:
+    return function_returned(chosen.offer.build(chosen.options), chosen.offer, "build")
 
 
 def draw_projector(plan: Plan) -> Projector | None:
@@ -261,7 +268,7 @@ def refuse_lone_instances(plan: Plan, device: torch.device) -> None:
         return
     drawn = torch.randn(2, 1, plan.run.embedding_dim, generator=torch.Generator().manual_seed(0))
     z = drawn.to(device).requires_grad_()  # (view, batch, dim)
-    loss = plan.loss.offer.build(plan.loss.options)(z, torch.zeros(1, dtype=torch.int64, device=device))
+    loss = _loss_of(plan.loss)(z, torch.zeros(1, dtype=torch.int64, device=device))
     if loss.requires_grad:
         loss.backward()
     if z.grad is None or float(z.grad.abs().max()) < 1e-6:
@@ -311,11 +318,14 @@ def build_views(plan: Plan, signals: SignalFacts) -> ViewMaker:
     perturbations = []
     for chosen in plan.perturbations:
         try:
-            perturbations.append(chosen.offer.make(chosen.options, signals))
+            built = chosen.offer.make(chosen.options, signals)
         except ValueError as problem:
             raise SettingsError(f"Perturbation {chosen.offer.name!r} cannot be used here: {problem}") from None
+        way = "build" if chosen.offer.build_for is None else "build_for"
+        perturbations.append(function_returned(built, chosen.offer, way))
+    views = plan.views.offer
     return ViewMaker(
-        generate=plan.views.offer.build(plan.views.options),
+        generate=function_returned(views.build(plan.views.options), views, "build"),
         perturbations=tuple(perturbations),
         normalise=normaliser(plan.data.normalise, plan.data.constant),
         read=tuple(reader.channels for reader in plan.needs.readers),

@@ -23,6 +23,11 @@ class Components:
 
     def add(self, found: Mapping[str, Tensor], instances: int) -> None:
         """Add the components of one batch, without a host sync."""
+        if not isinstance(found, Mapping):
+            raise PluginError(
+                f"The objective gives the components of its loss as {found!r:.60}; they must be tensors by name. "
+                "Its plugin has to be repaired."
+            )
         for name, value in found.items():
             if name not in self.sums:
                 self.sums[name] = _zero_for(name, value)

@@ -26,6 +26,7 @@ from clocs_core.progress import Tick
 from clocs_core.train.epochs import Training, begin_epoch, order_of
 from clocs_core.train.gradient_sums import sum_gradients
 from clocs_core.train.learner import Learner
+from clocs_core.train.promises import learnable
 from clocs_core.train.ranks import Part
 from clocs_core.train.step import after_step, encode, loss_of
 
@@ -68,7 +69,7 @@ def contrast_step(learner: Learner, training: Training, rows: Tensor, generator:
     views = join_views(made)
     learner.optimiser.zero_grad()
     loss, components = loss_of(learner.objective, Known(z, views.signal, ranks is not None), views, generator, ranks)
-    loss.backward()
+    learnable(loss, learner.objective).backward()
     if components:
         learner.components.add(components, len(rows))
     assert z.grad is not None  # the loss depends on embeddings, as the conformance checks see to

@@ -19,7 +19,7 @@ from clocs_core.train.adam import Adam
 from clocs_core.train.gradient_sums import summing_gradients
 from clocs_core.train.normalise import Normalise
 from clocs_core.train.norms import share_norms
-from clocs_core.train.promises import loss_and_components_from, loss_from, perturbed_from
+from clocs_core.train.promises import learnable, loss_and_components_from, loss_from, perturbed_from, views_from
 from clocs_core.train.ranks import Group, Part
 from clocs_core.train.shares import GatheredEncode, equal_share, own_views, resting_norms
 
@@ -86,7 +86,7 @@ class ViewMaker:
 
     def __call__(self, batch: Batch, generator: Generator) -> Views:
         """Return the views of a batch, ready for the encoder."""
-        views = self.generate(batch, generator)
+        views = views_from(self.generate(batch, generator), batch, self.generate)
         signal = views.signal  # (view, batch, channel, sample)
         if views.perturb == "one each":
             # Normalise all views by the scale of the clean one: normalised by its own, a signal that a perturbation
@@ -284,6 +284,7 @@ def update(
     ranks = None if group is None else group.divide(views.signal.shape[1])
     loss, components = loss_of(objective, embed, views, generator, ranks)
     optimiser.zero_grad()
+    learnable(loss, objective)
     if group is None:
         loss.backward()
     else:

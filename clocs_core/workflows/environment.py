@@ -26,12 +26,17 @@ def environment(device: torch.device, host: Host, group: Group | None = None) ->
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "cpus": str(os.cpu_count()),
         "torch threads": str(torch.get_num_threads()),
     }
     together = {} if group is None else {"processes": str(group.count)}
     return found | versions(host) | together
+
+
+def device_name(device: torch.device) -> str:
+    """Return the name of a GPU, or `cpu`."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def versions(host: Host) -> dict[str, str]:

@@ -77,7 +77,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         show.stage("evaluating")
         with drawing_beside(ready.device, plan.evaluate.pictures) as drawing:
             of_training = _begin_training_pictures(ready, trained, drawing)
-            watch = Watch(clock, show.tick, lambda done: None, show.warn)
+            watch = Watch(clock, show.tick, lambda done, epochs: None, show.warn)
             scored = score_encoder(ready, first, watch)
             scored_others = tuple(score_other(ready, one, watch) for one in others)
             store = scored.frames.store
@@ -86,8 +86,9 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
             of_classes = begin_clinical(scored.evaluation.clinical, plan.dataset, ready.cohort, show.warn, drawing)
             read = attrs.evolve(ready.cohort, channels=first.part.channels)
             beside = scored.frames.places(ready.plan.evaluate.part, read)
-            keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
-            report = attrs.evolve(_report(ready, trained, scored, first.card, watch), other_encoders=scored_others)
+            digest = keeper.keep_predictions(scored.evaluation.predicted, store.patients, store.records, beside)
+            made = _report(ready, trained, scored, first.card, watch)
+            report = attrs.evolve(made, other_encoders=scored_others, predictions_sha256=digest)
             evaluated = clock()
             done = _done(report, embeddings, (*of_training, *of_results))
             clinical = of_classes()
@@ -100,7 +101,7 @@ def pretrain_run(plan: Plan, keeper: RunKeeper, around: Surroundings, profile: b
         around.done(trained.run, done)
         keeper.close()
     show.say(time_lines({**seconds, "closing": clock() - finished}))
-    predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records)
+    predictions = predicted_rows(scored.evaluation.predicted, store.patients, store.records, beside)
     return FinishedRun(report, trained.log.rows, predictions, encoders)
 
 

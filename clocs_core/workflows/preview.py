@@ -5,6 +5,7 @@ A few recordings are prepared in a temporary folder and trained on for three epo
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,9 +22,11 @@ from clocs_core.data.store import fill_store, list_instances
 from clocs_core.errors import DataError
 from clocs_core.evaluation.duration import estimate_scoring
 from clocs_core.evaluation.scoring import Scoring
+from clocs_core.files import show_bytes
 from clocs_core.plan.pretraining import Plan
 from clocs_core.progress import Stopwatch
 from clocs_core.report.times import show_duration
+from clocs_core.settings.places import data_root
 from clocs_core.train.build import build_learner, build_views, choose_device, choose_epochs, describe_signals
 from clocs_core.train.epochs import RunEpoch, Training
 from clocs_core.train.learner import Learner
@@ -35,7 +38,11 @@ _FEW, _EPOCHS = 24, 3  # recordings that are read, and epochs that are trained, 
 
 @attrs.frozen
 class Preview:
-    """The preview of a run. Times are in seconds, and estimated."""
+    """The preview of a run. Times are in seconds, and estimated.
+
+    stored: bytes of prepared frames in `place`, on the disk. held: bytes of frames that training holds in the memory of
+    a GPU.
+    """
 
     recordings: int
     patients: Mapping[Part, int]
@@ -49,6 +56,9 @@ class Preview:
     preparing: float
     training: float
     evaluating: float
+    stored: int
+    held: int
+    place: Path
     writes: str
     notes: tuple[str, ...]
     seeds: range | None = None  # where there are several runs; all that is said is of one of them
@@ -60,6 +70,8 @@ class Preview:
         return (
             f"Would read {self.recordings:,} recordings of {sum(self.patients.values()):,} patients ({parts}), "
             f"channels {', '.join(self.channels)}: about {show_duration(self.preparing)}, less if prepared already.",
+            f"Prepared frames take about {show_bytes(self.stored)} in {self.place}, where {show_bytes(self._free)} are "
+            f"free{self._on_device}.",
             f"Would train {self.parameters:,} weights on about {self.instances:,} instances{lasting}, {self.steps:,} "
             f"steps an epoch, at most {self.epochs:,} epochs on {self.device}: about {show_duration(self.training)}, "
             "less if it stops early.",
@@ -70,6 +82,19 @@ class Preview:
             *self.notes,
             "Nothing was written.",
         )
+
+    @property
+    def _on_device(self) -> str:
+        """Say what a GPU holds; a CPU reads frames where they lie."""
+        return (
+            "" if self.device == "cpu" else f"; training holds {show_bytes(self.held)} in the memory of {self.device}"
+        )
+
+    @property
+    def _free(self) -> int:
+        """The free bytes of the disk that frames are prepared on."""
+        there = next(one for one in (self.place, *self.place.absolute().parents) if one.exists())
+        return shutil.disk_usage(there).free
 
     def _about_seeds(self) -> tuple[str, ...]:
         """Say what several seeds add to what was said of one run."""
@@ -87,8 +112,8 @@ class Preview:
 class _Sample:
     """A few recordings that were prepared and trained on. Times are in seconds.
 
-    instances, frames: in all of them. uneven: why frames differ in length, if they do. trains, validates: time of an
-    epoch over all instances.
+    instances, frames: in all of them. stored: bytes of their frames; held: of those for training alone. uneven: why
+    frames differ in length, if they do. trains, validates: time of an epoch over all instances.
     """
 
     recordings: int
@@ -99,6 +124,8 @@ class _Sample:
     uneven: str
     parameters: int
     prepares: float
+    stored: int
+    held: int
     trains: float
     validates: float
 
@@ -125,7 +152,9 @@ def preview_run(
         plan = attrs.evolve(plan, data=attrs.evolve(plan.data, constant=1.0))  # a run measures it; any takes as long
     split = divide(asked, listing)
     if asked.fit and listing.shortest is not None:
-        plan = attrs.evolve(plan, pretrain_framing=plan.pretrain_framing.fitted(listing.shortest, asked.fit))
+        framings = plan.pretrain_framing, plan.evaluate_framing
+        pretrain, evaluate = (one.fitted(listing.shortest, asked.fit) for one in framings)
+        plan = attrs.evolve(plan, pretrain_framing=pretrain, evaluate_framing=evaluate)
     stage("trying a few recordings")
     with TemporaryDirectory() as folder:
         few = _try(plan, listing, Path(folder), run_epoch, device, clock)
@@ -146,6 +175,9 @@ def preview_run(
         device=str(device),
         preparing=few.prepares / few.recordings * len(listing.entries) / max(1, workers),
         training=(few.trains * expected + few.validates * held_out) / max(1, few.instances) * epochs,
+        stored=round(few.stored / few.recordings * len(listing.entries)),
+        held=round(few.held / few.recordings * len(listing.entries)),
+        place=data_root(plan.data.data_root),
         evaluating=_evaluating(plan, few, frames, device, clock) if _is_scored(listing) else 0.0,
         writes=str(out),
         notes=(*listing.notes, few.uneven) if few.uneven else listing.notes,
@@ -160,14 +192,9 @@ def _try(
     few, asked = _spread(listing.entries), plan.recordings
     watch = Stopwatch(clock)
     data = attrs.evolve(asked.data, root=find_root(asked), data_root=folder)
+    sources = attrs.evolve(asked, data=data), attrs.evolve(listing, entries=few)
     with watch.part("prepare"):
-        prepared = prepare_recordings(
-            attrs.evolve(asked, data=data),
-            attrs.evolve(listing, entries=few),
-            plan.pretrain_framing,
-            1,
-            lambda done, total: None,
-        )
+        prepared = prepare_recordings(*sources, plan.pretrain_framing, 1, lambda done, total: None)
     if not listing.numbered:
         refuse_unknown_channels(asked.data.channels, prepared.channels, asked.name)
     channels = tuple(name for name in plan.data.channels if name in prepared.channels) or prepared.channels
@@ -187,6 +214,10 @@ def _try(
     settings = attrs.evolve(plan.train, epochs=_EPOCHS, keep="last", instances=None)
     training = Training(store, build_views(plan, signals), instances, instances, settings, plan.run.seed)
     trains, validates = _measure(learner, training, run_epoch, clock)
+    others = 0
+    if plan.evaluate_framing != plan.pretrain_framing:
+        with watch.part("prepare"):
+            others = prepare_recordings(*sources, plan.evaluate_framing, 1, lambda done, total: None).frames.nbytes
     return _Sample(
         recordings=len(few),
         instances=len(instances),
@@ -196,6 +227,8 @@ def _try(
         uneven=prepared.uneven,
         parameters=sum(one.numel() for one in learner.encoders.parameters()),
         prepares=watch.seconds["prepare"],
+        stored=prepared.frames.nbytes + others,
+        held=prepared.frames.nbytes,
         trains=trains,
         validates=validates,
     )

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import stdev
 from typing import TypeVar
 
 import attrs
+import numpy as np
 import torch
 
 from clocs_core import seeds as seed_numbers
 from clocs_core.artifacts.documents import read_text
-from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
+from clocs_core.artifacts.predictions import PredictedRows, read_rows_of
 from clocs_core.artifacts.reports import Report, read_report
-from clocs_core.artifacts.several_seeds import SeedsFolderKeeper, SeedsKeeper, SeedsReport, SeedsScore
+from clocs_core.artifacts.several_seeds import SeedsFolderKeeper, SeedsKeeper, SeedsReport, SeedsScore, notes_of_seeds
 from clocs_core.contracts.scores import Comparison, Score
 from clocs_core.errors import ClocsError, RunFolderError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap_all
@@ -146,8 +146,8 @@ def _open(seed: int, keeper: SeedsKeeper, runs: dict[int, FinishedRun]) -> _Done
     if not isinstance(keeper, SeedsFolderKeeper):
         return _Done(runs[seed].report, runs[seed].predictions)
     folder = keeper.folder.run(seed)
-    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
-    return _Done(read_report(read_text(folder.report), str(folder.report)), rows)
+    report = read_report(read_text(folder.report), str(folder.report))
+    return _Done(report, read_rows_of(folder.predictions, report.predictions_sha256))
 
 
 # -------------------------------------------------------------------------------------------------------------- summary
@@ -170,21 +170,9 @@ def _summarise(
         settings=settings,
         scores=drawn.scores(tick),
         comparisons=drawn.comparisons(),
-        notes=(*lost, *_notes(done)),
+        notes=(*lost, *notes_of_seeds([(seed, one.report.notes) for seed, one in done.items()])),
         command=COMMAND.get(),
         date=now(),
-    )
-
-
-def _notes(done: dict[int, _Done]) -> tuple[str, ...]:
-    """Return the notes of all seeds: those that all have once, the others behind their seeds."""
-    seeds_of: dict[str, list[int]] = {}
-    for seed, one in done.items():
-        for note in one.report.notes:
-            seeds_of.setdefault(note, []).append(seed)
-    return tuple(
-        note if len(mine) == len(done) else f"Seed {', '.join(map(str, mine))}: {note}"
-        for note, mine in seeds_of.items()
     )
 
 
@@ -247,7 +235,7 @@ def _average(one: Score, each: Sequence[Interval]) -> SeedsScore:
         level=one.level,
         values=values,
         mean=mean.value,
-        sd=stdev(values) if len(values) > 1 else math.nan,
+        sd=float(np.std(values, ddof=1)) if len(values) > 1 else math.nan,  # NaN where a score is not defined
         low=mean.low,
         high=mean.high,
     )

@@ -18,9 +18,10 @@ from clocs_core.contracts.events import (
     RunStopped,
 )
 from clocs_core.contracts.result_offers import Tracker
+from clocs_core.contracts.returned import returned
 from clocs_core.files import is_full_disk
 from clocs_core.plan.data import Chosen
-from clocs_core.plugins.host import Host
+from clocs_core.plugins.host import Host, first_line
 from clocs_core.progress import Display
 from clocs_core.train.ranks import Group
 from clocs_core.workflows.shared import SharedRecordings
@@ -56,9 +57,9 @@ class Surroundings:
         for one in chosen if self.announces else ():
             name = f"listener {one.offer.name!r} of {one.owner or 'a plugin'}"
             try:
-                made.append((name, one.offer.listen(one.options)))
+                made.append((name, returned(one.offer.listen(one.options), Listener, one.offer, "listen")))
             except (Exception, SystemExit) as problem:  # code of plugins may raise anything
-                self.show.warn(f"{name} cannot listen: {type(problem).__name__}: {problem}")
+                self.show.warn(f"{name} cannot listen: {first_line(problem).rstrip('.')}")
         return attrs.evolve(self, trackers=tuple(made))
 
     @contextmanager

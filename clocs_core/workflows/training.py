@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from warnings import warn
+
 import attrs
 import torch
 
@@ -17,7 +19,7 @@ from clocs_core.data.cohort import Cohort, get_cohort
 from clocs_core.data.exposure import limit_instances, settle_epochs
 from clocs_core.data.prepared import Prepared
 from clocs_core.data.store import Instances, Store, fill_store, list_instances
-from clocs_core.errors import DataError, SettingsError
+from clocs_core.errors import ClocsWarning, DataError, SettingsError
 from clocs_core.plan.pretraining import Plan, refuse_too_few
 from clocs_core.progress import Display, Stopwatch, collect_warnings
 from clocs_core.settings.sections import DataSettings
@@ -38,6 +40,7 @@ from clocs_core.train.profiling import StepProfiler, profile_lines
 from clocs_core.train.ranks import Group
 from clocs_core.train.step import ViewMaker, share_statistics
 from clocs_core.workflows.background import import_triton, load_gpu_libraries
+from clocs_core.workflows.environment import device_name, versions
 from clocs_core.workflows.saving import saving
 from clocs_core.workflows.surroundings import Surroundings
 
@@ -241,12 +244,18 @@ def train_run(ready: Ready, keeper: RunKeeper, around: Surroundings, profile: bo
     if around.group is not None:  # a process that cannot see the run folder would begin anew when it is resumed
         seen = f"{learner.progress.epoch}" if keeper.finds_run() else "none, it does not see the folder"
         refuse_differences({"epochs in the run folder": seen}, around.group, ready.device)
+    now = {"device": device_name(ready.device), **versions(around.host)}
+    others = before.other_versions(now) if not learner.progress.finished else ""
+    before = attrs.evolve(before, versions=now)
     log, missed = before, bool(before.losses) and keeper.told_until() < learner.progress.epoch
     first = learner.progress.epoch + (0 if missed else 1)
     run = RunStarted(keeper.path, plan.method.name, plan.dataset.offer.name, plan.tables(), first)
     run_epoch = ready.run_epoch if profiler is None else profiler.watch(ready.run_epoch)
     watch = Stopwatch(around.clock)
     with collect_warnings(show.warn) as warnings:
+        if others:
+            resumed = f"the run was resumed after epoch {learner.progress.epoch} with other versions: {others}"
+            warn(f"{resumed}. Its numbers may differ from those of one version", ClocsWarning, stacklevel=2)
 
         def so_far() -> TrainingLog:
             parts = {f"pretrain/{part}": seconds for part, seconds in watch.seconds.items()}

@@ -504,25 +504,26 @@ METRIC = Metric(name="fake", summary="accuracy", score=Score())
 
 
 def predict(options: Flaw, trial: Trial) -> Answer:
-    """Predict every row by the mean label of the training rows, a little more for a larger first dimension."""
+    """Predict every row by the mean label of the training rows, a little sharper for a larger first dimension."""
     label = trial.train.label.astype(np.float64)
     if trial.task.kind == "one_of":
         label = np.eye(len(trial.task.classes))[trial.train.label]
     mean = np.tile(label.reshape(len(label), -1).mean(0), (len(trial.scored), 1))
-    found = mean * (1 + 0.01 * np.tanh(trial.scored.embedding[:, :1].astype(np.float64)))
+    power = 1 + 0.01 * np.tanh(trial.scored.embedding[:, :1].astype(np.float64))
     if options.flaw == "slow":
         fake_clock.advance(SLOW)
-    if options.flaw == "logits":
-        found = found * np.inf
     if options.flaw == "random":
-        found = found * np.random.default_rng().uniform(0.9, 1.0)
+        power = power * np.random.default_rng().uniform(0.9, 1.0)
     if options.flaw == "trembles":
-        found = found * np.random.default_rng().uniform(1 - 1e-7, 1.0)
+        power = power * np.random.default_rng().uniform(1 - 1e-7, 1.0)
     if options.flaw == "peeks":
-        found = found * (1 - 0.1 * np.tanh(np.abs(trial.scored.embedding).mean()))
+        power = power * (1 - 0.1 * np.tanh(np.abs(trial.scored.embedding).mean()))
     if options.flaw == "in-place":
         trial.train.embedding[:] = 0
-    return Answer(found)
+    found = mean**power
+    if trial.task.kind == "one_of" and options.flaw != "unlike-one":
+        found = found / found.sum(1, keepdims=True)
+    return Answer(found * np.inf if options.flaw == "logits" else found)
 
 
 PROTOCOL = Protocol(name="fake", summary="mean label", options=Flaw, predict=predict)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clocs_core import Encode, Views
+from clocs_core import Encode, Ranks, Views
 
 NOBODY = torch.iinfo(torch.int64).min
 """The patient of a random key; ids of patients are not negative."""
@@ -58,8 +58,11 @@ class Moco(nn.Module):
         self.patients: Tensor  # (queue,)
         self.oldest: Tensor  # (): the place of the oldest key
 
-    def forward(self, encode: Encode, views: Views) -> Tensor:
-        """Compute the loss of one batch. In training, its keys enter the queue."""
+    def forward(self, encode: Encode, views: Views, ranks: Ranks | None = None) -> Tensor:
+        """Compute the loss of one batch. In training, its keys enter the queue.
+
+        ranks: the processes that share the batch. Each makes the keys of its instances, and the queue of all is one.
+        """
         _refuse_bad_views(views)
         patient = views.batch.patient  # (batch,)
         query = self._directions(self.projector(encode(views.signal)))  # (view, batch, width)
@@ -77,9 +80,11 @@ class Moco(nn.Module):
             for a, b in ordered or permutations(range(len(query)), 2)
             for attraction in [(query[a] * key[b]).sum(-1) / self.temperature]  # (batch,)
         ]
+        loss = torch.stack(losses).mean()
         if self.training:
-            self._enqueue(key.flatten(0, 1), patient.repeat(len(key)))
-        return torch.stack(losses).mean()
+            whole, patient = (key, patient) if ranks is None else (ranks.gather(key, 1), ranks.patients(patient))
+            self._enqueue(whole.flatten(0, 1), patient.repeat(len(whole)))
+        return loss if ranks is None else ranks.share_of_mean(loss)
 
     def after_step(self, encoder: nn.Module) -> None:
         """Move the network of the keys a little towards encoder and projector, in place.

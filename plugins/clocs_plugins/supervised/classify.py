@@ -2,7 +2,7 @@
 
 The paper's layer 5 is a linear layer from the embedding to the classes. Its loss is the cross-entropy for one-of tasks,
 and the mean over classes of the binary cross-entropy for any-of tasks. A number, which the paper has not, is learnt by
-its squared error. Frames without a label do not count.
+its squared error in standard deviations of the training labels. Frames without a label do not count.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from clocs_core import label_loss
+from clocs_plugins.supervised.answer_scale import AnswerScale
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,7 @@ class Classify(nn.Module):
         super().__init__()
         self.loss = label_loss(task)
         self.head = nn.Linear(embedding_dim, len(task.outputs))
+        self.scale = AnswerScale() if task.kind == "number" else None
 
     def forward(self, encode: Callable[[Tensor], Tensor], views: Views, ranks: Ranks | None = None) -> Tensor:
         """Compute the loss of one batch. Raise ValueError without labels, or with those of another task.
@@ -38,9 +40,10 @@ class Classify(nn.Module):
                 "the objective `classify` got a batch without labels. Use a data set that has them, or a method that "
                 "needs none."
             )
+        label = views.batch.label if self.scale is None else self.scale(views.batch.label, ranks)
         logits = self.head(encode(views.signal))  # (view, batch, class)
-        loss = self.loss(logits, views.batch.label)
-        return loss if ranks is None else loss * _share_of_labels(views.batch.label, ranks).to(loss.dtype)
+        loss = self.loss(logits, label)
+        return loss if ranks is None else loss * _share_of_labels(label, ranks).to(loss.dtype)
 
 
 def _share_of_labels(label: Tensor, ranks: Ranks) -> Tensor:

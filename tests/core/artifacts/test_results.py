@@ -13,6 +13,7 @@ from begun_folders import begin_folder
 from clocs_core.artifacts.documents import dump_record
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import Predictions, predicted_rows, save_predictions
+from clocs_core.artifacts.recordings import UsedRecordings
 from clocs_core.artifacts.reports import EncoderSummary, EvaluationReport, Report, SplitSummary
 from clocs_core.artifacts.results import candidate_of_evaluation, candidate_of_run, group_by_seed, open_candidate
 from clocs_core.artifacts.run_folder import RunFolder
@@ -161,6 +162,49 @@ def test_runs_that_differ_by_seed_or_machine_belong_together_in_the_order_given(
         )
     )
     assert group_by_seed([a, b, c, d]) == ((a, c), (b,), (d,))
+
+
+def keep_recordings(path, signals):
+    """Keep the recordings of a folder, whose frames are named by a word."""
+    used = UsedRecordings(
+        recordings=3, patients=2, split="hash", labels="labels", files=("",), frames=f"frames {signals}"
+    )
+    RunFolder(path).recordings.write_text(dump_record(used), encoding="utf-8")
+
+
+def run_in(path, seed, root, recordings=None):
+    """Write a run of a seed on the recordings of a folder, whose signals `recordings` stands for."""
+    write(path, run_report(seed, root=root))
+    if recordings:
+        keep_recordings(path, recordings)
+    return open_candidate(path)
+
+
+def test_runs_on_other_signals_under_the_same_names_are_no_seeds_of_each_other(tmp_path):
+    """Raw and filtered recordings, in two folders: their mean would be that of neither."""
+    raw, again = (run_in(tmp_path / f"raw{seed}", seed, "/raw", "raw") for seed in (0, 1))
+    filtered = run_in(tmp_path / "filtered", 0, "/filtered", "filtered")
+    copied = run_in(tmp_path / "copied", 2, "/copy of raw", "raw")
+    assert group_by_seed([raw, filtered, again, copied]) == ((raw, again, copied), (filtered,))
+
+
+def test_runs_that_do_not_know_their_signals_belong_together_wherever_they_read_them(tmp_path):
+    old, new = run_in(tmp_path / "old", 0, "/a"), run_in(tmp_path / "new", 1, "/b", "raw")
+    assert group_by_seed([old, new]) == ((old, new),)
+
+
+def test_an_evaluation_knows_the_signals_of_its_encoder_too(tmp_path):
+    """Encoders of raw and of filtered recordings, evaluated on the same third ones, are no seeds of each other."""
+    found = []
+    for name in ("raw", "filtered"):
+        path = inside_a_run(tmp_path / name, b"weights")
+        for folder, frames in ((RunFolder(path), "third"), (RunFolder(path.parents[1]), name)):
+            keep_recordings(folder.path, frames)
+        found.append(open_candidate(path))
+    first, second = found
+    assert [one.split(" labels")[0] for one in second.recordings] == ["frames third", "frames filtered"]
+    elsewhere = attrs.evolve(second, settings=second.settings | {"pre-training data.root": "/filtered"})
+    assert group_by_seed([first, elsewhere]) == ((first,), (elsewhere,))
 
 
 def test_a_run_of_an_earlier_version_belongs_to_one_that_says_the_defaults_of_later_settings():

@@ -119,12 +119,22 @@ def report_of(*seeds: int) -> SeedsReport:
     )
 
 
-def test_seeds_are_finished_when_the_summary_has_all_of_them(tmp_path: Path) -> None:
+def finish_runs(keeper: SeedsFolderKeeper, *seeds: int) -> None:
+    for seed in seeds:
+        folder = keeper.folder.run(seed)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.report.write_text("{}")
+
+
+def test_seeds_are_finished_when_the_summary_and_the_folder_have_all_of_them(tmp_path: Path) -> None:
     keeper = begin(tmp_path / "s")
     assert not is_finished(keeper.folder, range(3, 6))
     keeper.finish(report_of(3, 5), "<html>")
     assert not is_finished(keeper.folder, range(3, 6))
+    finish_runs(keeper, 3, 5)
     keeper.finish(report_of(3, 4, 5), "<html>")
+    assert not is_finished(keeper.folder, range(3, 6))  # that of seed 4 was removed
+    finish_runs(keeper, 4)
     assert is_finished(keeper.folder, range(3, 6))
     assert keeper.folder.page.read_text() == "<html>"
     keeper.folder.report.write_text(keeper.folder.report.read_text().replace("0.5", "0.6"))
@@ -140,6 +150,7 @@ def test_a_summary_of_an_earlier_version_has_no_times(tmp_path: Path) -> None:
     older = {name: value for name, value in held.items() if name not in ("seconds", "digest")}
     keeper.folder.report.write_text(json.dumps(seal(older)))
     assert keeper.folder.read_report().seconds == {}
+    finish_runs(keeper, 3)
     assert is_finished(keeper.folder, range(3, 4))
 
 

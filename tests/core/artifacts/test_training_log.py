@@ -51,6 +51,15 @@ def test_warnings_are_kept_once_and_seconds_add_up() -> None:
     assert after.seconds == {"pretrain": 5.0, "prepare": 1.0}
 
 
+def test_versions_that_changed_are_told_and_what_is_new_or_gone_is_not() -> None:
+    """A plugin that was installed meanwhile has no part in the run, and an older checkpoint has no versions."""
+    log = TrainingLog(versions={"torch": "2.11", "plugin ppg": "ppg 1.0", "plugin gone": "gone 1.0"})
+    read = read_log(pack_log(log, []), "a checkpoint")
+    now = {"torch": "2.11", "plugin ppg": "ppg 1.1", "plugin new": "new 1.0"}
+    assert read.other_versions(now) == "plugin ppg ppg 1.1 (before: ppg 1.0)"
+    assert TrainingLog().other_versions(now) == ""
+
+
 def test_a_damaged_log_is_named() -> None:
     with pytest.raises(RunFolderError, match="a checkpoint does not hold what it should"):
         read_log({"rows": 3}, "a checkpoint")

@@ -23,6 +23,16 @@ class Train:
 
 
 @attrs.frozen
+class Ordered:
+    d: int = option(0, "the smaller one")
+    e: int = option(9, "the larger one")
+
+    def __attrs_post_init__(self):
+        if self.e <= self.d:
+            raise ValueError(f"e must be above d, got d {self.d} and e {self.e}")
+
+
+@attrs.frozen
 class Cut:
     rate: float | None = option(None, "of frames")
     length: int = option(1, "of frames")
@@ -75,8 +85,23 @@ def test_without_a_data_set_that_has_it_an_option_sets_both_framings():
 def test_a_preset_of_no_part_is_the_fault_of_the_plugin_and_a_table_that_of_the_user():
     with pytest.raises(PluginError, match=r"presets options of 'trian'.*Did you mean 'train'"):
         layers(presets={"trian": {}}).checked(CLASSES)
+    with pytest.raises(PluginError, match=r"presets the option 'bb' of 'train', which has no such option"):
+        layers(presets={"train": {"bb": 1}}).checked(CLASSES)
     with pytest.raises(SettingsError, match=r"a table \[trian\].*Did you mean 'train'"):
         layers(tables={"trian": {}}).checked(CLASSES)
+
+
+def test_a_preset_of_another_type_is_the_fault_of_the_plugin_unless_the_user_gives_a_worse_value():
+    presets = {"train": {"b": "many"}}
+    with pytest.raises(PluginError, match=r"`train\.b=\.\.\.`: .*'many'.* The method presets it, so its plugin must"):
+        layers(presets=presets).table("train", Train)
+    with pytest.raises(SettingsError, match=r"`train\.c=\.\.\.`: ") as caught:
+        layers(presets={"train": {"b": 2}}, tables={"train": {"c": "few"}}).table("train", Train)
+    assert not isinstance(caught.value, PluginError)
+    with pytest.raises(SettingsError, match="must be above d, got d 5 and e 2") as caught:  # a rule of two options
+        layers(as_assignments(["e=2"]), {"train": {"d": 5}}).table("train", Ordered)
+    assert not isinstance(caught.value, PluginError)
+    assert layers(as_assignments(["b=3"]), presets).table("train", Train).b == 3
 
 
 # -------------------------------------------------------------------------------------------------------- Python values

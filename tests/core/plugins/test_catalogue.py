@@ -82,7 +82,7 @@ def test_a_hook_that_raises_sets_its_plugin_aside() -> None:
         raise RuntimeError("no licence\nfound")
 
     assert the_problem(clocs_datasets=lambda: [tiny("other")], clocs_metrics=clocs_metrics) == (
-        "RuntimeError: no licence"
+        "clocs_metrics raised RuntimeError: no licence"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_hook_that_exits_sets_its_plugin_aside() -> None:
     def clocs_datasets() -> list[Dataset]:
         raise SystemExit(3)
 
-    assert the_problem(clocs_datasets=clocs_datasets) == "SystemExit: 3"
+    assert the_problem(clocs_datasets=clocs_datasets) == "clocs_datasets raised SystemExit: 3"
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_an_offer_of_another_kind_is_refused() -> None:
 
 def test_a_name_that_cannot_be_typed_is_refused() -> None:
     assert the_problem(clocs_datasets=lambda: [tiny("My Data")]).startswith(
-        "ValueError: Dataset has the name 'My Data'; use lower-case letters"
+        "clocs_datasets raised ValueError: Dataset has the name 'My Data'; use lower-case letters"
     )
 
 
 def test_a_method_without_loss_and_objective_is_refused() -> None:
     assert the_problem(clocs_methods=lambda: [together(loss=None)]) == (
-        "ValueError: method 'together' must name either a loss or an objective"
+        "clocs_methods raised ValueError: method 'together' must name either a loss or an objective"
     )
 
 

@@ -64,8 +64,12 @@ def contrast():
 
 
 def noisy_views(batch, generator):
-    signal = batch.signal.transpose(0, 1).double()
+    signal = batch.signal.transpose(0, 1)
     return Views(signal + 0.1 * torch.randn(signal.shape, generator=generator), batch)
+
+
+def min_max_in_double(signal, like=None):
+    return min_max(signal.double(), None if like is None else like.double())
 
 
 def untrained(objective, norm=True) -> Learner:
@@ -82,7 +86,7 @@ def trained(cohort, objective, batch_size, group=None, shared=True, contrast=Non
         share_norms(learner.encoders, group)
     store, train, validation = cohort
     settings = TrainSettings(epochs=2, batch_size=batch_size, contrast_batch=contrast)
-    training = Training(store, ViewMaker(noisy_views, (), min_max), train, validation, settings, 0, group)
+    training = Training(store, ViewMaker(noisy_views, (), min_max_in_double), train, validation, settings, 0, group)
     clock = itertools.count().__next__
     run_epoch = plain_epoch if contrast is None else gradcache_epoch
     return list(train_epochs(learner, training, run_epoch, clock, lambda step, steps: None)), learner

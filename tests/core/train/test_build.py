@@ -45,6 +45,27 @@ def test_a_fault_of_a_plugin_is_not_taken_for_a_lack_of_memory():
         build.draw_encoders(Chosen(Broken(), None), 1, 10, 2, 0)
 
 
+@pytest.mark.parametrize(
+    ("method", "part", "promised"),
+    [
+        ("cmsc", "encoder", "a Module"),
+        ("cmsc", "loss", "a function"),
+        ("byol", "objective", "a Module"),
+        ("simclr", "views", "a function"),
+    ],
+)
+def test_what_builds_nothing_is_named(method, part, promised):
+    plan = resolve(installed(), {"run": {"method": method, "dataset": "demo"}})
+    chosen = getattr(plan, part)
+    broken = attrs.evolve(chosen, offer=attrs.evolve(chosen.offer, build=lambda *_: None))
+    plan = attrs.evolve(plan, **{part: broken})
+    signals = SignalFacts(samples=2500, channels=("II",))
+    said = f"`build` of the {part} {chosen.offer.name!r} must return {promised}, got None"
+    make = build.build_views if part == "views" else lambda plan, signals: build.build_learner(plan, signals, CPU)
+    with pytest.raises(PluginError, match=said):
+        make(plan, signals)
+
+
 class Odd(nn.Module):
     """An encoder that gives whatever a function makes of the promised embeddings."""
 

@@ -32,7 +32,7 @@ ASKED = ("patients=12", "dropout=0", "widths=4,8", "blocks=1", "epochs=5", "batc
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["cmsc", "vicreg", "moco"])
 def test_validation_losses_do_not_depend_on_the_number_of_ranks(method: str, tmp_path: Path) -> None:
-    """Batches are ragged: the last one has fewer instances. VICReg and MoCo have the whole batch in every rank."""
+    """Batches are ragged: the last one has fewer instances. VICReg has the whole batch in every rank, MoCo its keys."""
     session = open_session()
     run = {"method": method, "dataset": "demo", "encoder": "resnet1d"}
     plan = resolve(session.catalogue, {"run": run}, (*ASKED, f"data_root={tmp_path}"))

@@ -176,11 +176,15 @@ def test_views_of_one_signal_keep_its_scale_so_that_a_smaller_one_is_seen_to_be_
     assert not torch.allclose(clean, smaller, atol=0.05)
 
 
+def double(views):
+    return attrs.evolve(views, batch=attrs.evolve(views.batch, signal=views.batch.signal.double()))
+
+
 def test_the_channels_of_an_encoder_are_normalised_without_those_of_another():
     """z-score has one deviation for all channels: a larger modality would flatten a smaller one."""
     signal = torch.randn(2, 3, 3, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     signal[:, :, 2] *= 1000
-    views = attrs.evolve(make_views(views=2), signal=signal, encoder_of_view=(1, 0))
+    views = double(attrs.evolve(make_views(views=2), signal=signal, encoder_of_view=(1, 0)))
     maker = ViewMaker(lambda batch, generator: views, (), z_score, read=((0, 2), (2, None)))
     found = maker(views.batch, torch.Generator()).signal
     for instance in range(3):
@@ -193,7 +197,7 @@ def test_the_channels_of_an_encoder_are_normalised_without_those_of_another():
 def test_perturbed_copies_for_one_encoder_keep_the_scale_of_its_clean_channels():
     signal = torch.randn(1, 3, 3, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     signal[:, :, 2] *= 1000
-    views = attrs.evolve(make_views(views=1), signal=signal, encoder_of_view=(0, 0), perturb="one each")
+    views = double(attrs.evolve(make_views(views=1), signal=signal, encoder_of_view=(0, 0), perturb="one each"))
     maker = ViewMaker(lambda batch, generator: views, (lambda one, _: 0.5 * one,), z_score, read=((0, 2),))
     found = maker(views.batch, torch.Generator()).signal  # (view, batch, channel, sample)
     for instance in range(3):

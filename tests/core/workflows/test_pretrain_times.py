@@ -30,7 +30,7 @@ SLOW = {
     "clocs_core.train.validation.weighted_mean": 0.25,
     "clocs_core.train.loop.validate": 5.0,
     "clocs_core.train.health.measure": 7.0,
-    "clocs_core.evaluation.classifiers.embed": 11.0,  # two encoders, three parts
+    "clocs_core.evaluation.embedded_rows.embed": 11.0,  # two encoders, three parts
     "clocs_core.evaluation.linear._predict": 13.0,  # two encoders
     "clocs_core.evaluation.own_encoder.patient_distances": 17.0,  # two encoders
     "clocs_core.evaluation.own_encoder.score_predictions": 19.0,

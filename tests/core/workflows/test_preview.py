@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
 from clocs_core.cli import main
+from clocs_core.data.cohort import get_cohort
 from clocs_core.plan.pretraining import resolve
 from clocs_core.plugins.session import open_session
 from clocs_core.workflows.preview import preview_run
@@ -32,6 +34,19 @@ def test_a_preview_counts_what_the_run_will_count(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_room_that_frames_take_is_that_of_a_run(tmp_path: Path):
+    """Whoever has no room for them wants to know before."""
+    asked = ["run.method=cmsc", "run.dataset=demo", "patients=40", "epochs=1", "batch_size=16", "embedding_dim=8"]
+    plan = resolve(open_session().catalogue, {}, [*asked, f"data_root={tmp_path}"])
+    found = preview_run(plan, Path("runs/a"), 1, iter(range(10**6)).__next__)
+    cohort = get_cohort(plan.recordings, plan.pretrain_framing, plan.evaluate_framing, 1, lambda done, total: None)
+    sets = {one.folder: one.frames.nbytes for one in (cohort.pretrain, cohort.evaluate)}
+    assert found.stored == pytest.approx(sum(sets.values()), rel=0.2)
+    assert found.held == pytest.approx(cohort.pretrain.frames.nbytes, rel=0.2)
+    assert "; training holds" not in " ".join(found.lines())
+    assert "; training holds " in " ".join(attrs.evolve(found, device="cuda:0").lines())
+
+
 @pytest.mark.parametrize("more", [["method=supervised"], ["normalise=constant"], ["method=simclr", "instances=20"]])
 def test_every_kind_of_run_has_a_preview(tmp_path: Path, more: list[str]):
     """A classifier needs the task, a constant is measured by the run, and instances may be limited."""
@@ -50,6 +65,7 @@ def test_the_command_says_it_and_writes_nothing(tmp_path: Path, monkeypatch: pyt
     assert re.search(r"Would read \d+ recordings of 12 patients \(7 to train, 2 to validation, 3 to test\)", said)
     assert re.search(r"at most 2 epochs on cpu: about [\d.]+ s", said)
     assert re.search(r"Would evaluate the encoder and its untrained control: about [\d.]+ s, and some seconds", said)
+    assert re.search(r"Prepared frames take about [\d.]+ [kM]B in .*data, where [\d.]+ [MG]B are free\.", said)
     assert "Would write here: " in said
     assert said.endswith("Nothing was written.")
     assert not list(tmp_path.iterdir())

@@ -188,14 +188,14 @@ def test_a_seed_that_the_system_cannot_read_keeps_its_files_and_the_others_are_s
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such an error may be over tomorrow: nobody is told to remove anything."""
-    real = several_seeds.read_predicted_rows
+    real = several_seeds.read_rows_of
 
-    def unreadable(path: Path) -> Any:
+    def unreadable(path: Path, expected: str) -> Any:
         if path.parent.name == "seed1":
             raise OSError(5, "Input/output error")
-        return real(path)
+        return real(path, expected)
 
-    monkeypatch.setattr(several_seeds, "read_predicted_rows", unreadable)
+    monkeypatch.setattr(several_seeds, "read_rows_of", unreadable)
     _, tables, seeds = open_seeds_folder(made / "s")
     keeper = SeedsFolderKeeper(made / "s", all_tables(tables, seeds))
     done = pretrain_seeds(resolve(CATALOGUE, tables), seeds, keeper, Surroundings(HOST))

@@ -232,12 +232,19 @@ def test_listeners_of_plugins_are_made_with_their_options_where_a_run_is_kept():
     def listen(options):
         if options == "broken":
             raise OSError("no server")
+        if options == "forgotten":
+            return None
         return Diary(options, heard)
 
     offer = Tracker(name="diary", summary="s", listen=listen)
-    chosen = [Chosen(offer, "broken", "plugin 'p' (d 1.0)"), Chosen(offer, "x")]
+    chosen = [
+        *(Chosen(offer, options, "plugin 'p' (d 1.0)") for options in ("broken", "forgotten")),
+        Chosen(offer, "x"),
+    ]
     around = surroundings([]).tracked(chosen)
-    assert around.show.heard == ["listener 'diary' of plugin 'p' (d 1.0) cannot listen: OSError: no server"]
+    broken, forgotten = around.show.heard
+    assert broken == "listener 'diary' of plugin 'p' (d 1.0) cannot listen: OSError: no server"
+    assert "`listen` of the listener 'diary' must return a Listener, got None" in forgotten
     around.started(RUN)
     assert heard == [("x", "run_started", RUN)]
     assert surroundings([], announces=False).tracked(chosen).trackers == ()

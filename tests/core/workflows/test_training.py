@@ -12,7 +12,7 @@ import attrs
 import pytest
 import torch
 from fake_offers import TinyOptions, tiny, tiny_scan
-from fake_plugins import fake_point
+from fake_plugins import FakeDistribution, FakePoint, fake_point
 from fake_runs import RUN, points
 
 from clocs_core import Listing, Task
@@ -105,6 +105,20 @@ def test_an_epoch_that_listeners_missed_is_told_again(
     assert told.losses.tolist() == known.losses.tolist()
     again, once = (attrs.evolve(one, losses=None, seconds=0) for one in (told, known))
     assert repr(again) == repr(once)  # some numbers are NaN
+
+
+@pytest.mark.filterwarnings("always::clocs_core.errors.ClocsWarning")
+def test_a_plugin_of_another_version_is_told_and_kept_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Epochs of two versions in one run are a result that no installation repeats."""
+    assert begin(tmp_path, Listening(lambda event, at: (event, at) == ("epoch", 2))) == 130
+    capsys.readouterr()
+    monkeypatch.setattr(FakePoint, "dist", property(lambda point: FakeDistribution(point.distribution, "2.0")))
+    assert resume(tmp_path, Listening()) == 0
+    said = "the run was resumed after epoch 2 with other versions: plugin fakes fakes 2.0 (before: fakes 1.0)"
+    assert said in capsys.readouterr().err
+    assert any(said in note for note in report_of(tmp_path)["notes"])
 
 
 def test_an_epoch_that_listeners_know_of_is_not_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 from clocs_core import Batch, Setup, Task, Views
+from clocs_core.testing.threads import on_ranks
 from clocs_core.train.projector import Projector
-from clocs_core.train.step import Encoding, train_step
+from clocs_core.train.ranks import Part
+from clocs_core.train.step import Encoding, loss_of, train_step
 from clocs_plugins.moco import clocs_methods, clocs_objectives
 
 
@@ -151,3 +153,21 @@ def test_the_method_contrasts_segments_of_all_leads_through_a_projector():
     assert (method.views, method.objective) == ("segments", "moco")
     assert method.presets["views"] == {"leads": "all"}
     assert method.presets["train"]["projector"] == [512, 128]
+
+
+def test_all_processes_have_one_queue_though_each_drops_features_of_its_own():
+    """Each makes the keys of its instances: made anew in every process, dropout would make other ones there."""
+    torch.manual_seed(1)
+    drops = nn.Sequential(nn.Flatten(), nn.Linear(2 * 8, 6), nn.Dropout(0.5)).double()
+    views = views_of([1, 1, 2, 3, 4])
+    objectives = [build(copy.deepcopy(drops)) for _ in range(2)]
+
+    def work(group):
+        part = Part(group, (3, 2))
+        with torch.random.fork_rng():  # threads share torch's generator: what each drops is chance
+            loss_of(objectives[group.rank].train(), Encoding([copy.deepcopy(drops)]), views, None, part)
+
+    on_ranks(2, work)
+    first, second = objectives
+    assert torch.equal(first.keys, second.keys)
+    assert first.patients.tolist() == second.patients.tolist() == [3, 4, 1, 1, 2, 3, 4]  # the last seven of both views
